@@ -129,7 +129,7 @@ def run(program: Path, python: str, *, probe: bool, device: Device = "cpu") -> R
         done = subprocess.run(
             [shutil.which(python) or python, "repro.py"],
             cwd=folder,
-            env=_environment(probe, device),
+            env=environment(probe, device),
             capture_output=True,
             timeout=_SECONDS,
             check=False,
@@ -146,7 +146,8 @@ def run(program: Path, python: str, *, probe: bool, device: Device = "cpu") -> R
         return Run(done.returncode, done.stdout, errors, spent, seen, wall)
 
 
-def _environment(probe: bool, device: Device) -> dict[str, str]:
+def environment(probe: bool, device: Device) -> dict[str, str]:
+    """The whole environment of a run with the probe or without it."""
     fixed = {
         "PATH": os.defpath,
         "HOME": tempfile.gettempdir(),

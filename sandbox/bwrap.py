@@ -19,7 +19,10 @@ from sandbox.port import (
     RunSpec,
     Sandbox,
     SandboxUnavailable,
+    Workspace,
+    WorkspaceSpec,
 )
+from sandbox.workspace import RunnerWorkspace, run_once
 
 ISOLATION = (
     "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --unshare-net "
@@ -85,25 +88,35 @@ class BwrapSandbox(Sandbox):
     def run(
         self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
     ) -> RunResult:
+        return run_once(process.HostGuard(self._job, 0.0), spec, cancel, on_output)
+
+    @override
+    def open(self, spec: WorkspaceSpec) -> Workspace:
+        return RunnerWorkspace(process.HostGuard(self._job, spec.total_s), spec)
+
+    def _job(self, spec: RunSpec, token: str, total_s: float) -> dict[str, object]:
         program = shutil.which("bwrap")
         if program is None:
             raise SandboxUnavailable(f"bubblewrap is not installed: {FIX}")
-        job = layout.job(spec, self.name) | {
+        scratch = process.scratch(token)
+        return layout.job(spec, self.name, total_s) | {
             "bwrap": program,
-            "options": options(spec),
+            "options": options(spec, scratch if total_s else None),
+            "scratch": str(scratch),
             "data": _FILES,
             "seccomp": seccomp.program().hex(),
         }
-        return process.run_guarded(job, spec, cancel, on_output)
 
     @override
     def sweep(self) -> int:
         return process.sweep_runs()
 
 
-def options(spec: RunSpec) -> list[str]:
-    """Bubblewrap's command line for a run, without the program."""
-    scratch, shared = spec.limits.scratch_mb << 20, layout.shm_mb(spec) << 20
+def options(spec: RunSpec, scratch: Path | None = None) -> list[str]:
+    """Bubblewrap's command line for a run, or a program of the workspace whose files are in
+    `scratch`; without the program.
+    """
+    shared = layout.shm_mb(spec) << 20
     inside = {"HOME": layout.HOME, "TMPDIR": layout.TEMPORARY, **layout.environment(spec)}
     return [
         *split(ISOLATION),
@@ -114,12 +127,23 @@ def options(spec: RunSpec) -> list[str]:
         *split(f"--size {shared} --perms 1777 --tmpfs /dev/shm"),
         *_devices(spec),
         *split("--remount-ro /dev --ro-bind-try /sys/devices/system /sys/devices/system"),
-        *split(f"--size {scratch} --perms 1777 --tmpfs /tmp --dir {layout.HOME}"),
+        *_folder(spec, scratch, "tmp", layout.TEMPORARY, "1777"),
+        *split(f"--dir {layout.HOME}"),
         *chain.from_iterable(("--ro-bind", str(one.source), one.inside) for one in spec.mounts),
-        *split(f"--size {scratch} --perms 0755 --tmpfs {layout.WORKDIR}"),
+        *_folder(spec, scratch, "work", layout.WORKDIR, "0755"),
         *split(f"--chdir {layout.WORKDIR} --clearenv"),
         *chain.from_iterable(("--setenv", name, value) for name, value in inside.items()),
     ]
+
+
+def _folder(
+    spec: RunSpec, scratch: Path | None, name: str, inside: str, mode: str
+) -> Iterator[str]:
+    """A writable folder: a workspace's, or a fresh one."""
+    if scratch is not None:
+        return iter(("--bind", str(scratch / name), inside))
+    size = str(spec.limits.scratch_mb << 20)
+    return iter(("--size", size, "--perms", mode, "--tmpfs", inside))
 
 
 def _system() -> Iterator[str]:

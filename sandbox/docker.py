@@ -5,7 +5,6 @@ this process's connection.
 import socket
 import time
 import weakref
-from collections.abc import Mapping
 from contextlib import suppress
 from threading import Event
 from typing import Any
@@ -25,7 +24,10 @@ from sandbox.port import (
     Sandbox,
     SandboxError,
     SandboxUnavailable,
+    Workspace,
+    WorkspaceSpec,
 )
+from sandbox.workspace import RunnerWorkspace, run_once
 
 BASE_IMAGE = "reprise-base:trixie-39f1d725a687"
 GUARD_PYTHON = "/usr/libexec/reprise-python"
@@ -145,80 +147,25 @@ class DockerSandbox(Sandbox):
     def run(
         self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
     ) -> RunResult:
-        job = layout.job(spec, self.name)
+        return run_once(ContainerGuard(self, 0.0), spec, cancel, on_output)
+
+    @override
+    def open(self, spec: WorkspaceSpec) -> Workspace:
+        return RunnerWorkspace(ContainerGuard(self, spec.total_s), spec)
+
+    def create(self, spec: RunSpec, total_s: float) -> str:
+        """A container for one run, or for a workspace that lasts so long."""
         client = self.client()
-        self._keep_janitor(client)
-        try:
-            return self._run(client, job, spec, cancel, on_output)
-        except docker.errors.ImageNotFound as error:
-            raise SandboxUnavailable(f"the image {self.image} is missing: {FIX_IMAGE}") from error
-        except (docker.errors.DockerException, requests.RequestException) as error:
-            raise SandboxError(f"the Docker daemon failed: {error}") from error
-
-    def _run(
-        self,
-        client: DockerClient,
-        job: Mapping[str, object],
-        spec: RunSpec,
-        cancel: Event | None,
-        on_output: OnOutput | None,
-    ) -> RunResult:
-        api = client.api
-        began = time.time()
-        container = api.create_container(
-            **self._settings(spec), host_config=self._host(client, spec)
+        # Only a local daemon has a socket path.
+        if path := getattr(client.api.get_adapter(client.api.base_url), "socket_path", ""):
+            janitor.keep(path, janitor.me())
+        settings = self._settings(spec, max(total_s, spec.limits.wall_s))
+        container: str = client.api.create_container(
+            **settings, host_config=self._host(client, spec)
         )["Id"]
-        attached, whole = None, False
-        try:
-            attached = Attached(
-                api.attach_socket(
-                    container, params={"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-                )
-            )
-            api.start(container)
-            outcome = guard_client.follow(attached, job, spec, cancel, on_output)
-            if outcome.result is None:
-                return self._without_guard(client, container, began, outcome, attached)
-            whole = True
-            return outcome.built()
-        finally:
-            if attached is not None:
-                attached.close()
-            self._remove(client, container, gone=whole)
+        return container
 
-    def _without_guard(
-        self,
-        client: DockerClient,
-        container: str,
-        began: float,
-        outcome: guard_client.Received,
-        attached: Attached,
-    ) -> RunResult:
-        """The guard is PID 1, out of the program's reach: only the kernel, for memory, or
-        someone outside can have ended it.
-        """
-        said = bytes(attached.complaint).decode(errors="replace").strip()
-        query = {"container": container, "event": "oom"}
-        oom = bool(
-            list(
-                client.events(
-                    since=int(began) - 1, until=int(time.time()) + 1, filters=query, decode=True
-                )
-            )
-        )
-        if not (oom and outcome.started) or said:
-            raise SandboxError(
-                f"the container ended without a result{': ' + said[-600:] if said else ''}"
-            )
-        outcome.result = {
-            "exit_code": None,
-            "signal": 9,
-            "oom": True,
-            "dropped": {"stdout": 0, "stderr": 0},
-        }
-        return outcome.built()
-
-    def _settings(self, spec: RunSpec) -> dict[str, Any]:
+    def _settings(self, spec: RunSpec, lasting_s: float) -> dict[str, Any]:
         return {
             "image": self.image,
             "command": [GUARD_PYTHON, "-I", "-S", "-c", guard_client.BOOT],
@@ -234,7 +181,7 @@ class DockerSandbox(Sandbox):
             "use_config_proxy": False,
             "labels": {
                 janitor.OWNER: janitor.me(),
-                DEADLINE: str(int(time.time() + spec.limits.wall_s + SLACK_S)),
+                DEADLINE: str(int(time.time() + lasting_s + SLACK_S)),
                 "reprise.label": spec.label,
             },
         }
@@ -288,15 +235,11 @@ class DockerSandbox(Sandbox):
             "nvidia-container-toolkit"
         )
 
-    def _keep_janitor(self, client: DockerClient) -> None:
-        # Only a local daemon has a socket path.
-        if path := getattr(client.api.get_adapter(client.api.base_url), "socket_path", ""):
-            janitor.keep(path, janitor.me())
-
-    def _remove(self, client: DockerClient, container: str, *, gone: bool = False) -> None:
+    def remove(self, container: str, *, gone: bool = False) -> None:
         """Return when the daemon knows the container no more; one whose guard has left (`gone`)
         it removes by itself.
         """
+        client = self.client()
         end = time.monotonic() + END_S
         failures = (docker.errors.APIError, requests.RequestException)
         if gone:
@@ -323,6 +266,62 @@ class DockerSandbox(Sandbox):
             alive = janitor.alive(labels[janitor.OWNER])
             overdue = time.time() > float(labels.get(DEADLINE, "0"))
             if alive is False or (alive is None and overdue):
-                self._remove(client, container["Id"])
+                self.remove(container["Id"])
                 removed += 1
         return removed
+
+
+class ContainerGuard(guard_client.GuardClient):
+    """The guard of one container, whose first process it is."""
+
+    def __init__(self, sandbox: DockerSandbox, total_s: float) -> None:
+        super().__init__(lambda spec: layout.job(spec, sandbox.name, total_s))
+        self.sandbox, self.total_s = sandbox, total_s
+        self.container, self.began = "", 0.0
+        self.attached: Attached | None = None
+
+    @override
+    def run(self, spec: RunSpec, **options: Any) -> RunResult:
+        self.began = time.time()
+        try:
+            result = super().run(spec, **options)
+        except docker.errors.ImageNotFound as error:
+            raise SandboxUnavailable(
+                f"the image {self.sandbox.image} is missing: {FIX_IMAGE}"
+            ) from error
+        except (docker.errors.DockerException, requests.RequestException) as error:
+            raise SandboxError(f"the Docker daemon failed: {error}") from error
+        return result
+
+    @override
+    def start(self, spec: RunSpec) -> guard_client.Channel:
+        api = self.sandbox.client().api
+        self.container = self.sandbox.create(spec, self.total_s)
+        params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
+        self.attached = Attached(api.attach_socket(self.container, params=params))
+        api.start(self.container)
+        return self.attached
+
+    @override
+    def explain_end(self, outcome: guard_client.Received) -> None:
+        """The guard is PID 1, out of the program's reach: only the kernel, for memory, or
+        someone outside can have ended it.
+        """
+        assert self.attached is not None
+        said = bytes(self.attached.complaint).decode(errors="replace").strip()
+        query = {"container": self.container, "event": "oom"}
+        span = {"since": int(self.began) - 1, "until": int(time.time()) + 1}
+        oom = any(self.sandbox.client().events(**span, filters=query, decode=True))
+        if not (oom and outcome.started) or said:
+            raise SandboxError(
+                f"the container ended without a result{': ' + said[-600:] if said else ''}"
+            )
+        dropped = {"stdout": 0, "stderr": 0}
+        outcome.result = {"exit_code": None, "signal": 9, "oom": True, "dropped": dropped}
+
+    @override
+    def end(self) -> None:
+        if self.attached is not None:
+            self.attached.close()
+        if self.container:
+            self.sandbox.remove(self.container, gone=self.answered)

@@ -7,10 +7,10 @@ import queue
 import struct
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import resources
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 from sandbox.guard import wire
 from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError, Stream
@@ -49,6 +49,10 @@ LONGEST_LINE = 16_384
 LARGEST_NAMES = 8 << 20
 
 
+class JobFailed(SandboxError):
+    """The guard could not do a job, and said why."""
+
+
 class Channel(Protocol):
     """A connection to a guard."""
 
@@ -61,17 +65,20 @@ class Channel(Protocol):
         """
 
 
-def package(job: Mapping[str, object], spec: RunSpec) -> bytes:
-    """The guard's own text, the job, and the files of the run."""
+def guard_text(mode: str) -> bytes:
+    """The guard's own text, which it reads first."""
     parts = []
-    for name in MODULES[str(job["mode"])]:
+    for name in MODULES[mode]:
         source = (resources.files("sandbox.guard") / f"{name}.py").read_text("utf-8")
         text = f"{name}\n{source}".encode()
         parts.append(struct.pack(">I", len(text)) + text)
+    return b"".join((*parts, struct.pack(">I", 0)))
+
+
+def package(job: Mapping[str, object], spec: RunSpec) -> bytes:
+    """A job, and its files."""
     header = marshal.dumps(dict(job), 2)
-    return b"".join(
-        (*parts, struct.pack(">I", 0), struct.pack(">I", len(header)), header, *spec.files.values())
-    )
+    return b"".join((struct.pack(">I", len(header)), header, *spec.files.values()))
 
 
 @dataclass(slots=True)
@@ -101,6 +108,7 @@ class Received:
 
     spec: RunSpec
     on_output: OnOutput | None
+    sink: BinaryIO | None = None
     started: bool = False
     result: dict[str, Any] | None = None
     heads: dict[Stream, bytearray] = field(
@@ -137,7 +145,7 @@ class Received:
         if kind == wire.RESULT:
             self.result = json.loads(payload)
         elif kind == wire.FAILED:
-            raise SandboxError(payload.decode(errors="replace"))
+            raise JobFailed(payload.decode(errors="replace"))
         elif kind == wire.STARTED:
             self.started = True
         elif kind in (wire.ARTIFACT, wire.REFUSED):
@@ -163,7 +171,9 @@ class Received:
             if kind == wire.TAIL[name]:
                 self.tails[name] = payload[: self.spec.limits.output_bytes]
             elif kind in (wire.KEPT[name], wire.LIVE[name]):
-                if kind == wire.KEPT[name] and len(head) < self.spec.limits.output_bytes:
+                if self.sink is not None and name == "stdout":
+                    self.sink.write(payload)
+                elif kind == wire.KEPT[name] and len(head) < self.spec.limits.output_bytes:
                     head += payload
                 self.lines[name].feed(payload)
 
@@ -196,42 +206,99 @@ class Received:
         )
 
 
-def follow(
-    channel: Channel,
-    job: Mapping[str, object],
-    spec: RunSpec,
-    cancel: threading.Event | None,
-    on_output: OnOutput | None,
-) -> Received:
-    """Talk to a guard until it has sent the result or is gone; the caller ends the connection."""
-    outcome = Received(spec, on_output)
-    inbox, over = queue.Queue[bytes](maxsize=256), threading.Event()
-    threading.Thread(target=_pump, args=(channel, inbox, over), daemon=True).start()
-    try:
-        _send(channel, package(job, spec))
-        _listen(channel, inbox, outcome, cancel)
-    finally:
-        over.set()
-    return outcome
+class Connection:
+    """A guard under way: jobs in, one at a time, and what comes of them out."""
+
+    def __init__(self, channel: Channel, mode: str) -> None:
+        self.channel, self.before = channel, guard_text(mode)
+        self.inbox, self.over = queue.Queue[bytes](maxsize=256), threading.Event()
+        arguments = (channel, self.inbox, self.over)
+        threading.Thread(target=_pump, args=arguments, daemon=True).start()
+
+    def follow(
+        self, job: Mapping[str, object], outcome: Received, cancel: threading.Event | None
+    ) -> Received:
+        """Send a job and listen until the guard has sent its result or is gone."""
+        _send(self.channel, self.before + package(job, outcome.spec))
+        self.before = wire.JOB
+        self._listen(outcome, cancel)
+        return outcome
+
+    def _listen(self, outcome: Received, cancel: threading.Event | None) -> None:
+        deadline, told = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S, False
+        while outcome.result is None:
+            if cancel is not None and cancel.is_set() and not told:
+                told = True
+                _send(self.channel, wire.CANCEL)
+            try:
+                data = self.inbox.get(timeout=STEP_S)
+            except queue.Empty:
+                if time.monotonic() > deadline:
+                    raise SandboxError("the guard does not answer") from None
+                continue
+            if not data:
+                return
+            outcome.feed(data)
 
 
-def _listen(
-    channel: Channel, inbox: queue.Queue[bytes], outcome: Received, cancel: threading.Event | None
-) -> None:
-    deadline, told = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S, False
-    while outcome.result is None:
-        if cancel is not None and cancel.is_set() and not told:
-            told = True
-            _send(channel, b"c")
+class GuardClient:
+    """A guard and the way to it, which begins with its first job. `job` makes what it is sent of
+    what is to be run.
+    """
+
+    def __init__(self, job: Callable[[RunSpec], Mapping[str, object]]) -> None:
+        self._job = job
+        self._connection: Connection | None = None
+        self._closed = False
+        self.answered = False
+
+    def run(
+        self,
+        spec: RunSpec,
+        *,
+        cancel: threading.Event | None = None,
+        on_output: OnOutput | None = None,
+        sink: BinaryIO | None = None,
+    ) -> RunResult:
+        """One job, as `sandbox.workspace.ProgramRunner` has it."""
+        job = {**self._job(spec), "whole_output": sink is not None}
+        if self._closed:
+            raise SandboxError("the workspace is closed")
+        outcome = Received(spec, on_output, sink)
         try:
-            data = inbox.get(timeout=STEP_S)
-        except queue.Empty:
-            if time.monotonic() > deadline:
-                raise SandboxError("the guard does not answer") from None
-            continue
-        if not data:
-            return
-        outcome.feed(data)
+            if self._connection is None:
+                self._connection = Connection(self.start(spec), str(job["mode"]))
+            self._connection.follow(job, outcome, cancel)
+            self.answered = outcome.result is not None
+            if not self.answered:
+                self.explain_end(outcome)
+                self.close()
+        except JobFailed:
+            raise
+        except BaseException:
+            self.close()  # what comes next belongs to the job that is not followed any more
+            raise
+        return outcome.built()
+
+    def start(self, spec: RunSpec) -> Channel:
+        """Start the guard."""
+        raise NotImplementedError
+
+    def explain_end(self, outcome: Received) -> None:
+        """Give the outcome of a guard that ended without one a result, or raise SandboxError."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """See to it that the guard, and what it started, ends."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """End everything. May be repeated."""
+        if not self._closed:
+            self._closed = True
+            if self._connection is not None:
+                self._connection.over.set()
+            self.end()
 
 
 def _send(channel: Channel, data: bytes) -> None:

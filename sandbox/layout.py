@@ -49,12 +49,14 @@ def token() -> str:
     return secrets.token_hex(8)
 
 
-def job(spec: RunSpec, mode: str) -> dict[str, object]:
-    """The guard's job, the same in every kind of sandbox."""
-    if not spec.argv:
+def job(spec: RunSpec, mode: str, total_s: float = 0.0) -> dict[str, object]:
+    """The guard's job, the same in every kind of sandbox; with `total_s` it is one of a workspace,
+    which may also only put files in or take them out.
+    """
+    if not spec.argv and not total_s:
         raise SandboxError("nothing to run: the argument vector is empty")
-    for name in spec.files:
-        if not _is_below(name):
+    for name in (*spec.files, spec.cwd or "."):
+        if not _is_below(name) and name != ".":
             raise SandboxError(f"a file of the run must have a plain relative path, not {name!r}")
     for glob in spec.artifacts:
         _check_pattern(glob)
@@ -65,7 +67,10 @@ def job(spec: RunSpec, mode: str) -> dict[str, object]:
     return {
         "mode": mode,
         "token": token(),
+        "total_s": total_s,
+        "whole_output": False,
         "argv": list(spec.argv),
+        "cwd": spec.cwd,
         "env": environment(spec),
         "home": HOME,
         "temporary": TEMPORARY,

@@ -9,7 +9,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
-from typing import Literal, Protocol
+from types import TracebackType
+from typing import Literal, Protocol, Self
 
 Device = Literal["cpu", "gpu"]
 Stream = Literal["stdout", "stderr"]
@@ -64,7 +65,8 @@ class RunSpec:
     may touch.
 
     `files` maps relative paths to contents; they are written into the fresh, writable working
-    directory, which is the current directory of the program and disappears with the run.
+    directory, which is the current directory of the program (`cwd` is a folder in it) and
+    disappears with the run.
     `artifacts` are glob patterns below it that are read back afterwards (regular files only, never
     links, at most `limits.artifact_mb` together); `run` raises ValueError for one that leads
     elsewhere, has two `*` in a name or `**` twice. `env` is the whole environment: nothing is
@@ -77,6 +79,27 @@ class RunSpec:
     mounts: tuple[Mount, ...] = ()
     limits: Limits = Limits()
     artifacts: tuple[str, ...] = ()
+    cwd: str = ""
+    device: Device = "cpu"
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceSpec:
+    """A workspace: what it starts with, and what it may use.
+
+    `start` fills the working directory: a folder, which is copied, links as links, or an archive
+    that `Workspace.snapshot` made. Both are read by programs inside only. `limits.wall_s` is the
+    most that one program may take, `total_s` all of them and the pauses between; the other limits
+    are for the whole workspace, whose files count as memory except in a plain process. `env` is
+    what every program gets. No workspace has a network.
+    """
+
+    start: Path | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    mounts: tuple[Mount, ...] = ()
+    limits: Limits = Limits()
+    total_s: float = 3600.0
     device: Device = "cpu"
     label: str = ""
 
@@ -125,6 +148,55 @@ class Health:
 OnOutput = Callable[[Stream, str], None]
 
 
+class Workspace(Protocol):
+    """A working directory inside a sandbox, and one program after the other in it.
+
+    Files below the working and the temporary directory stay until `close`; processes end with the
+    program that started them. Whatever a method cannot do raises SandboxError, after which the
+    workspace goes on, unless its own end was the reason. One call at a time.
+    """
+
+    def exec(
+        self,
+        argv: tuple[str, ...],
+        *,
+        env: Mapping[str, str] | None = None,
+        cwd: str = "",
+        wall_s: float | None = None,
+        cancel: Event | None = None,
+        on_output: OnOutput | None = None,
+    ) -> RunResult:
+        """Run a program to its end, to a limit, or to the end of the workspace's time. `env` is
+        added to the workspace's, `cwd` a folder in the working directory, `wall_s` less than the
+        workspace's limit.
+        """
+
+    def put(self, files: Mapping[str, bytes]) -> None:
+        """Write or replace files in the working directory, by relative paths. A link is replaced,
+        and none is followed.
+        """
+
+    def get(self, *patterns: str) -> RunResult:
+        """The files that match, as `artifacts` and `refused` of a run are, under the same rules."""
+
+    def snapshot(self, into: Path) -> None:
+        """Write the working directory as an archive, which any workspace can start with. Nothing
+        outside a sandbox should unpack it.
+        """
+
+    def close(self) -> None:
+        """End everything, and remove the files."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
 class Sandbox(Protocol):
     """Runs untrusted programs. Implementations: docker, bwrap and process;
     all pass `tests/contract`.
@@ -140,6 +212,11 @@ class Sandbox(Protocol):
     ) -> RunResult:
         """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
         failed.
+        """
+
+    def open(self, spec: WorkspaceSpec) -> Workspace:
+        """A workspace, which its caller closes. Raises SandboxError when it cannot be made or
+        filled.
         """
 
     def sweep(self) -> int:

@@ -7,9 +7,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from io import BufferedReader
 from pathlib import Path
 from threading import Event
@@ -20,7 +19,17 @@ from typing_extensions import override
 
 from sandbox import guard_client, layout
 from sandbox.guard import host, tree
-from sandbox.port import Health, OnOutput, RunResult, RunSpec, Sandbox, SandboxError
+from sandbox.port import (
+    Health,
+    OnOutput,
+    RunResult,
+    RunSpec,
+    Sandbox,
+    SandboxError,
+    Workspace,
+    WorkspaceSpec,
+)
+from sandbox.workspace import RunnerWorkspace, run_once
 
 PROTECTS = (
     "wall time, idle time, memory, number of processes, file size",
@@ -70,20 +79,23 @@ class ProcessSandbox(Sandbox):
     def run(
         self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
     ) -> RunResult:
+        return run_once(HostGuard(self._job, 0.0), spec, cancel, on_output)
+
+    @override
+    def open(self, spec: WorkspaceSpec) -> Workspace:
+        return RunnerWorkspace(HostGuard(self._job, spec.total_s), spec)
+
+    def _job(self, spec: RunSpec, token: str, total_s: float) -> dict[str, object]:
         for mount in spec.mounts:
             if mount.inside != str(mount.source):
                 raise SandboxError(
                     f"a plain process cannot see {mount.source} as {mount.target}; mount it at "
                     "its own path"
                 )
-        job = layout.job(spec, self.name)
-        token = str(job["token"])
-        marked = replace(spec, env={**spec.env, "REPRISE_RUN": token})
-        extra = {
-            "env": layout.environment(marked),
+        return layout.job(spec, self.name, total_s) | {
+            "env": layout.environment(spec) | {"REPRISE_RUN": token},
             "scratch": str(scratch(token)),
         }
-        return run_guarded({**job, **extra}, spec, cancel, on_output)
 
     @override
     def sweep(self) -> int:
@@ -106,32 +118,44 @@ class Pipes(guard_client.Channel):
         return self.receiving.read1(1 << 18)
 
 
-def run_guarded(
-    job: Mapping[str, object], spec: RunSpec, cancel: Event | None, on_output: OnOutput | None
-) -> RunResult:
-    """One guarded run. Whatever happens, the guard gets to see its input end, kills what it
-    started and leaves.
+class HostGuard(guard_client.GuardClient):
+    """A guard on this host. Whatever happens, it gets to see its input end, kills what it started
+    and leaves.
     """
-    argv = [sys.executable, "-I", "-S", "-c", guard_client.BOOT]
-    with subprocess.Popen(
-        argv,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={"LC_ALL": "C"},
-        cwd="/",
-        start_new_session=True,
-    ) as guard:
-        assert guard.stdin is not None
-        assert guard.stdout is not None
-        try:
-            pipes = Pipes(guard.stdin, guard.stdout)
-            outcome = guard_client.follow(pipes, job, spec, cancel, on_output)
-            if outcome.result is None:
-                raise SandboxError(f"the guard ended without a result{_last_words(guard)}")
-            return outcome.built()
-        finally:
-            _end(guard, str(job["token"]))
+
+    def __init__(
+        self, job: Callable[[RunSpec, str, float], dict[str, object]], total_s: float
+    ) -> None:
+        self.token = token = layout.token()
+        self.process: subprocess.Popen[bytes] | None = None
+        super().__init__(lambda spec: job(spec, token, total_s) | {"token": token})
+
+    @override
+    def start(self, spec: RunSpec) -> guard_client.Channel:
+        argv = [sys.executable, "-I", "-S", "-c", guard_client.BOOT]
+        self.process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={"LC_ALL": "C"},
+            cwd="/",
+            start_new_session=True,
+        )
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        return Pipes(self.process.stdin, self.process.stdout)
+
+    @override
+    def explain_end(self, outcome: guard_client.Received) -> None:
+        assert self.process is not None
+        raise SandboxError(f"the guard ended without a result{_last_words(self.process)}")
+
+    @override
+    def end(self) -> None:
+        if self.process is not None:
+            with self.process as guard:
+                _end(guard, self.token)
 
 
 def _last_words(guard: subprocess.Popen[bytes]) -> str:

@@ -1,5 +1,5 @@
-"""The program in bubblewrap: the guard stays outside and holds a descriptor of the run's work
-directory.
+"""The program in bubblewrap: the guard stays outside and holds a descriptor of the work directory,
+which is the run's own; the one of a workspace is the guard's, and each program gets it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from sandbox.guard.place import Failed
 # names a signal on its own standard error (the guard's, handed in as descriptor 3), where nothing
 # else is written before "=".
 SHELL = (
-    'exec 4>&2 2>&3 3>&-; command -v -- "$1" >/dev/null || { echo "$1: not found=start" >&2; exit '
+    "exec 4>&2 2>&3 3>&-; "
+    '[ -z "$0" ] || cd "./$0" || { echo "$0: no folder=start" >&2; exit 127; }; '
+    'command -v -- "$1" >/dev/null || { echo "$1: not found=start" >&2; exit '
     "127; }; "
     '( exec "$@" 2>&4 4>&- ); s=$?; exec 4>&-; echo "=$s" >&2'
 )
@@ -26,14 +28,42 @@ SHELL_PATH = "/guard/sh"
 INFO, BLOCK, SECCOMP, SHELL_COPY, FIRST_DATA = 10, 11, 12, 13, 14
 START_S = 20.0
 SILENT = {128 + 2, 128 + 13}  # interrupt and broken pipe, which no shell comments
+NEW_MOUNTS, NEW_USERS = 0x20000, 0x10000000
+NO_SETUID, NO_DEVICES, ALL_BELOW, PRIVATE, DETACH = 2, 4, 1 << 14, 1 << 18, 2
 
 
 class Bubble(host.Host):
     """In namespaces of its own."""
 
     def prepare_folder(self) -> None:
-        """The directory is bubblewrap's to make."""
-        self.init = 0
+        """The directory of a run is bubblewrap's to make."""
+        self.init = self.status = 0
+        if self.job["total_s"]:
+            try:
+                super().prepare_folder()
+            except OSError as error:
+                host.remove(self.job["scratch"])
+                raise Failed(f"a workspace cannot get a file system ({error})") from error
+
+    def bound_scratch(self, base: str) -> None:
+        """Mount a tmpfs of the size of the workspace, which only the guard and what it starts see,
+        and which is gone with the last of them.
+        """
+        flags = NEW_MOUNTS
+        if self.user is None:
+            flags |= NEW_USERS
+        own = {"uid_map": os.getuid(), "gid_map": os.getgid()}
+        spawn.prctl(spawn.DUMPABLE, 1)  # the maps belong to root otherwise
+        spawn.call("unshare", flags)
+        if self.user is None:
+            host.write("/proc/self/setgroups", "deny")
+            for name, number in own.items():
+                host.write(f"/proc/self/{name}", f"{number} {number} 1")
+        spawn.prctl(spawn.DUMPABLE, 0)
+        spawn.call("mount", b"none", b"/", None, ALL_BELOW | PRIVATE, None)
+        size = f"size={self.limits['scratch_mb']}m,mode=0700".encode()
+        flags = NO_SETUID | NO_DEVICES
+        spawn.call("mount", b"tmpfs", base.encode(), b"tmpfs", flags, size)
 
     def start(self, out: int, err: int) -> None:
         """Start bubblewrap, put the files in while it waits, and let it go."""
@@ -42,9 +72,10 @@ class Bubble(host.Host):
         block_r, block = os.pipe()
         # A socket cannot be opened again through /proc, as the program could do with a pipe of the
         # shell that runs under its own user.
+        if self.status:
+            os.close(self.status)  # of the program before
         self.status, status_w = (end.detach() for end in _socket.socketpair())
-        null = os.open(os.devnull, os.O_RDONLY)
-        handed = {0: null, 1: out, 2: err, 3: status_w, INFO: info_w, BLOCK: block_r}
+        handed = {3: status_w, INFO: info_w, BLOCK: block_r}
         options = ["--info-fd", str(INFO), "--block-fd", str(BLOCK)]
         if self.job["seccomp"]:
             handed[SECCOMP] = _memory_file(bytes.fromhex(self.job["seccomp"]))
@@ -56,9 +87,11 @@ class Bubble(host.Host):
             handed[SHELL_COPY] = _memory_file(shell.read())
         options += ["--perms", "0111", "--ro-bind-data", str(SHELL_COPY), SHELL_PATH]
         argv = [self.job["bwrap"], *self.job["options"], *options]
-        argv += ["--remount-ro", "/", "--", SHELL_PATH, "-c", SHELL, "sh", *self.job["argv"]]
-        self.main = spawn.start(argv, {"PATH": "/usr/bin:/bin"}, handed, self._before)
-        for end in (info_w, block_r, status_w, null):
+        argv += ["--remount-ro", "/", "--", SHELL_PATH, "-c", SHELL, self.job["cwd"]]
+        argv += self.job["argv"]
+        streams = {1: out, 2: err}
+        self.main = spawn.start(argv, {"PATH": "/usr/bin:/bin"}, streams | handed, self._before)
+        for end in handed.values():
             os.close(end)
         self._enter(info)
         self.fill()
@@ -81,6 +114,8 @@ class Bubble(host.Host):
             text += part
         os.close(info)
         self.init = int(text.split(b'"child-pid":')[1].split(b",")[0].strip(b" \n}"))
+        if self.folder:
+            return
         path = f"/proc/{self.init}/root{self.job['workdir']}"
         while (folder := self._open_work(path)) < 0:
             if os.waitpid(self.main, os.WNOHANG)[0] or time.monotonic() > end:
@@ -104,14 +139,16 @@ class Bubble(host.Host):
 
     def held_mb(self, pids: list[int]) -> float:
         """The files of memory, and what lies in the run's tmpfs."""
-        held = super().held_mb(pids)
+        held, sizes = super().held_mb(pids), {}
         for path in (self.job["workdir"], self.job["temporary"], "/dev/shm"):  # noqa: S108
             try:
                 about = os.statvfs(f"/proc/{self.init}/root{path}")
+                device = os.stat(f"/proc/{self.init}/root{path}").st_dev  # noqa: PTH116
             except OSError:
                 continue
-            held += (about.f_blocks - about.f_bfree) * about.f_frsize / tree.MIB
-        return held
+            # The first two are one in a workspace.
+            sizes[device] = (about.f_blocks - about.f_bfree) * about.f_frsize / tree.MIB
+        return held + sum(sizes.values())
 
     def over_scratch(self) -> bool:
         """The tmpfs holds it."""
@@ -140,8 +177,11 @@ class Bubble(host.Host):
         return super().kill()
 
     def clean(self) -> None:
-        """Nothing lies on the host but the control group."""
-        if self.group:
+        """Of a run, nothing lies on the host but the control group."""
+        if self.job["total_s"]:
+            spawn.call("umount2", self.job["scratch"].encode(), DETACH)
+            super().clean()
+        elif self.group:
             self.group.remove()
 
 

@@ -19,21 +19,19 @@ class Container(place.RunLocation):
         """The work directory is there already, a sized tmpfs."""
         os.makedirs(self.job["home"], exist_ok=True)  # noqa: PTH103
         self.folder = os.open(self.job["workdir"], os.O_RDONLY | os.O_DIRECTORY)
-        self.fill()
 
     def start(self, out: int, err: int) -> None:
         env = {"HOME": self.job["home"], "TMPDIR": self.job["temporary"], **self.job["env"]}
-        null = os.open(os.devnull, os.O_RDONLY)
 
         def prepare() -> None:
             os.umask(0o022)
             place.yield_memory()
             os.nice(10)  # the guard shares the container's processor with what it has to stop
             spawn.limit(self.limits["file_mb"], None)
-            os.chdir(self.job["workdir"])
+            os.chdir(f"{self.job['workdir']}/{self.job['cwd']}")
 
         self.began = time.monotonic()
-        self.main = spawn.start(self.job["argv"], env, {0: null, 1: out, 2: err}, prepare)
+        self.main = spawn.start(self.job["argv"], env, {1: out, 2: err}, prepare)
 
     def pids(self) -> list[int]:
         """Every process here but the guard."""

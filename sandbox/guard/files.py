@@ -23,7 +23,9 @@ MAX_DEPTH = 32
 
 
 def put(root: int, name: str, data: bytes) -> None:
-    """Write one file below the directory `root`; parents are made, links are not followed."""
+    """Write or replace one file below the directory `root`; parents are made, links are not
+    followed.
+    """
     *folders, last = name.split("/")
     where = os.dup(root)
     try:
@@ -35,6 +37,10 @@ def put(root: int, name: str, data: bytes) -> None:
             deeper = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=where)
             os.close(where)
             where = deeper
+        try:  # noqa: SIM105
+            os.unlink(last, dir_fd=where)
+        except FileNotFoundError:
+            pass
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
         handle = os.open(last, flags, 0o644, dir_fd=where)
         try:

@@ -14,7 +14,8 @@ ROOT = "/sys/fs/cgroup"
 NAME = "reprise"
 
 
-def _write(path: str, value: object) -> None:
+def write(path: str, value: object) -> None:
+    """Write a value into a file of the kernel."""
     with open(path, "w", encoding="ascii") as handle:  # noqa: PTH123
         handle.write(str(value))
 
@@ -42,7 +43,7 @@ class Group:
         try:
             if self.v2:
                 os.makedirs(f"{ROOT}/{NAME}", exist_ok=True)  # noqa: PTH103
-                _write(f"{ROOT}/{NAME}/cgroup.subtree_control", "+memory +pids +cpu")
+                write(f"{ROOT}/{NAME}/cgroup.subtree_control", "+memory +pids +cpu")
             for path in self.dirs:
                 os.makedirs(path)  # noqa: PTH103
                 self.locks.append(hold(path))
@@ -73,12 +74,12 @@ class Group:
         if os.path.exists(swap):  # noqa: PTH110
             limits[swap] = swap_bytes  # after the memory itself, which it may not be below
         for path, value in limits.items():
-            _write(path, value)
+            write(path, value)
 
     def join(self) -> None:
         """Move the calling process in."""
         for path in self.dirs:
-            _write(f"{path}/cgroup.procs", os.getpid())
+            write(f"{path}/cgroup.procs", os.getpid())
 
     def oom_kills(self) -> int:
         """How many processes of the run the kernel killed for memory."""
@@ -131,6 +132,7 @@ class Host(place.RunLocation):
         os.mkdir(new, 0o700)  # noqa: PTH102
         self.base = hold(new)  # before it has the name that a sweep looks for
         os.rename(new, base)  # noqa: PTH104
+        self.bound_scratch(base)
         for name in ("work", "tmp", "home"):
             os.mkdir(f"{base}/{name}", 0o700)  # noqa: PTH102
             if self.user:
@@ -138,10 +140,14 @@ class Host(place.RunLocation):
         if self.user:
             os.chown(base, *self.user)
         self.folder = os.open(f"{base}/work", os.O_RDONLY | os.O_DIRECTORY)
-        self.fill()
+
+    def bound_scratch(self, base: str) -> None:
+        """Set bounds to what the scratch directory can hold, where polling is not enough."""
 
     def join_group(self) -> None:
         """Make the control group, if this machine lets us."""
+        if self.group is not None:
+            return
         group = Group(self.job["token"])
         if group.make(self.limits["memory_mb"], self.limits["pids"], self.limits["cpus"]):
             self.group = group
@@ -150,16 +156,15 @@ class Host(place.RunLocation):
         self.join_group()
         base = self.job["scratch"]
         env = {"HOME": f"{base}/home", "TMPDIR": f"{base}/tmp", **self.job["env"]}  # noqa: S108
-        null = os.open(os.devnull, os.O_RDONLY)
 
         def prepare() -> None:
             self.confine()
             spawn.become(self.user)
             spawn.prctl(spawn.NO_NEW_PRIVS, 1)
-            os.chdir(f"{base}/work")
+            os.chdir(f"{base}/work/{self.job['cwd']}")
 
         self.began = time.monotonic()
-        self.main = spawn.start(self.job["argv"], env, {0: null, 1: out, 2: err}, prepare)
+        self.main = spawn.start(self.job["argv"], env, {1: out, 2: err}, prepare)
 
     def confine(self) -> None:
         """In the child, before it gives up its rights: group, memory score, limits."""

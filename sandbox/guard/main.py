@@ -1,5 +1,5 @@
-"""The guard's one loop: pass output on, hold the limits, kill everything when the run is over or
-the caller is gone.
+"""The guard's loops: one follows a program, passes its output on, holds its limits and kills
+everything when it is over or the caller is gone; a workspace's outer one takes the next job.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ class Watch:
         self.cpu = self.cpu_mark = 0.0
         self.mark = self.refilled = time.monotonic()
         self.open: dict[int, wire.Capped] = {}
-        self.streams: list[wire.Capped] = []
+        kept, whole = self.limits["output_bytes"], where.job["whole_output"]
+        tail = 0 if whole else kept // 2
+        self.streams = [wire.Capped(name, OUT, kept, tail) for name in wire.KEPT]
+        self.oom_kills, self.seconds = where.oom_kills(), 0.0
 
     def run(self) -> None:
         """Until the program ends, a limit is met, or the caller leaves."""
@@ -45,16 +48,16 @@ class Watch:
                 tick = now + TICK_S
                 self.check(now)
         self.seconds = time.monotonic() - self.place.began
+        os.close(ended)
 
     def start(self) -> None:
         """Start the program on two pipes; what the sandbox's own start says on them belongs to
         its failure.
         """
         ends = []
-        for name in ("stdout", "stderr"):
+        for stream in self.streams:
             reader, writer = os.pipe()
-            self.streams.append(wire.Capped(name, OUT, self.limits["output_bytes"]))
-            self.open[reader] = self.streams[-1]
+            self.open[reader] = stream
             ends.append(writer)
         try:
             self.place.start(*ends)
@@ -127,6 +130,8 @@ class Watch:
         while self.open and time.monotonic() < end:
             for fd in select.select(list(self.open), [], [], 1)[0]:
                 self.take(fd)
+        for fd in self.open:
+            os.close(fd)
         if self.ending == "abandoned":
             return
         if self.ending == "scratch":
@@ -162,7 +167,8 @@ class Watch:
             code, number = self.place.outcome(self.status)
         elif self.ending in ("oom", "scratch"):
             number = 9
-        oom = self.ending == "oom" or (self.place.oom_kills() > 0 and code != 0 and not self.ending)
+        killed = self.place.oom_kills() > self.oom_kills and code != 0
+        oom = self.ending == "oom" or (killed and not self.ending)
         return {
             "exit_code": code,
             "signal": number,
@@ -181,8 +187,40 @@ def read_job() -> place.Job:
     return job
 
 
+def next_job(until: float, caller: int) -> place.Job:
+    """The next job of a workspace. Raises EOFError when its time is over or the caller gone."""
+    while time.monotonic() < until and (not caller or os.getppid() == caller):
+        ready = select.select([LIFE], [], [], 1)[0]
+        # A request to stop what has just ended by itself is dropped.
+        if ready and wire.read_exactly(LIFE, 1) == wire.JOB:
+            return read_job()
+    raise EOFError("the workspace is over")
+
+
+def serve(where: place.RunLocation) -> None:
+    """Do the one job of a run, or one after the other in a workspace, where a job that cannot be
+    done leaves everything as it is.
+    """
+    caller, until = os.getppid(), time.monotonic() + where.job["total_s"]
+    while True:
+        try:
+            where.fill()
+            watch = Watch(where, caller)
+            if where.job["argv"]:
+                watch.run()
+            watch.finish()
+        except (place.Failed, OSError, ValueError) as error:
+            gone = isinstance(error, (BrokenPipeError, ConnectionError))
+            if gone or not where.job["total_s"] or not where.kill():
+                raise
+            wire.send(OUT, wire.FAILED, str(error).encode())
+        if not where.job["total_s"]:
+            return
+        where.take(next_job(until, caller))
+
+
 def main(kind: type[place.RunLocation]) -> None:
-    """Guard one run."""
+    """Guard one run or workspace."""
     where = None
     try:
         job = read_job()
@@ -190,9 +228,7 @@ def main(kind: type[place.RunLocation]) -> None:
         spawn.prctl(spawn.SUBREAPER, 1)
         spawn.quiet_signals()
         where = kind(job)
-        watch = Watch(where, os.getppid())
-        watch.run()
-        watch.finish()
+        serve(where)
     except (EOFError, BrokenPipeError, ConnectionError):
         pass  # the caller is gone; what remains is to leave nothing behind
     except (place.Failed, OSError, ValueError) as error:

@@ -1,4 +1,4 @@
-"""Where the program runs, seen by its guard: what every kind of place has in common."""
+"""Where a program runs, seen by its guard: what every kind of place has in common."""
 
 from __future__ import annotations
 
@@ -19,29 +19,34 @@ class Failed(Exception):
 
 
 class RunLocation:
-    """A place for one run. Parts that only one kind needs are in its own file, and only that
-    file travels with the guard.
+    """A place for one run or workspace. Parts that only one kind needs are in its own file, and
+    only that file travels with the guard.
     """
 
     def __init__(self, job: Job) -> None:
-        self.job = job
-        self.limits = job["limits"]
+        self.take(job)
         self.user = self.own_user()
         self.main = self.folder = 0
         self.began = time.monotonic()
         self.prepare_folder()
+
+    def take(self, job: Job) -> None:
+        """Take a job, the first or a workspace's next."""
+        self.job, self.limits = job, job["limits"]
 
     def own_user(self) -> tuple[int, int] | None:
         """The user to turn into, None to stay who we are."""
         return None
 
     def prepare_folder(self) -> None:
-        """Make the work directory and put the files in."""
+        """Make the work directory."""
 
     def fill(self) -> None:
-        """Write the files of the run as its user."""
+        """Write the files of the job as its user, once there is a place for them."""
+        if not self.folder:
+            return
         with spawn.As(self.user):
-            for name, data in self.job["contents"]:
+            for name, data in self.job.pop("contents", ()):
                 files.put(self.folder, name, data)
 
     def start(self, out: int, err: int) -> None:

@@ -32,9 +32,15 @@ USUAL = (*IGNORED, signal.SIGPIPE, signal.SIGXFSZ)
 
 def prctl(option: int, value: int) -> None:
     """Set one attribute of this process."""
+    call("prctl", option, value, 0, 0, 0)
+
+
+def call(name: str, *arguments: object) -> None:
+    """Call the C library. Raises OSError with the name of the function."""
     libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl {option}")
+    if getattr(libc, name)(*arguments) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")
 
 
 def become(user: tuple[int, int] | None) -> None:
@@ -116,8 +122,8 @@ def start(
     descriptors: Mapping[int, int],
     prepare: Callable[[], None],
 ) -> int:
-    """Fork, run `prepare` in the child, and replace it by the program; an OSError of either is
-    raised here.
+    """Fork, run `prepare` in the child, and replace it by the program, whose input is empty; an
+    OSError of either is raised here.
     """
     report, trouble = os.pipe()
     parent = os.getpid()
@@ -131,7 +137,8 @@ def start(
                 os._exit(1)
             for number in USUAL:
                 signal.signal(number, signal.SIG_DFL)
-            wire_descriptors({**descriptors, 100: trouble})
+            null = os.open(os.devnull, os.O_RDONLY)
+            wire_descriptors({0: null, **descriptors, 100: trouble})
             os.set_inheritable(100, False)
             os.execvpe(argv[0], argv, dict(env))  # noqa: S606
         except BaseException as error:

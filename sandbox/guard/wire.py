@@ -16,6 +16,8 @@ STARTED, RESULT, FAILED, ARTIFACT, REFUSED = b"S", b"R", b"F", b"A", b"N"
 KEPT = {"stdout": b"O", "stderr": b"E"}
 LIVE = {"stdout": b"o", "stderr": b"e"}
 TAIL = {"stdout": b"T", "stderr": b"t"}
+# What the caller sends after the first job: a further one (of a workspace), or a request to stop.
+JOB, CANCEL = b"j", b"c"
 
 
 def write_all(fd: int, data: bytes) -> None:
@@ -60,9 +62,9 @@ class Capped:
     rest.
     """
 
-    def __init__(self, name: str, out: int, limit: int) -> None:
+    def __init__(self, name: str, out: int, limit: int, tail: int) -> None:
         self.name, self.out = name, out
-        self.head_left, self.tail_size = limit - limit // 2, limit // 2
+        self.head_left, self.tail_size = limit - tail, tail
         self.tail = bytearray()
         self.beyond = 0
         self.live_left = LIVE_BUDGET

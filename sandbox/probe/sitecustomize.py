@@ -78,46 +78,53 @@ def _keras(module, _seed):
     module.config.disable_traceback_filtering()
 
 
-_IMPORTED = {
-    "numpy": [_numpy],
-    "torch": [_torch],
-    "tensorflow": [_tensorflow],
-    "keras": [_keras],
-}
+_SEEDING = {"numpy": _numpy, "torch": _torch, "tensorflow": _tensorflow, "keras": _keras}
+_IMPORTED = {}
+
+
+def after_import(name, hook):
+    """Have `hook(module)` called once a library has been imported; what it raises is lost."""
+    if not _IMPORTED:
+        sys.meta_path.insert(0, _AfterImport())
+    _IMPORTED.setdefault(name, []).append(hook)
 
 
 class _AfterImport:
-    """Seeds a library once it has been imported, and has it show all frames, by wrapping the loader
-    that the other finders give.
-    """
+    """Wraps the loader that the other finders give for a library that has a hook."""
+
+    def __init__(self):
+        self.looking = set()
 
     def find_spec(self, name, path=None, target=None):
-        if name not in _IMPORTED:
+        """Libraries also look without an import to follow: the hooks wait until one does."""
+        if name not in _IMPORTED or name in self.looking:
             return None
-        then = _IMPORTED.pop(name)
+        self.looking.add(name)
         try:
             import importlib.util
 
             spec = importlib.util.find_spec(name)
-        except Exception:
+            spec.loader.exec_module = self._and_then(name, spec.loader.exec_module)
+            return spec
+        except Exception:  # whatever is wrong with it, the import itself will say
             return None
-        if spec is None or not hasattr(spec.loader, "exec_module"):
-            return None
-        run = spec.loader.exec_module
+        finally:
+            self.looking.discard(name)
 
+    def _and_then(self, name, run):
         def exec_module(module):
             run(module)
-            for each in then:
+            for hook in _IMPORTED.pop(name, ()):
                 try:
-                    each(module, int(_SEED))
+                    hook(module)
                 except Exception:
                     continue
 
-        try:
-            spec.loader.exec_module = exec_module
-        except Exception:
-            return None
-        return spec
+        return exec_module
+
+
+def _seed_after_import(name, seeder):
+    after_import(name, lambda module: seeder(module, int(_SEED)))
 
 
 def _key():
@@ -144,7 +151,8 @@ def _arm():
         import random
 
         random.seed(int(_SEED))
-        sys.meta_path.insert(0, _AfterImport())
+        for name, seeder in _SEEDING.items():
+            _seed_after_import(name, seeder)
     after = os.environ.get("REPRISE_STACKS_AFTER")
     if after:
         import faulthandler
@@ -156,11 +164,11 @@ def _arm():
         import _reprise_trial  # trial.py, copied under this name
 
         for name, hook in _reprise_trial.HOOKS.items():
-            _IMPORTED.setdefault(name, []).append(hook)
+            after_import(name, hook)
     if os.environ.get("REPRISE_TRAINING"):
         from _reprise_training import imports  # training/, copied under this name
 
-        imports.arm()
+        imports.arm(after_import)
 
 
 def _chain():

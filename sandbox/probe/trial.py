@@ -93,15 +93,15 @@ def _evaluating(evaluate):
     return halved
 
 
-def _sklearn(module, _seed):
+def _sklearn(module):
     module.train_test_split = _splitting(module.train_test_split)
 
 
-def _torch(module, _run_seed):
+def _torch(module):
     module.manual_seed = _shifted(module.manual_seed)
 
 
-def _keras(module, _run_seed):
+def _keras(module):
     shifted = _shifted(module.utils.set_random_seed)
     module.utils.set_random_seed = shifted
     inside = getattr(getattr(module, "_tf_keras", None), "keras", None)

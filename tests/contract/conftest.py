@@ -13,12 +13,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 import pytest
 
 from sandbox.bwrap import BwrapSandbox
 from sandbox.docker import DockerSandbox
-from sandbox.port import Limits, Mount, OnOutput, RunResult, RunSpec, Sandbox
+from sandbox.port import (
+    Limits,
+    Mount,
+    OnOutput,
+    RunResult,
+    RunSpec,
+    Sandbox,
+    Workspace,
+    WorkspaceSpec,
+)
 from sandbox.process import ProcessSandbox
 from tests.support.sandbox import FakeSandbox, Step
 
@@ -101,6 +111,22 @@ class Bench:
         return self.sandbox.run(
             self.spec(source, steps, **fields), cancel=cancel, on_output=on_output
         )
+
+    def open(self, **fields: Any) -> Workspace:
+        """A workspace of this kind, in 512 MiB unless told otherwise."""
+        fields.setdefault("limits", Limits(wall_s=20, memory_mb=512, scratch_mb=64, file_mb=32))
+        if self.kind != "fake":
+            fields["mounts"] = (Mount(self.home), *fields.pop("mounts", ()))
+            fields["env"] = {"LD_LIBRARY_PATH": f"{self.home}/lib", **fields.pop("env", {})}
+        return self.sandbox.open(WorkspaceSpec(**fields))
+
+    def exec(
+        self, space: Workspace, source: str, steps: Sequence[Step] = (), **options: Any
+    ) -> RunResult:
+        """Run a piece of Python in it."""
+        if isinstance(self.sandbox, FakeSandbox):
+            self.sandbox.program = lambda _: list(steps)
+        return space.exec((f"{self.home}/bin/python", "-c", source), **options)
 
 
 def bench_of(kind: str, home: Path) -> Bench:

@@ -308,9 +308,11 @@ def cloned(tmp_path: Path) -> list[str]:
 def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
     ids = cloned(tmp_path)
     commits = ("--repo", "clone", "--good", "HEAD~6", "--bad")
-    done = reprise(tmp_path, "bisect", "run", *BOX, *commits, "HEAD", "--json")
+    done = reprise(tmp_path, "bisect", "run", *BOX, *commits, "HEAD")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    said = f'tiny: introduced in {ids[4][:12]} "change 4" ('
+    assert done.stdout.startswith(said)
+    told = report(tmp_path / "run")
     found = told["bisect"]
     assert (found["over"], found["first_bad"]["at"], found["first_bad"]["subject"]) == (
         "commits",
@@ -328,8 +330,6 @@ def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
     for name in ("report.json", "report.md"):
         text = (tmp_path / "run" / name).read_text()
         assert str(tmp_path) not in text, "where the clone lies is nobody's business"
-    said = f'tiny: introduced in {ids[4][:12]} "change 4" ('
-    assert reprise(tmp_path, "bisect", "run", *BOX, *commits, "HEAD").stdout.startswith(said)
     wrong(reprise(tmp_path, "bisect", "run", *BOX, *commits, "no-such"), "no-such")
 
 

@@ -9,12 +9,15 @@ import logging
 import os
 import re
 import resource
+from dataclasses import replace
 from pathlib import Path
+from threading import Event
 
 import pytest
 
 from bot.models.run import RunState
 from sandbox.bwrap import BwrapSandbox
+from sandbox.port import OnOutput, RunResult, RunSpec
 from tests.corpus.hostile.case_files import Case, cases
 from tests.corpus.hostile.reader import alive, read
 from tests.corpus.hostile.world import NAME, NUMBER, PAGES, Seen, index_of, lived
@@ -114,6 +117,17 @@ def marked(case: Case) -> object:
     return pytest.param(case, marks=marks, id=case.id)
 
 
+class HurriedSandbox(BwrapSandbox):
+    """Ends a program after three seconds where a comment asked for the fewest that it may, ten."""
+
+    def run(
+        self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
+    ) -> RunResult:
+        wall_s = 3.0 if spec.limits.wall_s <= 10 else spec.limits.wall_s
+        limits = replace(spec.limits, wall_s=wall_s)
+        return super().run(replace(spec, limits=limits), cancel=cancel, on_output=on_output)
+
+
 @pytest.mark.bwrap
 @pytest.mark.parametrize("case", [*map(marked, CASES)])
 def test_a_hostile_case(
@@ -125,7 +139,7 @@ def test_a_hostile_case(
     open_to_the_sandbox(tmp_path)
     caplog.set_level(logging.INFO)
     before, there = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, outside()
-    seen = lived(case, tmp_path, BwrapSandbox(), settings)
+    seen = lived(case, tmp_path, HurriedSandbox(), settings)
     unleaked(seen, caplog.text)
     one_sticky_comment(seen, case.replies)
     inert(seen)

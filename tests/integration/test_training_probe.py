@@ -5,6 +5,7 @@ last digit.
 from __future__ import annotations
 
 import sys
+from contextlib import closing
 
 import pytest
 
@@ -24,6 +25,7 @@ from bot.rules.diagnosis import diagnose
 from bot.settings import load
 from sandbox.process import ProcessSandbox
 from tests.support.engine import MemoryRecorder
+from tests.support.forked_programs import ForkedPrograms
 from tests.support.sandbox import CountingSandbox
 from tests.support.training_programs import SEEDED
 
@@ -423,15 +425,16 @@ def built():
 
 
 @pytest.fixture(scope="module")
-def python(built):
-    return built.interpreter
+def torch(built):
+    with closing(ForkedPrograms(built.interpreter, ("torch", "torch.utils.data"))) as programs:
+        yield programs
 
 
 @pytest.fixture(scope="module")
-def compared(python, tmp_path_factory):
+def compared(built, tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "program.py"
     path.write_text(SOURCE)
-    return probing.compare(path, python, 1)
+    return probing.compare(path, built.interpreter, 1)
 
 
 def test_losses_and_random_numbers_are_the_same_with_and_without(compared):
@@ -460,9 +463,9 @@ def test_the_model_is_told_in_the_order_of_its_layers(compared):
     assert loss.trivial == pytest.approx(1.0, abs=0.2)
 
 
-def test_of_a_long_run_every_tenth_step_is_written_down(python, tmp_path):
+def test_of_a_long_run_every_tenth_step_is_written_down(torch, tmp_path):
     (tmp_path / "program.py").write_text(LONG)
-    probed = probing.run(tmp_path / "program.py", python, probe=True)
+    probed = torch.run(tmp_path / "program.py")
     first, second = (
         [x for x in probed.trace.steps if x.optimizer == one.id] for one in probed.trace.optimizers
     )
@@ -493,9 +496,9 @@ def test_validation_is_no_training(compared):
     assert seen.end.failures == 0
 
 
-def test_losses_of_an_evaluation_are_summed_up_as_programs_do(python, tmp_path):
+def test_losses_of_an_evaluation_are_summed_up_as_programs_do(torch, tmp_path):
     (tmp_path / "program.py").write_text(SUMMED)
-    compared = probing.compare(tmp_path / "program.py", python, 1)
+    compared = torch.compare(tmp_path / "program.py")
     assert not compared.failed
     assert compared.identical
     (judged,) = compared.with_probe[0].trace.evaluations
@@ -507,9 +510,9 @@ def test_losses_of_an_evaluation_are_summed_up_as_programs_do(python, tmp_path):
     ("source", "steps"), [(TRACED, 3), (CHECKPOINTED, 4), (ACCUMULATED, 3)],
     ids=["traced", "checkpointed", "accumulated"],
 )  # fmt: skip
-def test_what_a_program_does_beside_its_steps_is_left_alone(python, tmp_path, source, steps):
+def test_what_a_program_does_beside_its_steps_is_left_alone(torch, tmp_path, source, steps):
     (tmp_path / "program.py").write_text(source)
-    compared = probing.compare(tmp_path / "program.py", python, 1)
+    compared = torch.compare(tmp_path / "program.py")
     assert not compared.failed, compared.without[0].errors
     assert compared.identical, compared.with_probe[0].errors
     seen = compared.with_probe[0].trace
@@ -519,10 +522,10 @@ def test_what_a_program_does_beside_its_steps_is_left_alone(python, tmp_path, so
         assert [step.loss for step in seen.steps] == pytest.approx(printed)
 
 
-def test_a_layer_with_a_normed_weight_is_told_as_itself(python, tmp_path):
+def test_a_layer_with_a_normed_weight_is_told_as_itself(torch, tmp_path):
     """And an optimizer beside it that never steps changes nothing."""
     (tmp_path / "program.py").write_text(NORMED)
-    compared = probing.compare(tmp_path / "program.py", python, 1)
+    compared = torch.compare(tmp_path / "program.py")
     assert not compared.failed, compared.without[0].errors
     assert compared.identical, compared.with_probe[0].output
     seen = compared.with_probe[0].trace
@@ -533,16 +536,16 @@ def test_a_layer_with_a_normed_weight_is_told_as_itself(python, tmp_path):
     assert max(activations) == 25
 
 
-def test_state_and_random_numbers_of_keras_layers_stay_the_programs(keras_python, tmp_path):
+def test_state_and_random_numbers_of_keras_layers_stay_the_programs(keras, tmp_path):
     (tmp_path / "program.py").write_text(STATEFUL)
-    compared = probing.compare(tmp_path / "program.py", keras_python, 1)
+    compared = keras.compare(tmp_path / "program.py")
     assert not compared.failed, compared.without[0].errors
     assert compared.identical
 
 
-def test_nothing_is_asked_of_a_device_that_records_a_graph(python, tmp_path):
+def test_nothing_is_asked_of_a_device_that_records_a_graph(torch, tmp_path):
     (tmp_path / "program.py").write_text(CAPTURED)
-    compared = probing.compare(tmp_path / "program.py", python, 1)
+    compared = torch.compare(tmp_path / "program.py")
     assert not compared.failed
     assert compared.identical  # the number of operations too
     seen = compared.with_probe[0].trace
@@ -550,8 +553,8 @@ def test_nothing_is_asked_of_a_device_that_records_a_graph(python, tmp_path):
     assert (seen.end.failures, seen.end.unseen) == (0, ("steps that CUDA replays as a graph",))
 
 
-def test_parameters_that_processes_share_out_are_seen_where_they_lie(python):
-    compared = probing.compare(*probing.programs(("sharded",)), python, 1)
+def test_parameters_that_processes_share_out_are_seen_where_they_lie(built):
+    compared = probing.compare(*probing.programs(("sharded",)), built.interpreter, 1)
     assert not compared.failed
     assert compared.identical
     seen = compared.with_probe[0].trace
@@ -561,8 +564,8 @@ def test_parameters_that_processes_share_out_are_seen_where_they_lie(python):
 
 
 @pytest.fixture(scope="module")
-def written_out(python):
-    return probing.compare(probing.PROGRAMS / "written_out.py", python, 1)
+def written_out(torch):
+    return torch.compare(probing.PROGRAMS / "written_out.py")
 
 
 def test_losses_that_a_program_writes_out_are_known_by_what_they_compare(written_out):
@@ -585,10 +588,10 @@ def test_losses_that_a_program_writes_out_are_known_by_what_they_compare(written
 
 
 @pytest.fixture(scope="module")
-def feeding(python, tmp_path_factory):
+def feeding(torch, tmp_path_factory):
     program = tmp_path_factory.mktemp("feeding") / "program.py"
     program.write_text(FEEDING)
-    compared = probing.compare(program, python, 1)
+    compared = torch.compare(program)
     (plain,), (probed,) = compared.without, compared.with_probe
     assert (probed.exit_code, probed.output) == (0, plain.output)
     assert probed.trace.end.failures == 0
@@ -627,6 +630,12 @@ def keras_python():
 
 
 @pytest.fixture(scope="module")
+def keras(keras_python):
+    with closing(ForkedPrograms(keras_python, ("tensorflow", "keras"))) as programs:
+        yield programs
+
+
+@pytest.fixture(scope="module")
 def in_a_function(keras_python):
     (program,) = probing.programs(("keras_function",))
     return probing.compare(program, keras_python, 1)
@@ -654,8 +663,8 @@ def test_a_step_in_a_function_starts_from_the_weights_before_it(in_a_function):
     assert all(0 < weight.update_ratio < 0.1 for weight in first.weights[::2])
 
 
-def test_losses_that_are_functions_are_seen_in_loops_of_tensorflow(keras_python):
-    compared = probing.compare(*probing.programs(("keras_functions",)), keras_python, 1)
+def test_losses_that_are_functions_are_seen_in_loops_of_tensorflow(keras):
+    compared = keras.compare(*probing.programs(("keras_functions",)))
     (plain,), (probed,) = compared.without, compared.with_probe
     assert (probed.exit_code, probed.output) == (0, plain.output)
     told = [(one.name, one.from_logits, one.activation) for one in probed.trace.losses]
@@ -666,11 +675,9 @@ def test_losses_that_are_functions_are_seen_in_loops_of_tensorflow(keras_python)
     assert all(one.trivial > 0.6 for one in probed.trace.losses)
 
 
-def test_losses_that_a_keras_loop_writes_out_are_known_by_the_values_they_compare(
-    keras_python, tmp_path
-):
+def test_losses_that_a_keras_loop_writes_out_are_known_by_the_values_they_compare(keras, tmp_path):
     (tmp_path / "program.py").write_text(WRITTEN)
-    compared = probing.compare(tmp_path / "program.py", keras_python, 1)
+    compared = keras.compare(tmp_path / "program.py")
     (plain,), (probed,) = compared.without, compared.with_probe
     assert (probed.exit_code, probed.output) == (0, plain.output)
     told = [(one.name, one.targets.shape, one.settings) for one in probed.trace.losses]
@@ -685,9 +692,9 @@ def test_losses_that_a_keras_loop_writes_out_are_known_by_the_values_they_compar
     assert probed.trace.end.failures == 0
 
 
-def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
+def test_what_keras_is_judged_by_after_training_is_seen(keras, tmp_path):
     (tmp_path / "program.py").write_text(JUDGED)
-    compared = probing.compare(tmp_path / "program.py", keras_python, 1)
+    compared = keras.compare(tmp_path / "program.py")
     (plain,), (probed,) = compared.without, compared.with_probe
     assert (probed.exit_code, probed.output) == (0, plain.output)
     given = {one.part: one.inputs for one in probed.trace.data}
@@ -706,9 +713,7 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras_python, tmp_path):
     assert finding.fault == "CPP"
 
 
-FRAMEWORKS = pytest.mark.parametrize(
-    ("framework", "interpreter"), [("torch", "python"), ("keras", "keras_python")]
-)
+FRAMEWORKS = pytest.mark.parametrize("framework", ["torch", "keras"])
 
 
 FOLLOWING = {
@@ -738,10 +743,10 @@ for y in (x[:, 0] > 0).astype(int), numpy.arange(400) // 7 % 2:
 
 
 @FRAMEWORKS
-def test_whether_targets_follow_from_inputs_is_seen(framework, interpreter, request, tmp_path):
+def test_whether_targets_follow_from_inputs_is_seen(framework, request, tmp_path):
     (tmp_path / "program.py").write_text(FOLLOWING[framework])
     program = tmp_path / "program.py"
-    probed = probing.run(program, request.getfixturevalue(interpreter), probe=True)
+    probed = request.getfixturevalue(framework).run(program)
     last = {one.model: one.agreement for one in probed.trace.data}  # as more batches came
     follows, apart = last.values()
     assert follows > 8
@@ -767,9 +772,9 @@ for _ in range(3):
 """
 
 
-def test_labels_of_sequences_and_rarer_loss_functions_are_seen(keras_python, tmp_path):
+def test_labels_of_sequences_and_rarer_loss_functions_are_seen(keras, tmp_path):
     (tmp_path / "program.py").write_text(TAGGED)
-    probed = probing.run(tmp_path / "program.py", keras_python, probe=True)
+    probed = keras.run(tmp_path / "program.py")
     sparse, msle = probed.trace.losses
     assert (sparse.name, msle.name) == ("sparse_categorical_crossentropy", "msle")
     assert sum(sparse.class_shares) == pytest.approx(1)
@@ -792,9 +797,9 @@ for loss, targets in (
 """
 
 
-def test_classes_that_a_split_of_sorted_data_sets_apart_are_seen(keras_python, tmp_path):
+def test_classes_that_a_split_of_sorted_data_sets_apart_are_seen(keras, tmp_path):
     (tmp_path / "program.py").write_text(SORTED)
-    probed = probing.run(tmp_path / "program.py", keras_python, probe=True)
+    probed = keras.run(tmp_path / "program.py")
     assert [(one.part, one.inputs.shape, one.classes) for one in probed.trace.data] == [
         ("train", (60, 4), (0, 1, 2)),
         ("validation", (20, 4), (3,)),
@@ -818,9 +823,9 @@ for _ in range(40):
 
 
 @pytest.mark.parametrize("dim", [0, 1])
-def test_softmax_over_the_samples_of_a_batch_is_seen(python, tmp_path, dim):
+def test_softmax_over_the_samples_of_a_batch_is_seen(torch, tmp_path, dim):
     (tmp_path / "program.py").write_text(ACROSS.replace("DIM", str(dim)))
-    seen = probing.run(tmp_path / "program.py", python, probe=True).trace
+    seen = torch.run(tmp_path / "program.py").trace
     assert [one.columns_sum_to_one for one in seen.losses] == [dim == 0]
     told = any(one.rule == "softmax-over-batch" for one in diagnose(seen).findings)
     assert told == (dim == 0)
@@ -849,9 +854,9 @@ with torch.no_grad():
 """
 
 
-def test_one_function_at_several_places_and_an_optimizer_made_anew_at_each_step(python, tmp_path):
+def test_one_function_at_several_places_and_an_optimizer_made_anew_at_each_step(torch, tmp_path):
     (tmp_path / "program.py").write_text(REUSED)
-    seen = probing.run(tmp_path / "program.py", python, probe=True).trace
+    seen = torch.run(tmp_path / "program.py").trace
     (model,), (optimizer,) = seen.models, seen.optimizers
     assert [(one.type, one.activation) for one in model.layers] == [
         ("Linear", ""), ("ReLU", "relu"), ("Linear", "relu"), ("Linear", ""),
@@ -862,22 +867,20 @@ def test_one_function_at_several_places_and_an_optimizer_made_anew_at_each_step(
 
 
 @FRAMEWORKS
-def test_the_weights_of_classes_count_for_what_a_constant_reaches(
-    framework, interpreter, request, tmp_path
-):
+def test_the_weights_of_classes_count_for_what_a_constant_reaches(framework, request, tmp_path):
     (tmp_path / "program.py").write_text(WEIGHED[framework])
     program = tmp_path / "program.py"
-    probed = probing.run(program, request.getfixturevalue(interpreter), probe=True)
+    probed = request.getfixturevalue(framework).run(program)
     reached = [float(line) for line in probed.output.decode().split()]
     assert [loss.trivial for loss in probed.trace.losses] == pytest.approx(reached, rel=0.01)
     assert len(reached) == 2
 
 
 @FRAMEWORKS
-def test_how_branches_are_joined_is_seen(framework, interpreter, request, tmp_path):
+def test_how_branches_are_joined_is_seen(framework, request, tmp_path):
     (tmp_path / "program.py").write_text(JOINED[framework])
     program = tmp_path / "program.py"
-    probed = probing.run(program, request.getfixturevalue(interpreter), probe=True)
+    probed = request.getfixturevalue(framework).run(program)
     models = probed.trace.models
     assert [model.residual for model in models] == [True, False, False, False]
     applied = [{layer.activation for layer in model.layers[:2]} for model in models]
@@ -885,12 +888,10 @@ def test_how_branches_are_joined_is_seen(framework, interpreter, request, tmp_pa
     assert not any(one & {"abs", "product"} for one in applied[:2])
 
 
-@pytest.mark.parametrize(
-    ("name", "interpreter"), [("bare_torch", "python"), ("bare_keras", "keras_python")]
-)
-def test_variables_that_no_model_holds_are_seen_by_their_optimizer(name, interpreter, request):
+@pytest.mark.parametrize(("name", "framework"), [("bare_torch", "torch"), ("bare_keras", "keras")])
+def test_variables_that_no_model_holds_are_seen_by_their_optimizer(name, framework, request):
     (program,) = probing.programs((name,))
-    compared = probing.compare(program, request.getfixturevalue(interpreter), 1)
+    compared = request.getfixturevalue(framework).compare(program)
     (plain,), (probed,) = compared.without, compared.with_probe
     assert (probed.exit_code, probed.output) == (0, plain.output)
     printed = [float(line) for line in plain.output.decode().split()]

@@ -1,6 +1,7 @@
 """A process that writes to GitHub: `python -m tests.integration.write_process DATABASE REPOSITORY
-INSTALLATION COUNT`, with the App's settings in its environment. Each request is sent some time
-after its write was booked.
+INSTALLATION COUNT GAP`, with the App's settings in its environment. Writes are GAP seconds apart,
+those that notify people three times as much; each request is sent some time after its write was
+booked.
 """
 
 from __future__ import annotations
@@ -17,21 +18,25 @@ from bot.service.github_proxy import RateLimited, RateLimitedGitHub
 from bot.service.ports import Target
 from bot.settings import load
 
-THREADS, DELAY_S = 2, 0.4
+THREADS, LATE = 2, 0.4
+"""Threads of a process, and the share of a gap by which a request may be late."""
 
 
 class Delayed(GitHubApp):
-    """The App, whose requests are late."""
+    """The App, whose requests are up to so many seconds late."""
+
+    delay_s = 0.0
 
     def _ask(self, *args: Any, **options: Any) -> Any:
-        sleep(random.uniform(0, DELAY_S))
+        sleep(random.uniform(0, self.delay_s))
         return super()._ask(*args, **options)
 
 
-def write(database: str, target: Target, count: int) -> None:
-    settings, store = load(), SqlStore(database)
+def write(database: str, target: Target, count: int, gap: float) -> None:
+    settings, store = load(), SqlStore(database, write_gap_s=gap, notify_gap_s=3 * gap)
     assert settings.app_id is not None
     app = Delayed(settings.github_api_url, settings.app_id, settings.key, settings.app_slug)
+    app.delay_s = LATE * gap
     github = RateLimitedGitHub(app, store)
     for number in range(count):
         written = False
@@ -48,9 +53,10 @@ def write(database: str, target: Target, count: int) -> None:
 
 
 if __name__ == "__main__":
-    database, repository, installation, count = sys.argv[1:]
+    database, repository, installation, count, gap = sys.argv[1:]
     target = Target(installation=int(installation), repository=repository)
-    threads = [Thread(target=write, args=(database, target, int(count))) for _ in range(THREADS)]
+    arguments = (database, target, int(count), float(gap))
+    threads = [Thread(target=write, args=arguments) for _ in range(THREADS)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -9,12 +9,24 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from pathlib import Path
 from threading import Event
+from typing import BinaryIO
 
 from sandbox import guard_client, layout
 from sandbox.guard import files, wire
-from sandbox.port import Health, OnOutput, RunResult, RunSpec, SandboxError, Stream
+from sandbox.port import (
+    Health,
+    OnOutput,
+    RunResult,
+    RunSpec,
+    SandboxError,
+    Stream,
+    Workspace,
+    WorkspaceSpec,
+)
 from sandbox.process import ProcessSandbox
+from sandbox.workspace import RunnerWorkspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,6 +216,10 @@ class FakeSandbox:
             done,
         )
 
+    def open(self, spec: WorkspaceSpec) -> Workspace:
+        """A workspace whose programs find its files in `files` of what they are given."""
+        return RunnerWorkspace(_FakeRunner(self), spec)
+
     def _watched(self, spec: RunSpec, done: RunResult) -> RunResult:
         wanted = spec.env.get("REPRISE_WANTED")
         if wanted is None or not self.reaches:
@@ -248,6 +264,53 @@ class FakeSandbox:
     def sweep(self) -> int:
         """Nothing is ever left."""
         return 0
+
+
+class _FakeRunner:
+    """Programs in one folder of memory, with the two of the system that fill it and pack it."""
+
+    def __init__(self, sandbox: FakeSandbox) -> None:
+        self.sandbox = sandbox
+        self.folder: dict[str, bytes] | None = {}
+
+    def run(
+        self,
+        spec: RunSpec,
+        *,
+        cancel: Event | None = None,
+        on_output: OnOutput | None = None,
+        sink: BinaryIO | None = None,
+    ) -> RunResult:
+        """One program, or none."""
+        layout.job(spec, self.sandbox.name, 1.0)
+        if self.folder is None:
+            raise SandboxError("the workspace is closed")
+        self._put(self.folder, spec.files)
+        inside = replace(spec, files=dict(self.folder))
+        run = _Run(inside, cancel or Event(), guard_client.Received(spec, on_output), self.folder)
+        if spec.argv[:1] == ("/bin/cp",):
+            start = Path(spec.argv[-2])
+            files = [path for path in start.rglob("*") if path.is_file() and not path.is_symlink()]
+            self.folder |= {str(path.relative_to(start)): path.read_bytes() for path in files}
+        elif spec.argv[:1] == ("/bin/tar",) and sink is not None:
+            sink.write(json.dumps({k: v.hex() for k, v in self.folder.items()}).encode())
+        elif spec.argv[:1] == ("/bin/tar",):
+            packed = json.loads(Path(spec.argv[-1]).read_bytes())
+            self.folder |= {name: bytes.fromhex(text) for name, text in packed.items()}
+        elif spec.argv:
+            steps = self.sandbox._chosen(inside)(inside)
+            return steps if isinstance(steps, RunResult) else self.sandbox._play(run, steps)
+        return self.sandbox._play(run, [])
+
+    def _put(self, folder: dict[str, bytes], files: Mapping[str, bytes]) -> None:
+        for name, data in files.items():
+            if any(one.startswith(f"{name}/") for one in folder):
+                raise SandboxError(f"Is a directory: {name}")
+            folder[name] = data
+
+    def close(self) -> None:
+        """Forget all."""
+        self.folder = None
 
 
 class CountingSandbox(ProcessSandbox):

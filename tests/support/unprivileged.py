@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ _DRIVER = """
 import dataclasses, json, sys
 from pathlib import Path
 from sandbox.bwrap import BwrapSandbox
-from sandbox.port import Limits, Mount, RunSpec
+from sandbox.port import Limits, Mount, RunSpec, WorkspaceSpec
 asked = json.load(sys.stdin)
 home = asked["home"]
 spec = RunSpec(
@@ -28,21 +28,31 @@ spec = RunSpec(
     limits=Limits(**asked["limits"]),
 )
 box = BwrapSandbox()
-done = dataclasses.asdict(box.run(spec))
+if asked["space"]:
+    given = WorkspaceSpec(env=spec.env, mounts=spec.mounts, limits=spec.limits)
+    with box.open(given) as space:
+        ends = [space.exec((home + "/bin/python", "-c", source)) for source in asked["space"]]
+        done = {"ends": [dataclasses.asdict(end) | {"artifacts": {}} for end in ends]}
+else:
+    done = dataclasses.asdict(box.run(spec))
 print(json.dumps({**done, "artifacts": {}, "health": box.check().detail}))
 """
 
 
-def run(home: Path, folder: Path, source: str, **limits: object) -> Mapping[str, Any]:
+def run(
+    home: Path, folder: Path, source: str, space: Sequence[str] = (), **limits: object
+) -> Mapping[str, Any]:
     """The result as a dictionary, with the sandbox's own words on itself as `health`. `home` is an
-    interpreter and `folder` a place that every user may read.
+    interpreter and `folder` a place that every user may read. The programs of `space` run in one
+    workspace instead, whose results are `ends`.
     """
     package = folder / "sandbox"
     if not package.exists():
         shutil.copytree(Path(sandbox.__file__).parent, package)
         shutil.copy2(typing_extensions.__file__, folder)
         subprocess.run(["chmod", "-R", "a+rX", str(folder)], check=True)
-    asked = {"home": str(home), "source": source, "limits": {"wall_s": 20, **limits}}
+    bounds = {"wall_s": 20, **limits}
+    asked = {"home": str(home), "source": source, "space": space, "limits": bounds}
     user = NOBODY if os.geteuid() == 0 else None
     done = subprocess.run(
         [str(home / "bin" / "python"), "-c", _DRIVER],

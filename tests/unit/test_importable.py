@@ -10,8 +10,8 @@ from tests.support.engine import FakeBuilder
 from tests.support.model import ScriptedModel
 from tests.unit.test_reconstruct import RIGHT, answers, decide, says, write
 
-PROBE = Path("sandbox/probe/import_test.py")
-TRACE = 'Traceback (most recent call last):\n  File "import_test.py", line 40, in <module>\n'
+PROBE = Path("sandbox/probe/check_imports.py")
+TRACE = 'Traceback (most recent call last):\n  File "check_imports.py", line 40, in <module>\n'
 OLD_NUMPY = "ImportError: numpy.core.multiarray failed to import"
 
 

@@ -18,10 +18,10 @@ print(STATE.failed)
 def test_a_look_at_a_framework_does_not_disarm(tmp_path: Path):
     (tmp_path / "_reprise_training").symlink_to(_PROBE)
     (tmp_path / "torch.py").write_text("")
-    (tmp_path / "sitecustomize.py").write_text(
-        "from _reprise_training import imports\nimports.arm()\n"
-    )
+    for name in ("sitecustomize.py", "_reprise_trace.py"):
+        (tmp_path / name).symlink_to(_PROBE.parent / name)
     environment = {**os.environ, "PYTHONPATH": str(tmp_path), "REPRISE_TRACE": str(tmp_path)}
+    environment |= {"REPRISE_TRAINING": "1"}
     told = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
         env=environment,

@@ -58,7 +58,7 @@ def keras(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> SimpleNamespace:
         drawing=drawing,
         copy=copy,
     )
-    probe("trial").HOOKS["keras"](found, 0)
+    probe("trial").HOOKS["keras"](found)
     return found
 
 
@@ -101,7 +101,7 @@ def test_rows_are_halved_where_they_are_used_and_only_there(keras: SimpleNamespa
 def test_the_run_seed_of_torch_is_put_in_once(monkeypatch: pytest.MonkeyPatch) -> None:
     given: list[int] = []
     torch = SimpleNamespace(manual_seed=given.append)
-    probe("trial").HOOKS["torch"](torch, 0)
+    probe("trial").HOOKS["torch"](torch)
     monkeypatch.setenv("REPRISE_SEED", "1001")
     source = (PROBES / "sitecustomize.py").read_text()
     seeding: dict[str, Any] = {}

@@ -205,8 +205,8 @@ def import_spec(
 ) -> RunSpec:
     """The probe that imports what distributions install."""
     run = names_spec(environment, options, names, modules)
-    argv = (environment.interpreter, "import_test.py", *run.argv[2:])
-    files = {"import_test.py": probe("import_test.py")}
+    argv = (environment.interpreter, "check_imports.py", *run.argv[2:])
+    files = {"check_imports.py": probe("check_imports.py")}
     return replace(run, argv=argv, files=files, label="import")
 
 

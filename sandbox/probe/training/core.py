@@ -43,12 +43,12 @@ def quiet(part):
 
     def decorate(function):
         @functools.wraps(function)
-        def hook(*args):
+        def hook(*args, **kwargs):
             if STATE.busy or STATE.failed.get(part, 0) >= _MOST_FAILURES or STATE.capturing():
                 return None
             STATE.busy = True
             try:
-                return function(*args)
+                return function(*args, **kwargs)
             except Exception:
                 _failed(part)
                 return None
@@ -75,6 +75,20 @@ def patch(owner, name, make):
     if original is None:
         return
     setattr(owner, name, functools.wraps(original)(make(original)))
+
+
+def follow(owner, name, hook):
+    """Call `hook(result, *arguments, **options)` after each call of an attribute."""
+
+    def make(original):
+        def followed(*args, **kwargs):
+            result = original(*args, **kwargs)
+            hook(result, *args, **kwargs)
+            return result
+
+        return followed
+
+    patch(owner, name, make)
 
 
 def kept(step):

@@ -42,41 +42,10 @@ _ARMS = {
 }
 
 
-class _AfterImport:
-    """Wraps the loader that the other finders give, so that the probe is armed after it ran."""
-
-    def __init__(self):
-        self.waiting = dict(_ARMS)
-        self.looking = set()
-
-    def find_spec(self, name, path=None, target=None):
-        """Libraries also look without an import to follow: it stays armed until one does."""
-        if name not in self.waiting or name in self.looking:
-            return None
-        self.looking.add(name)
-        try:
-            import importlib.util
-
-            spec = importlib.util.find_spec(name)
-            spec.loader.exec_module = self._and_then(name, spec.loader.exec_module)
-            return spec
-        except Exception:  # whatever is wrong with it, the import itself will say
-            return None
-        finally:
-            self.looking.discard(name)
-
-    def _and_then(self, name, run):
-        def exec_module(module):
-            run(module)
-            then = self.waiting.pop(name, None)
-            if then is not None:
-                quiet("import of " + name)(then)(module)
-
-        return exec_module
-
-
-def arm():
-    sys.meta_path.insert(0, _AfterImport())
+def arm(after_import):
+    """`after_import(name, hook)` calls a hook with a module that has been imported."""
+    for name, begin in _ARMS.items():
+        after_import(name, quiet("import of " + name)(begin))
     atexit.register(_end)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=_in_child)

@@ -36,11 +36,7 @@ def _judged(model, result):
     known = keras_run.MODELS.get(model)
     if known is None or not known.steps:
         return
-    if isinstance(result, dict):
-        result = result.get("loss")
-    elif isinstance(result, (list, tuple)):
-        result = result[0]
-    WRITER.put("evaluation", losses=[float(result)])
+    WRITER.put("evaluation", losses=[float(keras_run.loss_of(result))])
 
 
 @quiet("evaluations")

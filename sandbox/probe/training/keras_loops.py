@@ -12,7 +12,7 @@ from . import (
     keras_traced,
     program,
 )
-from .core import STATE, patch, quiet
+from .core import STATE, follow, patch, quiet
 
 MADE = []
 _MOST_MADE = 200
@@ -36,7 +36,7 @@ RECORDER = keras_expressions.ComparisonRecorder()
 
 def install(keras):
     patch(keras.Optimizer, "apply", _apply(keras))
-    patch(keras.losses.Loss, "__call__", _loss)
+    follow(keras.losses.Loss, "__call__", _judged)
     watch_functions(keras.losses)
     if keras.backend.backend() == "tensorflow":
         tensorflow = sys.modules["tensorflow"]
@@ -88,14 +88,9 @@ def _differentiated(loss, sources):
             seen.losses.update((id(one), loss) for one in sources)
 
 
-def _loss(original):
-    def __call__(self, y_true, y_pred, *args, **kwargs):
-        result = original(self, y_true, y_pred, *args, **kwargs)
-        if not keras_run.ACTIVE:
-            _noted(self, y_true, result)
-        return result
-
-    return __call__
+def _judged(result, loss, y_true, *_args, **_kwargs):
+    if not keras_run.ACTIVE:
+        _noted(loss, y_true, result)
 
 
 @quiet("Keras losses")

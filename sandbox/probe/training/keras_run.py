@@ -105,11 +105,7 @@ class KerasRun:
         """A step by `train_on_batch`, whose loss is told for the batch alone."""
         if self.look is None:
             self.start()
-        if isinstance(result, dict):
-            result = result.get("loss")
-        elif isinstance(result, (list, tuple)):
-            result = result[0]
-        self._step(1, _number(result))
+        self._step(1, _number(loss_of(result)))
         if self.known.steps in (1, 20):
             keras_told.Told(self).plan()
 
@@ -187,6 +183,13 @@ class KerasRun:
     def end(self):
         keras_told.Told(self).plan()
         WRITER.flush()
+
+
+def loss_of(result):
+    """The loss in what Keras returns of a batch or an evaluation."""
+    if isinstance(result, dict):
+        return result.get("loss")
+    return result[0] if isinstance(result, (list, tuple)) else result
 
 
 def _only(logs):

@@ -10,9 +10,11 @@ _MOST_CALLS, _MOST_OUTPUTS = 2000, 8
 
 
 class Call:
-    """The last training call of one leaf module, with the numbers of what it returned."""
+    """The last training call of one leaf module, with the numbers of what it returned; none of them
+    for one that was not seen.
+    """
 
-    def __init__(self, module, taken, given):
+    def __init__(self, module):
         self.module = module
         self.training = module.training
         self.numbers = ()
@@ -162,7 +164,7 @@ def _leaf(module, before, after):
     fed = _passed(before, inside=True) if FORWARD.structure and old is not None else ()
     if old is not None and fed != old.inputs and not module._parameters:
         return  # a function that is called at several places belongs to the layer before it
-    call = Call(module, before, after)
+    call = Call(module)
     call.numbers = _numbers(after)
     if FORWARD.structure:
         if old is None:

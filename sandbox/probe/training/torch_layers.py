@@ -4,7 +4,7 @@ import itertools
 import weakref
 
 from . import program, torch_arrays as arrays
-from .torch_forward import FORWARD
+from .torch_forward import FORWARD, Call
 from .vocabulary import TORCH_ACTIVATIONS
 from .writer import WRITER
 
@@ -88,19 +88,8 @@ def _calls(roots):
     parts = {id(part): part for root in roots for part in root.modules()}
     calls = [call for key, call in FORWARD.calls.items() if key in parts]
     if not calls:
-        calls = [Unseen(part) for part in parts.values() if not part._modules]
+        calls = [Call(part) for part in parts.values() if not part._modules]
     return calls[:_MOST_LAYERS]
-
-
-class Unseen:
-    """A leaf module whose call was not seen."""
-
-    def __init__(self, module):
-        self.module = module
-        self.inputs = ()
-        self.own = self.after = ""
-        self.taken = self.given = None
-        self.added, self.dropped = False, 0.0
 
 
 def _describe(model, roots, initial):

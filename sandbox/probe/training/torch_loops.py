@@ -2,7 +2,7 @@
 it was begun. A loader without steps (validation) counts no epochs.
 """
 
-from .core import patch, quiet
+from .core import follow, patch, quiet
 
 
 class Loader:
@@ -28,17 +28,8 @@ LOOPS = Loops()
 
 def install(data):
     loader = data.dataloader
-    patch(data.DataLoader, "__iter__", _iter)
+    follow(data.DataLoader, "__iter__", _begun)
     patch(loader._BaseDataLoaderIter, "__next__", _next)
-
-
-def _iter(original):
-    def __iter__(self):
-        iterator = original(self)
-        _begun(self, iterator)
-        return iterator
-
-    return __iter__
 
 
 def _next(original):
@@ -50,7 +41,7 @@ def _next(original):
 
 
 @quiet("loaders")
-def _begun(loader, iterator):
+def _begun(iterator, loader):
     # A program may make a new loader for each epoch: its data and the size of its batches stay.
     key = (id(getattr(loader, "dataset", None)), getattr(loader, "batch_size", None))
     known = LOOPS.loaders.setdefault(key, Loader())

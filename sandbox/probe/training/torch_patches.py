@@ -5,7 +5,7 @@ changes how a step is to be read.
 import sys
 
 from . import program, torch_evaluation, torch_losses, torch_scaling, torch_steps
-from .core import STATE, patch, quiet
+from .core import STATE, follow, patch, quiet
 from .torch_forward import FORWARD
 
 
@@ -19,8 +19,8 @@ def install(torch):
     for name in torch_losses.NAMES:
         patch(torch.nn.functional, name, torch_losses.watch(name))
     patch(torch.autograd, "backward", torch_losses.backward)
-    patch(torch.nn.Module, "__init__", _module)
-    patch(optimizer.Optimizer, "__init__", _optimizer)
+    follow(torch.nn.Module, "__init__", _made)
+    follow(optimizer.Optimizer, "__init__", _made_optimizer)
     STATE.capturing = _capturing(torch.cuda, torch.jit.is_tracing)
     torch_scaling.install(torch)
     torch_evaluation.install(torch)
@@ -44,29 +44,13 @@ def _capturing(cuda, tracing):
     return capturing
 
 
-def _module(original):
-    def __init__(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        _made(self)
-
-    return __init__
-
-
-def _optimizer(original):
-    def __init__(self, *args, **kwargs):
-        original(self, *args, **kwargs)
-        _made_optimizer(self)
-
-    return __init__
-
-
 @quiet("lines")
-def _made(module):
+def _made(_, module, *_args, **_kwargs):
     program.remember(module, skip_init=True)
 
 
 @quiet("lines")
-def _made_optimizer(optimizer):
+def _made_optimizer(_, optimizer, *_args, **_kwargs):
     program.remember(optimizer)
     torch_steps.MADE.add(optimizer)
     STATE.made = STATE.steps

@@ -1,31 +1,22 @@
 """Gradient scaling, schedulers and compilation in PyTorch."""
 
 from . import torch_arrays as arrays, torch_forward, torch_steps
-from .core import STATE, patch, quiet
+from .core import STATE, follow, patch, quiet
 from .torch_losses import LOSSES
 
 
 def install(torch):
     scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
     scaler = scaler or torch.cuda.amp.GradScaler
-    patch(scaler, "scale", _scale)
+    follow(scaler, "scale", _scaled)
     patch(scaler, "step", _step)
-    patch(torch.optim.lr_scheduler.ReduceLROnPlateau, "__init__", _scheduler)
+    follow(torch.optim.lr_scheduler.ReduceLROnPlateau, "__init__", _scheduled)
     patch(torch, "compile", _compile)
     patch(torch.nn.Module, "compile", _compile)
 
 
-def _scale(original):
-    def scale(self, outputs):
-        result = original(self, outputs)
-        _scaled(outputs, result)
-        return result
-
-    return scale
-
-
 @quiet("gradient scaling")
-def _scaled(outputs, result):
+def _scaled(result, _, outputs):
     if LOSSES.idle:
         return
     if arrays.is_tensor(outputs) and arrays.is_tensor(result) and result is not outputs:
@@ -52,12 +43,9 @@ def _stepped(optimizer, steps):
             torch_steps.step(optimizer, tracked, True)
 
 
-def _scheduler(original):
-    def __init__(self, optimizer, *args, **kwargs):
-        original(self, optimizer, *args, **kwargs)
-        torch_steps.SCHEDULED.add(optimizer)
-
-    return __init__
+@quiet("schedulers")
+def _scheduled(_, _scheduler, optimizer, *_args, **_kwargs):
+    torch_steps.SCHEDULED.add(optimizer)
 
 
 def _compile(original):

@@ -1,4 +1,4 @@
-"""Imports what a distribution installs: `python import_test.py DISTRIBUTION[,...] MODULE[,...]`
+"""Imports what a distribution installs: `python check_imports.py DISTRIBUTION[,...] MODULE[,...]`
 ends with the traceback of the first that cannot be imported. Of several modules of one
 distribution that of its own name counts, else the one among the modules named, else the first.
 

@@ -16,6 +16,7 @@ from bot.models.base import Record
 from bot.service.ports.repository import RepositoryWriter
 
 Device = Literal["cpu", "gpu"]
+Lane = Literal["deliveries", "cpu", "gpu"]
 Reaction = Literal["eyes", "+1", "confused"]
 Permission = Literal["admin", "maintain", "write", "triage", "read", "none"]
 WRITERS: frozenset[Permission] = frozenset({"admin", "maintain", "write"})
@@ -36,6 +37,13 @@ class Task(Record):
     device: Device = "cpu"
     turn: int = 0
 
+    @property
+    def lane(self) -> Lane:
+        """The line it waits in: that of its device, or for deliveries one of their own, so that
+        they overtake runs.
+        """
+        return "deliveries" if self.kind == "delivery" else self.device
+
 
 Handler = Callable[[Task, Event], None]
 """Handles one task. The event is set when the task is aborted or the worker stops."""
@@ -51,7 +59,9 @@ class Queue(Protocol):
         """
 
     def abort(self, task: Task) -> None:
-        """Ask whoever handles this kind and id (any turn) to stop. Does nothing if nobody does."""
+        """Ask whoever handles this turn of a task to stop. Does nothing if nobody does: the store
+        tells each worker the same with its next heartbeat.
+        """
 
     def work(self, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
         """Hand runs for one device to `handle`, at most `slots` at once, until `stop`; then wait

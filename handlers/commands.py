@@ -9,8 +9,7 @@ from typing import Any
 
 from packaging.utils import canonicalize_name
 
-from bot.cli.option_parsing import REF
-from bot.models.config import PYTHON
+from bot.models.config import PYTHON, REF
 from bot.models.run import Choices, Command
 from bot.rules.verbs import CHOICES, HABITS, PREFIX, VERBS, WORDS, Option, Word
 from handlers.markdown import CODE, own_lines

@@ -7,11 +7,11 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from bot.errors import UserError
+from bot.models.config import REF
 from bot.models.job import PARTS, Part
 from bot.settings import host
 
 _PYTHON = re.compile(r"^3\.(\d{1,2})(\.\d{1,3})?$", re.ASCII)
-REF = re.compile(r"(?!.*\.\.)\w[\w./@+~^-]{0,200}", re.ASCII)
 _URL = re.compile(r"^(?:https?|ssh|file)://[^\s]+$|^[\w.-]+@[\w.-]+:[\w./~-]+$", re.ASCII)
 
 

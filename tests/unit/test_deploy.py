@@ -19,8 +19,8 @@ import yaml
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from bot.cli.app import app
 from bot.settings import Settings
-from handlers.cli import app
 from handlers.setup_pages import WHY, manifest
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"

@@ -21,9 +21,21 @@ Reaction = Literal["eyes", "+1", "confused"]
 Permission = Literal["admin", "maintain", "write", "triage", "read", "none"]
 WRITERS: frozenset[Permission] = frozenset({"admin", "maintain", "write"})
 
-WriteSlot = Callable[[int, bool], AbstractContextManager[None]]
-"""Called with the installation and whether the write notifies people; encloses each write, from
-before it is sent until it is answered.
+
+class Write(Record):
+    """One write to GitHub: what is done, where (an issue or a comment), the text that goes there,
+    and whether people are notified.
+    """
+
+    what: str
+    where: str
+    text: str = ""
+    notifies: bool = False
+
+
+RequestHook = Callable[[int, Write | None], AbstractContextManager[None]]
+"""Called with the installation (0: none, the App itself asks) and what the request writes, None
+when it only reads; encloses the request, from before it is sent until its answer is understood.
 """
 
 
@@ -140,8 +152,8 @@ class GitHub(Protocol):
     that are not GitHub's, UserError when the App's permissions do not suffice.
     """
 
-    def in_slots(self, slot: WriteSlot) -> Self:
-        """The same GitHub, which encloses each single write in a `slot`."""
+    def hooked(self, *hooks: RequestHook) -> Self:
+        """The same GitHub, which encloses each request in these hooks too, the first outermost."""
 
     def permission(self, target: Target, login: str) -> Permission:
         """A user's permission on a repository; "none" for someone who is no collaborator."""

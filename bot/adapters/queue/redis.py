@@ -126,7 +126,7 @@ class _Lane:
     def _worker(self) -> Worker:
         return Worker(
             [func(self._job, name=self._lane)],  # type: ignore[arg-type]
-            queue_name=_queue(self._lane),
+            queue_name=queue_name(self._lane),
             redis_pool=self._redis,
             on_startup=self._connected,
             handle_signals=False,
@@ -182,7 +182,7 @@ async def _offer(redis: ArqRedis, task: Task, delay_s: float) -> None:
     """Keep a task until it is due. Offered again while it waits, it is due at the earlier of the
     two times; offered again while it is handled, it is handled once more.
     """
-    queue, due = _queue(task.lane), round((time() + delay_s) * 1000)
+    queue, due = queue_name(task.lane), round((time() + delay_s) * 1000)
     for name in _names(task):
         values = task.model_dump()
         job = await redis.enqueue_job(
@@ -197,7 +197,7 @@ async def _offer(redis: ArqRedis, task: Task, delay_s: float) -> None:
 
 async def _abort(redis: ArqRedis, task: Task) -> None:
     for name in _names(task):
-        job = Job(name, redis, _queue(task.lane), json.loads)
+        job = Job(name, redis, queue_name(task.lane), json.loads)
         if await job.status() is JobStatus.in_progress:  # one that waits must still be handled
             with suppress(TimeoutError):
                 await job.abort(timeout=0, poll_delay=0.01)
@@ -211,7 +211,7 @@ def _names(task: Task) -> tuple[str, str]:
     return name, f"{name}:again"
 
 
-def _queue(lane: Lane) -> str:
+def queue_name(lane: Lane) -> str:
     """The sorted set of a lane's jobs, those in progress included; a scaler may count it."""
     return f"arq:queue:{lane}"
 

@@ -67,8 +67,7 @@ def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -
     from bot import bootstrap
     from bot.service.app import Service
     from bot.service.app_context import AppContext, HostPolicy
-    from bot.service.credentials import WatchedGitHub
-    from bot.service.github_proxy import RateLimitedGitHub
+    from bot.service.github_hooks import CredentialsAlarm, WriteLimit
     from sandbox.select import choose
 
     sandbox = choose(settings.sandbox)
@@ -85,8 +84,8 @@ def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -
         keep_days=settings.keep_days,
         link_days=settings.link_days,
     )
-    limited = RateLimitedGitHub(WatchedGitHub(github, store), store)
-    context = AppContext(store, queue, limited, _Engine(settings, sandbox), policy)
+    hub = github.hooked(WriteLimit(store), CredentialsAlarm(store))
+    context = AppContext(store, queue, hub, _Engine(settings, sandbox), policy)
     return Service(context, reconcile_s=settings.reconcile_s)
 
 

@@ -1,5 +1,8 @@
 """One connection of the web server: whoever holds the door open without saying anything leaves
 first, so that GitHub's deliveries find a place.
+
+uvicorn's own limits do not keep that: it has no deadline for headers, none for a body after the
+answer, and `limit_concurrency` answers everybody 503 as soon as enough connections say nothing.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from bot.settings import host
 SECRET = "measured-in-the-open"
 _KEY = "-----BEGIN RSA PRIVATE KEY-----\nMA==\n-----END RSA PRIVATE KEY-----\n"
 _START_S = 60.0
-_RUN = "from handlers.cli import main; main()"
+_RUN = "from bot.cli.app import main; main()"
 
 
 @dataclass(frozen=True, slots=True)

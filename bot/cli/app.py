@@ -6,14 +6,15 @@ from typing import Annotated
 import typer
 
 from bot.cli.diagnose import diagnose, probe, rules
+from bot.cli.hosting import receive, serve, switch, worker
 from bot.cli.installation import doctor, prompts, schema
 from bot.cli.proofs import bisect, control, minimize
 from bot.cli.pull_request import pr
 from bot.cli.repair import repair
 from bot.cli.reproduce import example, replay, reproduce
 
-# Commands import what is heavy inside their functions: help stays fast, and the web process,
-# which shares this command line, does not load the engine.
+# Commands import what is heavy inside their functions, all of `handlers` among it: help stays fast,
+# and the web process does not load the engine.
 
 app = typer.Typer(
     name="reprise",
@@ -25,7 +26,7 @@ app = typer.Typer(
 )
 for command in (
     reproduce, example, replay, control, bisect, minimize, diagnose, repair, probe, rules, pr,
-    doctor, schema, prompts,
+    doctor, schema, prompts, serve, worker, receive, switch,
 ):  # fmt: skip
     app.command()(command)
 
@@ -44,3 +45,8 @@ def _main(
     ] = False,
 ) -> None:
     """Reproduce deep-learning bug reports by running them."""
+
+
+def main() -> None:
+    """The console script."""
+    app()

@@ -7,8 +7,8 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 
 from bot.errors import UserError
+from bot.models.config import REF
 from bot.models.job import PARTS, Part
-from bot.rules.verbs import REF
 from bot.settings import host
 
 _PYTHON = re.compile(r"^3\.(\d{1,2})(\.\d{1,3})?$", re.ASCII)

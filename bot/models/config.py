@@ -2,6 +2,7 @@
 JSON Schema comes from this), and which files decided what.
 """
 
+import re
 from typing import Literal
 
 from pydantic import Field
@@ -10,6 +11,7 @@ from bot.models.base import Record
 from bot.models.job import PROOFS, Proof
 
 PYTHON = r"^3\.([6-9]|1[0-5])$"
+REF = re.compile(r"(?!.*\.\.)\w[\w./@+~^-]{0,200}", re.ASCII)  # of a clone: a branch, tag or commit
 """A minor version of Python that programs of today's reports may need, whether or not this host
 has it.
 """

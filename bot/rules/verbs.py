@@ -11,11 +11,10 @@ from typing import Literal
 from annotated_types import Ge, Le
 from packaging.utils import canonicalize_name
 
-from bot.models.config import PYTHON, Defaults
+from bot.models.config import PYTHON, REF, Defaults
 from bot.models.run import Verb
 
 PREFIX = "/reproduce"
-REF = re.compile(r"(?!.*\.\.)\w[\w./@+~^-]{0,200}", re.ASCII)
 """What may be a branch, a tag or a commit."""
 
 _VERSION = re.compile(

@@ -9,17 +9,16 @@ from datetime import datetime
 from heapq import heappop, heappush
 from itertools import count
 from threading import Event
-from typing import Self
 
 from typing_extensions import override
 
 from bot.errors import UserError
 from bot.models.run import Delivery
 from bot.rules.configuration.layers import PATH
+from bot.service.github_hooks import HookedGitHub
 from bot.service.ports import (
     CloneToken,
     Device,
-    GitHub,
     Handler,
     Hook,
     Permission,
@@ -27,15 +26,15 @@ from bot.service.ports import (
     Reaction,
     Target,
     Task,
-    WriteSlot,
+    Write,
 )
 from bot.service.ports.repository import RepositoryWriter
 
 _MOST_TASKS = 1_000
 
 
-@dataclass(frozen=True)
-class DryRunGitHub(GitHub):
+@dataclass
+class DryRunGitHub(HookedGitHub):
     """A GitHub that has the sender of one delivery and one configuration file, and ignores every
     write.
     """
@@ -44,10 +43,6 @@ class DryRunGitHub(GitHub):
     sender_permission: Permission
     config: str | None
     _ids: Iterator[int] = field(default_factory=lambda: count(1))
-
-    @override
-    def in_slots(self, slot: WriteSlot) -> Self:
-        return self
 
     @override
     def permission(self, target: Target, login: str) -> Permission:
@@ -70,19 +65,21 @@ class DryRunGitHub(GitHub):
 
     @override
     def create_comment(self, target: Target, number: int, body: str) -> int:
+        self._note(target, "comment", f"#{number}", body)
         return next(self._ids)
 
     @override
     def update_comment(self, target: Target, comment: int, body: str) -> None:
-        """Nothing to change."""
+        self._note(target, "edit", f", comment {comment}", body)
 
     @override
     def delete_comment(self, target: Target, comment: int) -> None:
-        """Nothing to delete."""
+        self._note(target, "deletion", f", comment {comment}")
 
     @override
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
-        """Nothing to change."""
+        place = f"#{number}" if comment is None else f", comment {comment}"
+        self._note(target, "reaction", place, reaction)
 
     @override
     def labels(
@@ -94,7 +91,7 @@ class DryRunGitHub(GitHub):
         colour: str,
         description: str,
     ) -> None:
-        """Nothing to change."""
+        self._note(target, "label", f"#{number}", add)
 
     @override
     def clone_token(self, target: Target) -> CloneToken:
@@ -111,6 +108,12 @@ class DryRunGitHub(GitHub):
     @override
     def redeliver(self, hook: int) -> None:
         """Nothing to send."""
+
+    def _note(self, target: Target, what: str, place: str, text: str = "") -> None:
+        """Nothing is written; the hooks see it all the same."""
+        write = Write(what=what, where=f"{target.repository}{place}", text=text)
+        with self._request(target.installation, write):
+            return
 
 
 class RehearsalQueue(Queue):

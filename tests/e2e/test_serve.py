@@ -28,7 +28,7 @@ from tests.contract.databases import postgres_server
 from tests.support.stand_in import GitHubServer
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = [sys.executable, "-c", "from handlers.cli import main; main()"]
+COMMAND = [sys.executable, "-c", "from bot.cli.app import main; main()"]
 
 
 class Process:
@@ -240,7 +240,7 @@ class Open(Process):
         "-c",
         (
             "import atexit, sys; atexit.register(lambda: print('loaded', *sys.modules, file=sys.stderr)); "
-            "from handlers.cli import main; main()"
+            "from bot.cli.app import main; main()"
         ),
     ]
 
@@ -281,7 +281,6 @@ def test_the_web_process_carries_nothing_of_the_engine(tmp_path: Path) -> None:
         "docker",
         "githubkit",
         "httpx",
-        "arq",
         "jsonschema",
         "requests",
         "alembic",

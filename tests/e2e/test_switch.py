@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-COMMAND = [sys.executable, "-c", "from handlers.cli import main; main()", "switch"]
+COMMAND = [sys.executable, "-c", "from bot.cli.app import main; main()", "switch"]
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -19,8 +19,7 @@ from bot.models.bug import Issue
 from bot.models.run import Command, Delivery, Repository
 from bot.service.app import Service, reap
 from bot.service.app_context import AppContext, HostPolicy
-from bot.service.credentials import WatchedGitHub
-from bot.service.github_proxy import RateLimitedGitHub
+from bot.service.github_hooks import CredentialsAlarm, WriteLimit
 from bot.service.ports import Task
 from tests.contract.github.conftest import DESCRIPTION
 from tests.integration.test_regression import FIXED, PROGRAM, made, report, runs_tests
@@ -59,9 +58,9 @@ class World:
 
     def another(self) -> Service:
         """Another worker over the same store and queue, as the App builds it."""
-        limited = RateLimitedGitHub(WatchedGitHub(self.github, self.store), self.store)
+        hub = self.github.hooked(WriteLimit(self.store), CredentialsAlarm(self.store))
         policy = HostPolicy(public_url="https://reprise.example", beat_s=0.02, lease_s=5.0)
-        return Service(AppContext(self.store, self.queue, limited, self._engine, policy))
+        return Service(AppContext(self.store, self.queue, hub, self._engine, policy))
 
     def _engine(self, job: Any, **_: object):
         return self.report.model_copy(update={"issue": job.issue})

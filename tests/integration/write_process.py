@@ -14,7 +14,7 @@ from typing import Any
 
 from bot.adapters.github.client import GitHubApp
 from bot.adapters.store import SqlStore
-from bot.service.github_proxy import RateLimited, RateLimitedGitHub
+from bot.service.github_hooks import RateLimited, WriteLimit
 from bot.service.ports import Target
 from bot.settings import load
 
@@ -37,7 +37,7 @@ def write(database: str, target: Target, count: int, gap: float) -> None:
     assert settings.app_id is not None
     app = Delayed(settings.github_api_url, settings.app_id, settings.key, settings.app_slug)
     app.delay_s = LATE * gap
-    github = RateLimitedGitHub(app, store)
+    github = app.hooked(WriteLimit(store))
     for number in range(count):
         written = False
         while not written:

@@ -5,14 +5,14 @@ failures on demand.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from copy import copy
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
 from threading import RLock
 from typing import Any
 
 from bot.errors import UserError
+from bot.service.github_hooks import HookedGitHub
 from bot.service.ports import (
     CloneToken,
     Gone,
@@ -21,11 +21,13 @@ from bot.service.ports import (
     Permission,
     Reaction,
     Target,
-    WriteSlot,
+    Write,
 )
 from bot.service.ports.repository import RepositoryWriter
 
 MOST_BODY = 65_536
+_WRITE = Write(what="write", where="")
+_WRITE_LOUD = Write(what="comment", where="", notifies=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +86,7 @@ class _Failure:
 
 
 @dataclass
-class FakeGitHub:
+class FakeGitHub(HookedGitHub):
     """One GitHub with one App on it. Set up with `repository`, `issue` and `comment`; failures
     with `fail` and `lose_answer`; then read `writes`, `calls`, `comments`, `repositories`. Safe
     to share between threads.
@@ -99,7 +101,6 @@ class FakeGitHub:
     _failures: list[_Failure] = field(default_factory=list)
     _ids: list[int] = field(default_factory=lambda: [1000])
     _lock: Any = field(default_factory=RLock)
-    _slot: WriteSlot = lambda *_: nullcontext()
 
     @property
     def login(self) -> str:
@@ -146,17 +147,11 @@ class FakeGitHub:
         """The next call of a method does its work, and raises all the same."""
         self._failures.append(_Failure(error, method, written=True))
 
-    def in_slots(self, slot: WriteSlot) -> FakeGitHub:
-        """The same GitHub, which encloses each single write in a `slot`."""
-        other = copy(self)
-        other._slot = slot
-        return other
-
     # --- the port --------------------------------------------------------------------------------
 
     def permission(self, target: Target, login: str) -> Permission:
         """What the set-up says; "none" for anyone else."""
-        with self._lock:
+        with self._request(target.installation), self._lock:
             self._called("permission")
             self._repository(target)
             known = self.repositories[target.repository].permissions
@@ -166,7 +161,7 @@ class FakeGitHub:
 
     def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
         """A file of the set-up; None when there is none, or it is no text, or larger."""
-        with self._lock:
+        with self._request(target.installation), self._lock:
             self._called("file")
             found = self._repository(target).files.get(path)
             if found is None:
@@ -179,13 +174,13 @@ class FakeGitHub:
 
     def commit(self, target: Target, ref: str) -> str | None:
         """The commit of the set-up with this name."""
-        with self._lock:
+        with self._request(target.installation), self._lock:
             self._called("commit")
             return self._repository(target).commits.get(ref)
 
     def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
         """The comments of the App whose body starts with the marker, the oldest first."""
-        with self._lock:
+        with self._request(target.installation), self._lock:
             self._called("find_comments")
             self._issue(target, number)
             ours = self.ours(target.repository, number)
@@ -193,7 +188,7 @@ class FakeGitHub:
 
     def create_comment(self, target: Target, number: int, body: str) -> int:
         """Write a comment, once a call."""
-        with self._slot(target.installation, True), self._lock:
+        with self._request(target.installation, _WRITE_LOUD), self._lock:
             lost = self._called("create_comment")
             self._issue(target, number)
             self._fits(body)
@@ -206,7 +201,7 @@ class FakeGitHub:
 
     def update_comment(self, target: Target, comment: int, body: str) -> None:
         """Replace a body."""
-        with self._slot(target.installation, False), self._lock:
+        with self._request(target.installation, _WRITE), self._lock:
             lost = self._called("update_comment")
             found = self._comment(target, comment)
             self._fits(body)
@@ -218,7 +213,7 @@ class FakeGitHub:
 
     def delete_comment(self, target: Target, comment: int) -> None:
         """Delete a comment, once."""
-        with self._slot(target.installation, False), self._lock:
+        with self._request(target.installation, _WRITE), self._lock:
             lost = self._called("delete_comment")
             self._repository(target)
             found = self.comments.pop(comment, None)
@@ -229,7 +224,7 @@ class FakeGitHub:
 
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
         """React; the same reaction twice is one."""
-        with self._slot(target.installation, False), self._lock:
+        with self._request(target.installation, _WRITE), self._lock:
             lost = self._called("react")
             thing = (
                 self._issue(target, number) if comment is None else self._comment(target, comment)
@@ -248,7 +243,7 @@ class FakeGitHub:
         description: str,
     ) -> None:
         """Put one label on and take others off; only what changes something is written."""
-        with self._lock:
+        with self._request(target.installation), self._lock:
             lost = self._called("labels")
             here, issue = self._repository(target), self._issue(target, number)
             on = {name.lower() for name in issue.labels}
@@ -262,7 +257,7 @@ class FakeGitHub:
                 ("remove_label", name) for name in remove if name.lower() in on - {add.lower()}
             ]
         for what, name in steps:
-            with self._slot(target.installation, False), self._lock:
+            with self._request(target.installation, _WRITE), self._lock:
                 self._label(issue, what, name)
                 if what == "create_label":
                     here.labels[name] = (colour, description)
@@ -271,21 +266,21 @@ class FakeGitHub:
 
     def clone_token(self, target: Target) -> CloneToken:
         """A made-up token; it clones nothing."""
-        with self._lock:
+        with self._request(target.installation), self._lock:
             self._called("clone_token")
             self._repository(target)
             return CloneToken(token=f"made-up-token-for-{target.repository}")
 
     def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:
         """An installation without the permissions; the stand-in server has a whole repository."""
-        with self._lock:
+        with self._request(target.installation), self._lock:
             self._called("writable")
             self._repository(target)
         raise NotGranted("The installation does not grant contents=write.", "Grant it.")
 
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
         """The deliveries of the set-up since a moment, newest first."""
-        with self._lock:
+        with self._request(0), self._lock:
             self._called("hooks")
             return tuple(
                 sorted(
@@ -297,7 +292,7 @@ class FakeGitHub:
 
     def redeliver(self, hook: int) -> None:
         """Note that a delivery was asked for again; nothing is sent."""
-        with self._lock:
+        with self._request(0), self._lock:
             lost = self._called("redeliver")
             if all(each.id != hook for each in self.deliveries):
                 raise Gone(f"There is no delivery {hook}.")

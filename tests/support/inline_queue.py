@@ -25,7 +25,7 @@ class InlineQueue(LocalQueue):
     def waiting(self) -> tuple[Task, ...]:
         """What waits, in the order in which it falls due."""
         with self._changed:
-            return tuple(each.task for each in sorted(self._waiting.values()))
+            return tuple(sorted(self._waiting, key=self._waiting.__getitem__))
 
     def drain(self, handle: Handler, most: int = 1_000) -> int:
         """Hand on one after another, also what is offered meanwhile, until nothing is due;
@@ -36,5 +36,5 @@ class InlineQueue(LocalQueue):
             task = self._take(None, None if self._patient else inf)
             if task is None:
                 return handed
-            self._in_flight.handle(handle, task)
+            self._handle(handle, task)
         raise RuntimeError(f"still something due after {most} tasks")

@@ -19,8 +19,10 @@ import yaml
 from typer.main import get_command
 from typer.testing import CliRunner
 
+from bot.adapters.queue import places
+from bot.adapters.queue.redis import queue_name
+from bot.cli.app import app
 from bot.settings import Settings
-from handlers.cli import app
 from handlers.setup_pages import WHY, manifest
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -121,7 +123,17 @@ def test_every_pod_has_a_policy_that_keeps_it_from_the_cluster_and_the_node() ->
         assert [block["cidr"] for block in blocks] == ["0.0.0.0/0", "2000::/3"]
     listed = yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())["resources"]
     made = {file.name for file in (DEPLOY / "kubernetes").glob("*.yaml")}
-    assert set(listed) == made - {"kustomization.yaml", "secret.example.yaml"}
+    assert set(listed) == made - {"kustomization.yaml", "secret.example.yaml", "scaling.yaml"}
+
+
+def test_the_scaler_counts_the_queues_that_workers_read() -> None:
+    [scaler] = [each["spec"] for each in kubernetes() if each["kind"] == "ScaledObject"]
+    counted = {trigger["metadata"]["listName"] for trigger in scaler["triggers"]}
+    assert counted == {queue_name(lane) for lane in places("cpu", 2)}
+    deployed = {each["metadata"]["name"] for each in kubernetes() if each["kind"] == "Deployment"}
+    assert scaler["scaleTargetRef"]["name"] in deployed
+    hosting = (DEPLOY.parent / "docs" / "hosting.md").read_text()
+    assert all(f"`{queue_name(lane)}`" in hosting for lane in ("deliveries", "cpu", "gpu"))
 
 
 def test_nothing_secret_has_a_default() -> None:

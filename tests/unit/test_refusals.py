@@ -16,8 +16,7 @@ from bot.render.html.view import view
 from bot.service import publish
 from bot.service.app import Service, probe, reap, reconcile
 from bot.service.app_context import AppContext
-from bot.service.credentials import WatchedGitHub
-from bot.service.github_proxy import RateLimitedGitHub
+from bot.service.github_hooks import CredentialsAlarm, WriteLimit
 from bot.service.ports import CredentialsRefused, Gone, Throttled
 from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM
 from tests.unit.test_service import NOW, REPOSITORY, WHERE, App, command
@@ -27,7 +26,7 @@ REFUSED = CredentialsRefused("GitHub refuses POST /app/x (401).", "Check REPRISE
 
 def watched(app):
     """The App with the GitHub that raises alarms."""
-    hub = WatchedGitHub(app.hub, app.store)
+    hub = app.hub.hooked(CredentialsAlarm(app.store))
     app.service = Service(AppContext(app.store, app.queue, hub, app._engine, app.house))
     return app
 
@@ -91,7 +90,7 @@ def test_what_waited_is_due_once_github_accepts_the_credentials(method):
 
 def test_an_alarm_that_a_write_raised_is_taken_back_too():
     app = App()
-    hub = RateLimitedGitHub(WatchedGitHub(app.hub, app.store), app.store)
+    hub = app.hub.hooked(WriteLimit(app.store), CredentialsAlarm(app.store))
     hub.permission(WHERE, "max")
     app.hub.issue("acme/lib", 3)
     app.hub.fail(REFUSED, "react")

@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from copy import copy
+from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 from typing_extensions import override
 
@@ -15,15 +14,15 @@ from bot.adapters.github.answers import problem, read
 from bot.adapters.github.http import ApiResponse, RestClient
 from bot.adapters.github.repository import GitHubRepository
 from bot.adapters.github.tokens import Grant, Level, TokenCache, mint
+from bot.service.github_hooks import HookedGitHub
 from bot.service.ports import (
     CloneToken,
-    GitHub,
     Gone,
     Hook,
     Permission,
     Reaction,
     Target,
-    WriteSlot,
+    Write,
 )
 from bot.service.ports.repository import RepositoryWriter
 
@@ -34,7 +33,7 @@ _MOST_PAGES = 10  # from either end of a conversation
 _MOST_HOOK_PAGES = 30
 
 
-class GitHubApp(GitHub):
+class GitHubApp(HookedGitHub):
     """GitHub as the App with this id, private key (PEM) and slug. `api_url` ends in /api/v3 on a
     GitHub Enterprise Server.
     """
@@ -53,13 +52,6 @@ class GitHubApp(GitHub):
         self._slug = slug
         self._client = RestClient(api_url, timeout_s, app=(app_id, private_key))
         self._tokens = TokenCache(self._client, now)
-        self._slot: WriteSlot = lambda *_: nullcontext()
-
-    @override
-    def in_slots(self, slot: WriteSlot) -> Self:
-        other = copy(self)
-        other._slot = slot
-        return other
 
     @override
     def permission(self, target: Target, login: str) -> Permission:
@@ -113,26 +105,31 @@ class GitHubApp(GitHub):
     @override
     def create_comment(self, target: Target, number: int, body: str) -> int:
         path = f"{paths.repository(target)}/issues/{number:d}/comments"
-        answer = self._write(target, "POST", path, {"body": body}, notifies=True)
+        write = Write(what="comment", where=f"#{number}", text=body, notifies=True)
+        answer = self._write(target, write, "POST", path, {"body": body})
         return read(answer, path, lambda: int(answer.data["id"]))
 
     @override
     def update_comment(self, target: Target, comment: int, body: str) -> None:
         path = f"{paths.repository(target)}/issues/comments/{comment:d}"
-        answer = self._write(target, "PATCH", path, {"body": body})
+        write = Write(what="edit", where=f", comment {comment}", text=body)
+        answer = self._write(target, write, "PATCH", path, {"body": body})
         _verify(answer, path, lambda: answer.data["id"] == comment)
 
     @override
     def delete_comment(self, target: Target, comment: int) -> None:
         path = f"{paths.repository(target)}/issues/comments/{comment:d}"
-        answer = self._write(target, "DELETE", path, expected={404})
+        write = Write(what="deletion", where=f", comment {comment}")
+        answer = self._write(target, write, "DELETE", path, expected={404})
         _verify(answer, path, lambda: answer.status in {204, 404})
 
     @override
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
         thing = f"{number:d}" if comment is None else f"comments/{comment:d}"
         path = f"{paths.repository(target)}/issues/{thing}/reactions"
-        answer = self._write(target, "POST", path, {"content": reaction})
+        where = f"#{number}" if comment is None else f", comment {comment}"
+        write = Write(what="reaction", where=where, text=reaction)
+        answer = self._write(target, write, "POST", path, {"content": reaction})
         _verify(answer, path, lambda: answer.data["content"] == reaction)
 
     @override
@@ -158,18 +155,22 @@ class GitHubApp(GitHub):
             if self._ask(grant, "GET", known, expected={404}).status == 404:
                 made = {"name": add, "color": colour.lstrip("#"), "description": description}
                 # 422: somebody was faster
-                self._write(target, "POST", f"{home}/labels", made, expected={422})
-            put = self._write(target, "POST", here, {"labels": [add]})
+                write = Write(what="new label", where="", text=add)
+                self._write(target, write, "POST", f"{home}/labels", made, expected={422})
+            write = Write(what="label", where=f"#{number}", text=add)
+            put = self._write(target, write, "POST", here, {"labels": [add]})
             _verify(put, here, lambda: add.lower() in _names(put))
         for each in remove:
             gone = paths.segment(each)  # an empty one would take off every label
             if gone is not None and each.lower() in on - {add.lower()}:
-                off = self._write(target, "DELETE", f"{here}/{gone}", expected={404})
+                write = Write(what="label removal", where=f"#{number}", text=each)
+                off = self._write(target, write, "DELETE", f"{here}/{gone}", expected={404})
                 _verify(off, here, partial(_removed, off))
 
     @override
     def clone_token(self, target: Target) -> CloneToken:
-        return CloneToken(token=self._tokens.get(_contents(target)))
+        with self._request(target.installation):
+            return CloneToken(token=self._tokens.get(_contents(target)))
 
     @override
     @contextmanager
@@ -179,10 +180,11 @@ class GitHubApp(GitHub):
             "pull_requests": "write",
             "issues": "read",
         }
-        token, _ = mint(self._client, target, wanted)
+        with self._request(target.installation):
+            token, _ = mint(self._client, target, wanted)
+        request = partial(self._request, target.installation)
         login = f"{self._slug}[bot]"
-        slot = partial(self._slot, target.installation)
-        opened = GitHubRepository(self._client, token, target, login, slot)
+        opened = GitHubRepository(self._client, token, target, login, request)
         try:
             yield opened
         finally:
@@ -216,18 +218,24 @@ class GitHubApp(GitHub):
         params: Mapping[str, str] | None = None,
         expected: Collection[int] = (),
     ) -> ApiResponse:
-        answer = self._client.request(method, path, token=None, params=params)
-        if not answer.ok and answer.status not in expected:
-            raise problem(answer, f"{method} {path}")
+        with self._request(0):
+            answer = self._client.request(method, path, token=None, params=params)
+            if not answer.ok and answer.status not in expected:
+                raise problem(answer, f"{method} {path}")
         return answer
 
     def _write(
-        self, target: Target, method: str, path: str, body: Mapping[str, Any] | None = None, *,
-        notifies: bool = False, expected: Collection[int] = (),
-    ) -> ApiResponse:  # fmt: skip
+        self,
+        target: Target,
+        write: Write,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        expected: Collection[int] = (),
+    ) -> ApiResponse:
+        named = write.model_copy(update={"where": f"{target.repository}{write.where}"})
         grant = Grant(target, "issues", "write")
-        with self._slot(target.installation, notifies):
-            return self._ask(grant, method, path, body=body, expected=expected)
+        return self._ask(grant, method, path, write=named, body=body, expected=expected)
 
     def _ask(
         self,
@@ -235,6 +243,7 @@ class GitHubApp(GitHub):
         method: str,
         path: str,
         *,
+        write: Write | None = None,
         expected: Collection[int] = (),
         **options: Any,
     ) -> ApiResponse:
@@ -243,13 +252,14 @@ class GitHubApp(GitHub):
         def send(token: str) -> ApiResponse:
             return self._client.request(method, path, token=token, **options)
 
-        token = self._tokens.get(grant)
-        answer = send(token)
-        if answer.status == 401:
-            self._tokens.forget(grant, token)
-            answer = send(self._tokens.get(grant))
-        if not answer.ok and answer.status not in expected:
-            raise problem(answer, f"{method} {path}")
+        with self._request(grant.target.installation, write):
+            token = self._tokens.get(grant)
+            answer = send(token)
+            if answer.status == 401:
+                self._tokens.forget(grant, token)
+                answer = send(self._tokens.get(grant))
+            if not answer.ok and answer.status not in expected:
+                raise problem(answer, f"{method} {path}")
         return answer
 
 

@@ -15,7 +15,7 @@ from bot.adapters.github.answers import problem, read
 from bot.adapters.github.http import ApiResponse, RestClient
 from bot.errors import TransientError, UserError
 from bot.models.pull_request import ProposedFile, TreeEntry
-from bot.service.ports import Target
+from bot.service.ports import Target, Write
 from bot.service.ports.repository import PullRequest, RepositoryState, RepositoryWriter
 
 T = TypeVar("T")
@@ -24,8 +24,8 @@ _MOST_ENTRIES = 100_000
 
 
 class GitHubRepository(RepositoryWriter):
-    """The repository `target` with a token that covers it alone. `slot` encloses each write and is
-    called with whether it notifies people; `login` is who the App is.
+    """The repository `target` with a token that covers it alone. `request` encloses each request
+    and is called with what it writes; `login` is who the App is.
     """
 
     def __init__(
@@ -34,11 +34,11 @@ class GitHubRepository(RepositoryWriter):
         token: str,
         target: Target,
         login: str,
-        slot: Callable[[bool], AbstractContextManager[None]],
+        request: Callable[[Write | None], AbstractContextManager[None]],
     ) -> None:
         self._client, self._token, self._login = client, token, login
         self._home, self._owner = paths.repository(target), paths.names(target)[0]
-        self._slot = slot
+        self._request, self._name = request, target.repository
 
     @override
     def state(self) -> RepositoryState:
@@ -186,16 +186,23 @@ class GitHubRepository(RepositoryWriter):
         notifies: bool = False,
         expected: Collection[int] = (),
     ) -> ApiResponse:
-        with self._slot(notifies):
-            return self._ask(method, path, body=body, expected=expected)
+        write = Write(what="pull request", where=self._name, notifies=notifies)
+        return self._ask(method, path, write=write, body=body, expected=expected)
 
     def _ask(
-        self, method: str, path: str, *, expected: Collection[int] = (), **options: Any
+        self,
+        method: str,
+        path: str,
+        *,
+        write: Write | None = None,
+        expected: Collection[int] = (),
+        **options: Any,
     ) -> ApiResponse:
         place = f"{self._home}{path}"
-        answer = self._client.request(method, place, token=self._token, **options)
-        if not answer.ok and answer.status not in expected:
-            raise problem(answer, f"{method} {place}")
+        with self._request(write):
+            answer = self._client.request(method, place, token=self._token, **options)
+            if not answer.ok and answer.status not in expected:
+                raise problem(answer, f"{method} {place}")
         return answer
 
 

@@ -2,29 +2,21 @@
 waiting.
 """
 
+import logging
 from collections.abc import Callable, Container
-from dataclasses import dataclass
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from threading import Condition, Event
 from time import monotonic
 
 from typing_extensions import override
 
-from bot.adapters.queue.in_flight import Dispatcher, InFlight, Lane, lane_of
-from bot.service.ports import Device, Handler, Queue, Task
+from bot.adapters.queue import places
+from bot.service.ports import Device, Handler, Lane, Queue, Task
 
 _POLL_S = 0.05  # setting `stop`, or moving a test's clock, notifies nobody
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class _Waiting:
-    due: float
-    number: int
-    task: Task
-
-
-def _key(task: Task) -> tuple[str, str, int]:
-    return task.kind, task.id, task.turn
+_log = logging.getLogger(__name__)
 
 
 class LocalQueue(Queue):
@@ -35,9 +27,9 @@ class LocalQueue(Queue):
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self._clock = clock
         self._changed = Condition()
-        self._waiting: dict[tuple[str, str, int], _Waiting] = {}
+        self._waiting: dict[Task, tuple[float, int]] = {}  # when it is due, and its number
         self._number = count()
-        self._in_flight = InFlight()
+        self._active: list[tuple[Task, Event]] = []  # the same task may be handled twice
 
     @override
     def offer(self, task: Task, delay_s: float = 0.0) -> None:
@@ -45,20 +37,33 @@ class LocalQueue(Queue):
         the two times.
         """
         with self._changed:
-            due, known = self._clock() + max(delay_s, 0.0), self._waiting.get(_key(task))
-            if known is None or due < known.due:
-                number = known.number if known is not None else next(self._number)
-                self._waiting[_key(task)] = _Waiting(due, number, task)
+            due, number = self._clock() + max(delay_s, 0.0), next(self._number)
+            before, number = self._waiting.get(task, (due, number))
+            self._waiting[task] = (min(due, before), number)
             self._changed.notify_all()
 
     @override
     def abort(self, task: Task) -> None:
-        self._in_flight.abort(task.kind, task.id)
+        with self._changed:
+            for active, event in self._active:
+                if active == task:
+                    event.set()
 
     @override
     def work(self, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
-        dispatcher = Dispatcher(device, slots, self._in_flight, self._changed)
-        dispatcher.run(self._take, handle, stop=stop, poll_s=_POLL_S)
+        free = places(device, slots)
+        with ThreadPoolExecutor(
+            sum(free.values()), thread_name_prefix=f"queue-{device}"
+        ) as threads:
+            while not stop.is_set():
+                with self._changed:
+                    task = self._take([lane for lane in free if free[lane] > 0])
+                    if task is None:
+                        self._changed.wait(_POLL_S)
+                        continue
+                    free[task.lane] -= 1
+                job = threads.submit(self._handle, handle, task)
+                job.add_done_callback(partial(self._release, free, task))
 
     @override
     def close(self) -> None:
@@ -72,8 +77,31 @@ class LocalQueue(Queue):
         with self._changed:
             by = self._clock() if now is None else now
             due = [
-                waiting
-                for waiting in self._waiting.values()
-                if waiting.due <= by and (lanes is None or lane_of(waiting.task) in lanes)
+                (when, task)
+                for task, when in self._waiting.items()
+                if when[0] <= by and (lanes is None or task.lane in lanes)
             ]
-            return self._waiting.pop(_key(min(due).task)).task if due else None
+            if not due:
+                return None
+            _, task = min(due, key=lambda each: each[0])
+            del self._waiting[task]
+            return task
+
+    def _handle(self, handle: Handler, task: Task) -> None:
+        """Run the handler; `abort` reaches it meanwhile."""
+        active = (task, Event())
+        with self._changed:
+            self._active.append(active)
+        try:
+            handle(*active)
+        finally:
+            with self._changed:
+                self._active.remove(active)
+
+    def _release(self, free: dict[Lane, int], task: Task, job: Future[None]) -> None:
+        if (error := job.exception()) is not None:
+            name = (task.kind, task.id, task.turn)
+            _log.error("an error escaped: kind=%s id=%s turn=%d", *name, exc_info=error)
+        with self._changed:
+            free[task.lane] += 1
+            self._changed.notify_all()

@@ -16,13 +16,26 @@ from bot.models.base import Record
 from bot.service.ports.repository import RepositoryWriter
 
 Device = Literal["cpu", "gpu"]
+Lane = Literal["deliveries", "cpu", "gpu"]
 Reaction = Literal["eyes", "+1", "confused"]
 Permission = Literal["admin", "maintain", "write", "triage", "read", "none"]
 WRITERS: frozenset[Permission] = frozenset({"admin", "maintain", "write"})
 
-WriteSlot = Callable[[int, bool], AbstractContextManager[None]]
-"""Called with the installation and whether the write notifies people; encloses each write, from
-before it is sent until it is answered.
+
+class Write(Record):
+    """One write to GitHub: what is done, where (an issue or a comment), the text that goes there,
+    and whether people are notified.
+    """
+
+    what: str
+    where: str
+    text: str = ""
+    notifies: bool = False
+
+
+RequestHook = Callable[[int, Write | None], AbstractContextManager[None]]
+"""Called with the installation (0: none, the App itself asks) and what the request writes, None
+when it only reads; encloses the request, from before it is sent until its answer is understood.
 """
 
 
@@ -35,6 +48,13 @@ class Task(Record):
     id: str
     device: Device = "cpu"
     turn: int = 0
+
+    @property
+    def lane(self) -> Lane:
+        """The line it waits in: that of its device, or for deliveries one of their own, so that
+        they overtake runs.
+        """
+        return "deliveries" if self.kind == "delivery" else self.device
 
 
 Handler = Callable[[Task, Event], None]
@@ -51,7 +71,9 @@ class Queue(Protocol):
         """
 
     def abort(self, task: Task) -> None:
-        """Ask whoever handles this kind and id (any turn) to stop. Does nothing if nobody does."""
+        """Ask whoever handles this turn of a task to stop. Does nothing if nobody does: the store
+        tells each worker the same with its next heartbeat.
+        """
 
     def work(self, handle: Handler, *, device: Device, slots: int, stop: Event) -> None:
         """Hand runs for one device to `handle`, at most `slots` at once, until `stop`; then wait
@@ -130,8 +152,8 @@ class GitHub(Protocol):
     that are not GitHub's, UserError when the App's permissions do not suffice.
     """
 
-    def in_slots(self, slot: WriteSlot) -> Self:
-        """The same GitHub, which encloses each single write in a `slot`."""
+    def hooked(self, *hooks: RequestHook) -> Self:
+        """The same GitHub, which encloses each request in these hooks too, the first outermost."""
 
     def permission(self, target: Target, login: str) -> Permission:
         """A user's permission on a repository; "none" for someone who is no collaborator."""

@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bot.errors import TransientError, UserError
-from bot.service.ports import Gone, Target, Throttled
+from bot.service.ports import Gone, Target, Throttled, Write
 
 MARK = "<!-- reprise:run -->"
 NOW = datetime.now(UTC).replace(microsecond=0)
@@ -264,14 +264,17 @@ def test_a_slot_encloses_each_write(world):
     under_way: list[int] = []
 
     @contextmanager
-    def slot(installation: int, notifies: bool) -> Iterator[None]:
+    def slot(installation: int, write: Write | None) -> Iterator[None]:
+        if write is None:
+            yield
+            return
         assert under_way == []
-        asked.append((installation, notifies))
+        asked.append((installation, write.notifies))
         under_way.append(len(world.comments()))
         yield
-        assert len(world.comments()) - under_way.pop() == notifies
+        assert len(world.comments()) - under_way.pop() == write.notifies
 
-    slow = world.github.in_slots(slot)
+    slow = world.github.hooked(slot)
     comment = slow.create_comment(world.target, world.number, "text")
     slow.update_comment(world.target, comment, "other")
     slow.react(world.target, world.number, comment, "eyes")
@@ -288,11 +291,11 @@ def test_a_slot_encloses_each_write(world):
 
 
 def test_a_slot_that_is_refused_keeps_the_write_back(world):
-    def no(installation: int, notifies: bool) -> AbstractContextManager[None]:
+    def no(installation: int, write: Write | None) -> AbstractContextManager[None]:
         raise Throttled("not now", 9)
 
     with pytest.raises(Throttled):
-        world.github.in_slots(no).create_comment(world.target, world.number, "text")
+        world.github.hooked(no).create_comment(world.target, world.number, "text")
     assert world.comments() == []
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from bot.errors import UserError
-from bot.service.ports import Gone, Target
+from bot.service.ports import Gone, Target, Write
 
 TARGET = Target(installation=5, repository="octo/net")
 APP, SLUG = 77, "reprise"
@@ -224,12 +224,15 @@ def test_each_write_is_announced_before_it_is_sent(script, hub):
     asked: list[tuple[int, bool, int]] = []
 
     @contextmanager
-    def slot(installation: int, notifies: bool) -> Iterator[None]:
-        asked.append((installation, notifies, len(script.sent())))
+    def slot(installation: int, write: Write | None) -> Iterator[None]:
+        if write is None:
+            yield
+            return
+        asked.append((installation, write.notifies, len(script.sent())))
         yield
         assert len(script.sent()) == asked[-1][2] + 1
 
-    slow = hub.in_slots(slot)
+    slow = hub.hooked(slot)
     slow.labels(TARGET, 7, "new", ["old"], "ffffff", "")
     assert [each[:2] for each in asked] == [(5, False)] * 3
     assert [each[2] for each in asked] == [2, 3, 4]

@@ -334,7 +334,7 @@ def test_errors_and_logs_hold_no_secret_and_no_request(script, hub, key, caplog,
 def test_nothing_of_githubkit_is_imported_before_the_first_request():
     code = (
         "import sys; from bot.adapters.github.client import GitHubApp; "
-        "GitHubApp('https://api.github.com', 1, 'k', 's'); import bot.service.github_proxy;"
+        "GitHubApp('https://api.github.com', 1, 'k', 's'); import bot.service.github_hooks;"
         "print(sorted({'githubkit', 'hishel', 'jwt', 'httpx'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

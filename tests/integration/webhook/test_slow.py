@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
+import uvicorn
 from pydantic import SecretStr
 
 from bot.settings import Settings
@@ -76,6 +77,23 @@ def test_half_sent_headers_close_no_door(port: int) -> None:
         ]
         assert [deliver(port, number) for number in range(5)] == [202] * 5
         assert ended(held_open[0], 1)
+
+
+@pytest.mark.parametrize("http", ["httptools", "h11"])
+def test_the_limits_of_uvicorn_alone_close_the_door(http: str) -> None:
+    """Why `handlers/connections.py` is there: when this fails, it may go."""
+    app = create(Settings(webhook_secret=SecretStr("s")), MemoryStore(), InlineQueue())
+    config = uvicorn.Config(app, http=http, ws="none", log_level="error", limit_concurrency=100)
+    server = uvicorn.Server(config)
+    with bound("127.0.0.1", 0) as sock, ExitStack() as stack:
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
+        thread.start()
+        silent = [stack.enter_context(held(sock.getsockname()[1], HALF)) for _ in range(110)]
+        time.sleep(0.5)
+        assert deliver(sock.getsockname()[1], 1) == 503
+        assert not ended(silent[0], 0.5)
+        server.should_exit = True
+        thread.join(20)
 
 
 def test_one_address_holds_so_many_connections(port: int) -> None:

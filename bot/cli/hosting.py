@@ -1,4 +1,4 @@
-"""The console script: the engine's commands and those of the App."""
+"""The commands of the App: its server, its workers, one saved delivery, and the kill switches."""
 
 import re
 from contextlib import closing
@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 import typer
 
 from bot.cli import error_boundary
-from bot.cli.app import app
 from bot.errors import UserError
 from bot.settings import load, secrets
 
@@ -18,7 +17,6 @@ _SWITCH = re.compile(r"all|installation:\d{1,18}|[\w.-]{1,100}/[\w.-]{1,100}", r
 # need none of them.
 
 
-@app.command()
 @error_boundary.boundary(secrets=secrets)
 def serve(
     embedded: Annotated[
@@ -45,12 +43,11 @@ def serve(
     """Serve the App: webhooks, run pages and the JSON API. Without credentials, it first
     serves a setup page that registers the App on GitHub.
     """
-    from handlers import serving
+    from bot.cli import serving
 
     serving.serve(embedded=embedded, host=host, port=port, slots=slots)
 
 
-@app.command()
 @error_boundary.boundary(secrets=secrets)
 def worker(
     queue: Annotated[
@@ -61,12 +58,11 @@ def worker(
     ] = 1,
 ) -> None:
     """Process deliveries and runs from the Redis queue until stopped."""
-    from handlers import serving
+    from bot.cli import serving
 
     serving.work(queue, slots=slots)
 
 
-@app.command()
 @error_boundary.boundary(secrets=secrets)
 def receive(
     event: Annotated[
@@ -97,7 +93,7 @@ def receive(
     """Handle a saved delivery. Prints what it writes to GitHub, or would write with
     --dry-run.
     """
-    from handlers import receive as rehearsal
+    from bot.cli import rehearsal
 
     rehearsal.receive(
         event,
@@ -110,7 +106,6 @@ def receive(
     )
 
 
-@app.command()
 @error_boundary.boundary(secrets=secrets)
 def switch(
     name: Annotated[
@@ -142,8 +137,3 @@ def switch(
             typer.echo(f"{switched}: paused ({why})")
         if not store.switches():
             typer.echo("Nothing is paused.")
-
-
-def main() -> None:
-    """The console script."""
-    app()

@@ -15,8 +15,8 @@ from bot.cli import error_boundary
 from bot.errors import UserError
 from bot.models.run import Delivery
 from bot.render.phrases import count
-from bot.service.github_proxy import RecordingGitHub, Written
-from bot.service.ports import GitHub, Permission, Task
+from bot.service.github_hooks import recording
+from bot.service.ports import GitHub, Permission, Task, Write
 from bot.service.rehearsal import DryRunGitHub, RehearsalQueue
 from bot.settings import Settings
 from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, read
@@ -59,11 +59,11 @@ def receive(
 
 def _rehearse(
     deliveries: tuple[Delivery, ...], settings: Settings, github: GitHub, *, quiet: bool
-) -> list[Written]:
+) -> list[Write]:
     """Handle deliveries on a store in memory; returns what was written to GitHub."""
-    written: list[Written] = []
+    written: list[Write] = []
 
-    def record(write: Written) -> None:
+    def record(write: Write) -> None:
         written.append(write)
         if not quiet:
             error_boundary.say(f"{write.what} on {write.where}")
@@ -73,7 +73,7 @@ def _rehearse(
         settings.model_copy(update={"public_url": ""}),
         store,
         queue,
-        RecordingGitHub(github, record),
+        github.hooked(recording(record)),
     )
     store.claim(deliveries)
     for delivery in deliveries:
@@ -95,9 +95,9 @@ def _bytes(path: Path) -> bytes:
     return data
 
 
-def _print(written: list[Written], outcome: str, *, as_json: bool) -> None:
+def _print(written: list[Write], outcome: str, *, as_json: bool) -> None:
     if as_json:
-        writes = [write.model_dump() for write in written]
+        writes = [write.model_dump(exclude={"notifies"}) for write in written]
         typer.echo(json.dumps({"outcome": outcome, "writes": writes}, indent=2))
         return
     console = Console(highlight=False, markup=False)

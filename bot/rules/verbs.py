@@ -15,8 +15,6 @@ from bot.models.config import PYTHON, REF, Defaults
 from bot.models.run import Verb
 
 PREFIX = "/reproduce"
-"""What may be a branch, a tag or a commit."""
-
 _VERSION = re.compile(
     r"(\d{1,4}(?:\.\d{1,6}){0,3}(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d{1,9}){0,2}))(?:\+[a-z0-9.]{1,20})?",
     re.ASCII,

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from bot.errors import TransientError
 from bot.service.ports import CredentialsRefused, GitHub, RequestHook, Throttled, Write
-from bot.service.ports.store import CREDENTIALS_ALARM, SharedStore, WriteRateStore
+from bot.service.ports.store import CREDENTIALS_ALARM, AppStore
 
 STEP_S = 0.25
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class WriteLimit:
 
     def __init__(
         self,
-        store: WriteRateStore,
+        store: AppStore,
         *,
         patience_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
@@ -93,7 +93,7 @@ class CredentialsAlarm:
     takes it back with the first answer.
     """
 
-    def __init__(self, store: SharedStore) -> None:
+    def __init__(self, store: AppStore) -> None:
         self._store, self._raised = store, Event()
         self._raised.set()
 

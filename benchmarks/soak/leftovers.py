@@ -85,6 +85,7 @@ def _mounts(folder: Path) -> list[str]:
 def _keys(url: str) -> list[str]:
     server: Any = Redis.from_url(url)
     try:
-        return [key.decode(errors="replace") for key in server.scan_iter()]
+        keys = (key.decode(errors="replace") for key in server.scan_iter())
+        return [key for key in keys if not key.endswith(":health-check")]  # arq's, for an hour
     finally:
         server.close()

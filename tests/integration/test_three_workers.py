@@ -221,7 +221,7 @@ RedisQueue(sys.argv[2]).work(handle, device="cpu", slots=1, stop=Event())
 def test_the_run_of_a_killed_worker_is_taken_over(crowd) -> None:
     with crowd() as app:
         delivery = app.deliver()
-        app.service.handle(Task(kind="delivery", id=delivery.guid), Event())
+        app.another().handle(Task(kind="delivery", id=delivery.guid), Event())
         argv = [sys.executable, "-c", DOOMED, app.url, app.server.url]
         with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True) as doomed:
             ids = [doomed.stdout.readline().strip()]

@@ -147,6 +147,12 @@ def test_a_word_is_moved_within_its_quotes() -> None:
     assert changes(subject, optimizer="adam") == {"c.yaml": ["name: adam"]}
 
 
+def test_a_use_within_an_f_string_hides_no_other() -> None:
+    head = 'LR = 10.0\np = [torch.zeros(1)]\nprint(f"{torch.optim.Adam(p, lr=LR)}")\n'
+    subject = program(f"ROWS = 20\n{head}", ROWS="ROWS")
+    assert changes(subject, batch_size="4") == {"train.py": ["ROWS = 4"]}
+
+
 def test_a_program_that_fails_keeps_its_patch_where_values_are_used() -> None:
     subject = program("LR = 10.0\nraise SystemExit('no data')\n", RATE="LR")
     assert changes(subject, learning_rate="0.1") == USED

@@ -60,7 +60,7 @@ class Mover:
         moves = list(self._chosen(self._moves(patch, observed)))
         moved = {key: move for move in moves for key in move.keys}
         texts = literals.rewritten(self._texts, [(one.literal, one.text) for one in moves])
-        program = self._with(texts)
+        program = _with(self.program, texts)
         made = hyperparameters.patched(
             program.source, patch, self.trace, _modules(program), observed, moved.keys()
         )
@@ -121,8 +121,9 @@ class Mover:
 
     def _watched(self, texts: Mapping[str, str], base: Observation) -> TrainingProgram | None:
         """The program, with some files changed, that tells its values."""
-        program = self._with(texts)
-        watched = hyperparameters.watched(program.source, self.trace, _modules(program))
+        program, watched = _with(self.program, texts), dict[str, str]()
+        with suppress(hyperparameters.NotApplicable):
+            watched = hyperparameters.watched(program.source, self.trace, _modules(program))
         if not watched:
             return None
         watched[program.entry] = watched.pop("")
@@ -140,9 +141,6 @@ class Mover:
                 with suppress(UnicodeDecodeError):
                     texts[name] = data.decode()
         return texts
-
-    def _with(self, texts: Mapping[str, str]) -> TrainingProgram:
-        return _with(self.program, texts)
 
 
 def _with(program: TrainingProgram, texts: Mapping[str, str]) -> TrainingProgram:

@@ -12,6 +12,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import NamedTuple
 
+import libcst as cst
+
 from bot.models.repair import Edit, Hyperparameter
 from bot.models.training import TrainingTrace
 from bot.rules import parsing
@@ -156,7 +158,8 @@ def watched(
         pass
     rewriting = Rewriting(program, {})
     for node in program.uses:
-        rewriting.change(node, observing.watcher(program.key(node)))
+        if program.around(node, cst.FormattedStringExpression) is None:  # its quotes would end
+            rewriting.change(node, observing.watcher(program.key(node)))
     return program.joined.parted(rewriting.text()) if program.uses else {}
 
 

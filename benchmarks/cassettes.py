@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.adapters.model.cassette import Cassette
-from bot.adapters.run_folder.folder import EXCHANGES
+from bot.adapters.run_folder.folder import EXCHANGE_FILE
 from bot.errors import UserError
 from bot.models.job import Options
 
@@ -51,7 +51,7 @@ class Cassettes:
         if self.record is None:
             return
         self.record.mkdir(parents=True, exist_ok=True)
-        kept, made = self.record / f"{case}.jsonl", run / EXCHANGES
+        kept, made = self.record / f"{case}.jsonl", run / EXCHANGE_FILE
         if not made.is_file():
             kept.unlink(missing_ok=True)
             return

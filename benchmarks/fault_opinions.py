@@ -55,7 +55,7 @@ def judged(
         options = cassettes.options(asked.id, options)
         model = _model(asked.id, cassettes, settings, options, folder)
         ports = bootstrap.ports(
-            options, settings, recorder=folder, listener=_quiet, sandbox=sandbox, model=model
+            options, settings, journal=folder, listener=_quiet, sandbox=sandbox, model=model
         )
         run = _with_opinion(run, asked, options, ports)
     cassettes.keep(asked.id, asked.folder)

@@ -17,7 +17,7 @@ from benchmarks.fault_opinions import Asked, judged
 from benchmarks.faults import FaultRow, scored
 from bot import bootstrap
 from bot.adapters.files import write, write_bytes
-from bot.adapters.run_folder.folder import EXCHANGES, Folder
+from bot.adapters.run_folder.folder import EXCHANGE_FILE, Folder
 from bot.errors import RepriseError, UserError
 from bot.models.bug import Issue
 from bot.models.diagnosis import TrainingProgram
@@ -138,7 +138,7 @@ def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
 def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
     path = bench.out / case.folder
     with closing(Folder(path)) as folder:
-        for left in (path / EXCHANGES, *path.glob("training-*.jsonl")):
+        for left in (path / EXCHANGE_FILE, *path.glob("training-*.jsonl")):
             left.unlink(missing_ok=True)
         run = recorded(case, bench, folder)[-1]
         result = run.result
@@ -162,7 +162,7 @@ def recorded(
     options = bench.options.model_copy(update={"pins": pins})
     job = Job(issue=Issue(title=case.id, body=""), options=options)
     ports = bootstrap.ports(
-        options, bench.settings, recorder=folder, listener=_unheard, sandbox=bench.sandbox
+        options, bench.settings, journal=folder, listener=_unheard, sandbox=bench.sandbox
     )
     session = Session.begin(job, ports)
     if bench.python is None:

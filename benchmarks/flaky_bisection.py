@@ -24,7 +24,7 @@ from bot.models.report import Report
 from bot.ports import Ports
 from bot.settings import host
 from sandbox.port import Sandbox
-from tests.support.fakes import ListListener, MemoryRecorder
+from tests.support.fakes import ListListener, MemoryJournal
 
 _NAME = "wobble"
 # times: one failure in twenty of this rate is missed by the verdict's own test, and is no matter of
@@ -137,7 +137,7 @@ def _reproduced(wheels: Wheels, cache: Path, sandbox: Sandbox, reported: int, se
     ports = Ports(
         sandbox=sandbox,
         builder=UvBuilder(cache, sandbox, environ=environ, torch_index=False),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=monotonic,
         listener=ListListener(),
     )

@@ -18,7 +18,7 @@ from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
 from bot.pipeline.reading import intake
 from bot.ports import Builder, Ports
 from sandbox.port import Sandbox
-from tests.support.fakes import FakeBuilder, ListListener, MemoryRecorder
+from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
 
 _SIGNATURE = CrashSignature(exception="IndexError", message="list index out of range")
 _SPARE_LINES = 3
@@ -120,7 +120,7 @@ def _minimised(sandbox: Sandbox, built: Environment, rate: float, seed: int) -> 
     ports = Ports(
         sandbox=sandbox,
         builder=FakeBuilder(),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=monotonic,
         listener=ListListener(),
     )
@@ -137,7 +137,8 @@ def _minimised(sandbox: Sandbox, built: Environment, rate: float, seed: int) -> 
     done = minimise(runner, script, built, held, seeds=seeds, max_tests=4000, seconds=_SECONDS)
     test = oracle_of(runner, built, held).test
     results = (
-        runner.run(done.script, built, seed + 500 + run, "repeat") for run in range(_CHECKING)
+        runner.run(done.script, built, seed + 500 + run, "repeat").judgement
+        for run in range(_CHECKING)
     )
     return MinimisedRow(
         seed=seed,

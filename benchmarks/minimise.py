@@ -34,7 +34,7 @@ from bot.ports import Builder, Ports, Progress
 from bot.rules.reduce.edits import size
 from bot.rules.reduce.failure_identity import FailureIdentity, difference
 from sandbox.port import Sandbox
-from tests.support.fakes import MemoryRecorder
+from tests.support.fakes import MemoryJournal
 
 NAMES = ("sequences", "images", "checkpoints", "attention", "detector")
 TOOLS = ("reprise", "lithium", "shrinkray")
@@ -197,7 +197,7 @@ def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
 
     sandbox, builder = world
     ports = Ports(
-        sandbox=sandbox, builder=builder, recorder=MemoryRecorder(), clock=monotonic, listener=quiet
+        sandbox=sandbox, builder=builder, journal=MemoryJournal(), clock=monotonic, listener=quiet
     )
     job = Job(issue=Issue(title="bench", body=""), options=Options())
     return Session.begin(job, ports).judging(intake.read(job.issue), signature)
@@ -205,7 +205,7 @@ def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
 
 def _still(runner: Runner, script: Script, built: Environment, held: FailureIdentity) -> bool:
     return oracle_of(runner, built, held).test.shows(
-        runner.run(script, built, 99, "repeat"), script
+        runner.run(script, built, 99, "repeat").judgement, script
     )
 
 

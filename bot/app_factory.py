@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from bot.errors import UserError
 from bot.models.job import Job
 from bot.models.report import Report
-from bot.ports import Listener, Recorder
+from bot.ports import Journal, Listener
 from bot.service.ports import CloneToken, GitHub, Queue
 from bot.service.ports.store import AppStore
 from bot.settings import Settings
@@ -100,7 +100,7 @@ class _Engine:
         self,
         job: Job,
         *,
-        recorder: Recorder,
+        journal: Journal,
         listener: Listener,
         cancel: Event,
         clone: CloneToken | None,
@@ -117,12 +117,12 @@ class _Engine:
         ports = bootstrap.ports(
             job.options,
             self._settings,
-            recorder=recorder,
+            journal=journal,
             listener=listener,
             cancel=cancel,
             sandbox=self._sandbox,
             credentials=Credentials(repo, clone.username, clone.token) if clone and repo else None,
-            model=Recording(model, recorder) if model is not None else None,
+            model=Recording(model, journal) if model is not None else None,
         )
         return (
             pipeline.run(job, ports)

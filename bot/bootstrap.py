@@ -21,7 +21,7 @@ from bot.models.bug import Issue
 from bot.models.job import Job, Options
 from bot.models.repair import Hyperparameter
 from bot.models.report import Report
-from bot.ports import JointSearch, Listener, Model, Ports, Recorder, SourceIndexer
+from bot.ports import JointSearch, Journal, Listener, Model, Ports, SourceIndexer
 from bot.render.comment import comment
 from bot.render.report_json import report_text
 from bot.settings import Settings, host
@@ -36,7 +36,7 @@ def ports(
     options: Options,
     settings: Settings,
     *,
-    recorder: Recorder,
+    journal: Journal,
     listener: Listener,
     cancel: Event | None = None,
     sandbox: Sandbox | None = None,
@@ -51,7 +51,7 @@ def ports(
     return Ports(
         sandbox=chosen,
         builder=UvBuilder(settings.cache_dir, sandbox=chosen, credentials=credentials),
-        recorder=recorder,
+        journal=journal,
         clock=monotonic,
         listener=listener,
         cancel=cancel or Event(),
@@ -116,7 +116,7 @@ def _worked(
     world = ports(
         job.options,
         settings,
-        recorder=folder,
+        journal=folder,
         listener=listener,
         cancel=cancel,
         sandbox=sandbox,

@@ -73,7 +73,7 @@ def _of_run(path: Path, options: Options, *, as_json: bool) -> int:
         notes = [note.text for note in found.notes if note not in report.notes]
         run = found.diagnosis if not notes else None
         run = run or DiagnosedRun(undecided="; ".join(notes) or "there is nothing to train")
-        ports = bootstrap.ports(job.options, settings, recorder=folder, listener=listener,
+        ports = bootstrap.ports(job.options, settings, journal=folder, listener=listener,
                                 cancel=cancel, sandbox=sandbox)  # fmt: skip
         work = TrainingWork(folder, Session.begin(job, ports), settings, listener)
         name = found.script.entry if found.script is not None else path.name

@@ -167,10 +167,10 @@ def replay(
 ) -> None:
     """Repeat a run, using its recorded model answers. All other steps run again."""
     from bot.adapters.model.cassette import Cassette
-    from bot.adapters.run_folder.folder import EXCHANGES, kept_job
+    from bot.adapters.run_folder.folder import EXCHANGE_FILE, kept_job
     from bot.cli.runner import run_job
 
     job = kept_job(run)
     options = job.options.model_copy(update={"sandbox": sandbox})
     job = job.model_copy(update={"options": options})
-    raise typer.Exit(run_job(job, out, model=Cassette(run / EXCHANGES), as_json=as_json))
+    raise typer.Exit(run_job(job, out, model=Cassette(run / EXCHANGE_FILE), as_json=as_json))

@@ -14,7 +14,7 @@ from bot.adapters import program_files
 from bot.adapters.model.cassette import Recording
 from bot.adapters.model.configured import configured
 from bot.adapters.run_folder import training
-from bot.adapters.run_folder.folder import EXCHANGES, Folder
+from bot.adapters.run_folder.folder import EXCHANGE_FILE, Folder
 from bot.cli.error_boundary import say
 from bot.cli.progress import LiveLine, PlainLines, losses_on, shown_on
 from bot.cli.runner import choose_sandbox, working_in
@@ -80,10 +80,10 @@ def working(
     model = None if mute else configured(settings, options.model or "")
     with working_in(path, settings) as (folder, cancel), shown_on(errors()) as listener:
         if not resumed:
-            (folder.path / EXCHANGES).unlink(missing_ok=True)
+            (folder.path / EXCHANGE_FILE).unlink(missing_ok=True)
         ports = bootstrap.ports(
             options, settings,
-            recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox,
+            journal=folder, listener=listener, cancel=cancel, sandbox=sandbox,
             model=Recording(model, folder) if model is not None else None,
         )  # fmt: skip
         bootstrap.sweep(sandbox, settings)

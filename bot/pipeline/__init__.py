@@ -121,7 +121,7 @@ def _by_rules(session: Session, draft: RunPlan, decision: Decision) -> Decision:
         return report_programs.decide(runner, draft.spec, draft.scripts)
     except BuildError as error:
         verdict = SetupFailed(reason=str(error), tried=verdicts.tried(error.steps))
-        return replace(decision, verdict=verdict, result=session.latest())
+        return replace(decision, verdict=verdict, result=session.reached())
 
 
 def _with_model(
@@ -149,7 +149,7 @@ def _with_model(
 def _cancelled(session: Session, decision: Decision) -> Decision:
     runs = len(session.attempts)
     reason = f"stopped on request after {runs} run{'' if runs == 1 else 's'}"
-    return replace(decision, verdict=Cancelled(reason=reason), result=session.latest())
+    return replace(decision, verdict=Cancelled(reason=reason), result=session.reached())
 
 
 def _confirmed(runner: Runner, written: SearchResult) -> AnyVerdict | None:

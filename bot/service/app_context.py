@@ -18,7 +18,7 @@ from bot.models.config import Config, Loaded
 from bot.models.job import Job
 from bot.models.report import Report
 from bot.models.run import Delivery, Repository, Run
-from bot.ports import Listener, Recorder
+from bot.ports import Journal, Listener
 from bot.service import configuration, links
 from bot.service.ports import (
     WRITERS,
@@ -46,7 +46,7 @@ class Engine(Protocol):
         self,
         job: Job,
         *,
-        recorder: Recorder,
+        journal: Journal,
         listener: Listener,
         cancel: Event,
         clone: CloneToken | None,

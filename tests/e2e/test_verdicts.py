@@ -12,7 +12,7 @@ from bot.pipeline import run
 from bot.pipeline.reading import signature
 from bot.ports import Ports
 from sandbox.process import ProcessSandbox
-from tests.support.fakes import FakeBuilder, ListListener, MemoryRecorder
+from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def _decide(home, program, shown, title="It fails", **options):
     ports = Ports(
         sandbox=ProcessSandbox(),
         builder=FakeBuilder(on_build=lambda spec: here),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=time.monotonic,
         listener=ListListener(),
         cancel=Event(),

@@ -33,7 +33,7 @@ from bot.render.phrases.bisection import bisection_line
 from bot.render.phrases.control import control_line
 from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
-from tests.support.fakes import ListListener, MemoryRecorder
+from tests.support.fakes import ListListener, MemoryJournal
 
 HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
 PROGRAM = """from typing_extensions import ParamSpec, Protocol
@@ -66,7 +66,7 @@ def prepared(
     ports = Ports(
         sandbox=ProcessSandbox(),
         builder=UvBuilder(cache, ProcessSandbox(), torch_index=False),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=time.monotonic,
         listener=ListListener(),
         commits=GitCommits(Git(Cache(cache), environ)),

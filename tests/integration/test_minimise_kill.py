@@ -65,16 +65,16 @@ SCRIPT = Script(files={"repro.py": SOURCE})
 
 def work(folder: Path, cache: Path) -> tuple[Runner, Reduced]:
     """One process's part: begin or go on."""
-    with closing(Folder(folder)) as recorder:
-        recorder.begin(JOB)
-        return _worked(recorder, cache)
+    with closing(Folder(folder)) as journal:
+        journal.begin(JOB)
+        return _worked(journal, cache)
 
 
-def _worked(recorder: Folder, cache: Path) -> tuple[Runner, Reduced]:
+def _worked(journal: Folder, cache: Path) -> tuple[Runner, Reduced]:
     ports = Ports(
         sandbox=ProcessSandbox(),
         builder=FakeBuilder(),
-        recorder=recorder,
+        journal=journal,
         clock=time.monotonic,
         listener=ListListener(),
         cache=cache,
@@ -86,7 +86,7 @@ def _worked(recorder: Folder, cache: Path) -> tuple[Runner, Reduced]:
     assert found is not None
     held, seeds = found
     done = minimise(runner, SCRIPT, HERE, held, seeds=seeds, max_tests=1500)
-    judged = runner.run(done.script, HERE, 9, "repeat")
+    judged = runner.run(done.script, HERE, 9, "repeat").judgement
     assert oracle_of(runner, HERE, held).test.shows(judged, done.script)
     return runner, done
 

@@ -23,7 +23,7 @@ from bot.pipeline.proof.minimise import confirmed_identity, minimise
 from bot.pipeline.reading import intake
 from bot.settings import load
 from sandbox.docker import GUARD_PYTHON, DockerSandbox
-from tests.support.fakes import ListListener, MemoryRecorder
+from tests.support.fakes import ListListener, MemoryJournal
 
 SOURCE = "import math\n\nrows = [1, 2]\nprint(math.pi)\nprint(rows[4])\n"
 IN_ITS_OWN_MOUNTS = 'mount -t tmpfs none "$TMPDIR" && exec "$@"'
@@ -35,7 +35,7 @@ def work() -> None:
     world = bootstrap.ports(
         options,
         settings,
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         listener=ListListener(),
         sandbox=DockerSandbox(),
     )

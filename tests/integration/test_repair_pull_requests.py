@@ -61,9 +61,9 @@ class Trainings(Landscape):
 def engine(trainings: Trainings) -> Any:
     """The pipeline over a landscape."""
 
-    def work(job: Any, *, recorder: Any, listener: Any, cancel: Any, **_: object) -> Report:
+    def work(job: Any, *, journal: Any, listener: Any, cancel: Any, **_: object) -> Report:
         ports = Ports(
-            FakeSandbox(trainings), FakeBuilder(), recorder, FrozenClock(step=0.1), listener, cancel
+            FakeSandbox(trainings), FakeBuilder(), journal, FrozenClock(step=0.1), listener, cancel
         )
         return pipeline.run(job, ports)
 
@@ -305,11 +305,9 @@ print(f"test accuracy: {right.float().mean():.3f}")
 class RealWorld(TrainingWorld):
     """The same with PyTorch."""
 
-    def _engine(self, job: Any, *, recorder: Any, listener: Any, cancel: Any, **_: object):
+    def _engine(self, job: Any, *, journal: Any, listener: Any, cancel: Any, **_: object):
         options: Options = job.options.model_copy(update={"sandbox": "process"})
-        ports = bootstrap.ports(
-            options, load(), recorder=recorder, listener=listener, cancel=cancel
-        )
+        ports = bootstrap.ports(options, load(), journal=journal, listener=listener, cancel=cancel)
         self.found = pipeline.run(job.model_copy(update={"options": options}), ports)
         return self.found
 

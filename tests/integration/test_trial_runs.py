@@ -12,7 +12,7 @@ from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.settings import load
 from tests.integration.test_minimise import HERE
-from tests.support.engine import MemoryRecorder
+from tests.support.engine import MemoryJournal
 from tests.support.sandbox import CountingSandbox
 
 PROGRAM = """\
@@ -38,7 +38,7 @@ LATE = '\'{"modules": ["colorsys"]}\''
 def test_what_libraries_import_late_is_imported_once_for_all_trials(source, learned):
     options, sandbox = Options(sandbox="process"), CountingSandbox()
     ports = bootstrap.ports(
-        options, load(), recorder=MemoryRecorder(), listener=lambda _: None, sandbox=sandbox
+        options, load(), journal=MemoryJournal(), listener=lambda _: None, sandbox=sandbox
     )
     session = Session.begin(Job(issue=Issue(title="a", body=""), options=options), ports)
     program = TrainingProgram(files={"train.py": source.encode()}, entry="train.py")

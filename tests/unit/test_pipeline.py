@@ -6,12 +6,14 @@ from threading import Event
 
 import pytest
 
+from bot.models.attempt import Attempt
 from bot.models.bug import Issue
 from bot.models.job import PROOFS, Job, Options
+from bot.models.journal import ATTEMPTS
 from bot.pipeline import plan, run
 from bot.ports import Ports
 from sandbox.port import RunResult
-from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
+from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryJournal
 from tests.support.sandbox import FakeSandbox
 
 PROGRAM = "import lib\nlib.fit()\n"
@@ -51,7 +53,7 @@ def world(program, builder=None, cancel=None):
     return Ports(
         sandbox=FakeSandbox(program),
         builder=builder or FakeBuilder(),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=FrozenClock(step=0.1),
         listener=ListListener(),
         cancel=cancel or Event(),
@@ -374,10 +376,10 @@ def test_what_a_killed_process_had_kept_is_not_run_again():
     first = world(by_turns(fails()))
     whole = run(Job(issue=report(), options=BARE), first)
     again = world(by_turns(fails()))
-    again.recorder.earlier = whole.attempts[:2]
+    again.journal.fill(ATTEMPTS, whole.attempts[:2])
     resumed = run(Job(issue=report(), options=BARE), again)
     assert len(whole.attempts) == 3
-    assert [attempt.number for attempt in again.recorder.attempts] == [3], (
+    assert [row.number for row in again.journal.appended if isinstance(row, Attempt)] == [3], (
         "only what was missing is run"
     )
     assert (resumed.verdict, resumed.attempts) == (whole.verdict, whole.attempts)
@@ -388,10 +390,10 @@ def test_an_attempt_of_another_program_is_not_taken_for_ours():
         Job(issue=report(program="import lib\nlib.other()\n")), world(by_turns(fails()))
     ).attempts
     again = world(by_turns(OK))
-    again.recorder.earlier = other
+    again.journal.fill(ATTEMPTS, other)
     resumed = run(Job(issue=report(), options=BARE), again)
     assert resumed.verdict.kind == "not_reproduced"
-    assert len(again.recorder.attempts) == len(resumed.attempts)
+    assert again.journal.read(ATTEMPTS) == resumed.attempts
 
 
 def test_a_plan_shows_what_will_be_run_without_running_it():

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from bot.errors import BuildError, Stopped, TransientError, UserError
-from bot.models.attempt import Reduced, Step
+from bot.models.attempt import Attempt, Reduced, Step
 from bot.models.bisect import Release
 from bot.models.environment import PinSource, RepoSource, Requirement
 from bot.models.job import PROOFS, Interruption, Note, Options
@@ -35,8 +35,8 @@ BROKEN = broken(17, 19)
 
 def confirmed(world):
     """The verdict of the world's program, as the pipeline has it before any proof."""
-    judgement = world.runner.run(world.script, world.built, 0, "search")
-    result = SearchResult(world.script, world.spec, world.built, judgement)
+    run = world.runner.run(world.script, world.built, 0, "search")
+    result = SearchResult(world.script, world.spec, world.built, run)
     verdict, _ = confirm(world.runner, result)
     assert verdict.kind == "reproduced"
     return Decision(verdict, world.runner.bug, world.runner.signature, result)
@@ -672,9 +672,6 @@ def test_a_try_that_was_killed_is_gone_on_with_and_its_counts_are_said_to_lack()
     world.script, short = long, world.script
     first = finished(world)
     world.runner.run(short, world.built, 100_004, "minimize", "smaller program")
-    lost = world.runner.attempts[-1]
-    world.runner.ports.recorder.earlier = (lost,)
-    world.runner.ports.recorder.programs = {lost.number: short}
     found = resume.prove(first, world.runner.job, world.runner.ports, "minimize").reduced
     said = [
         each.text for each in world.runner.ports.listener.heard if "continuing from" in each.text
@@ -721,15 +718,15 @@ def test_a_defect_of_ours_in_a_proof_costs_that_proof_alone_and_is_told(proof):
     whole in the report.
     """
     world = World(BROKEN, released(40), bad="1.18")
-    recorder = world.runner.ports.recorder
+    journal = world.runner.ports.journal
 
-    class Breaks(type(recorder)):
-        def attempt(self, attempt):
-            if attempt.purpose == proof:
+    class Breaks(type(journal)):
+        def append(self, kind, entry):
+            if isinstance(entry, Attempt) and entry.purpose == proof:
                 raise RuntimeError("a list is not what it was")
-            super().attempt(attempt)
+            super().append(kind, entry)
 
-    ports = replace(world.runner.ports, recorder=Breaks())
+    ports = replace(world.runner.ports, journal=Breaks())
     first = finished(world)
     session = Session.begin(world.runner.job, ports, world.runner.attempts)
     runner = session.judging(world.runner.bug, world.runner.signature)

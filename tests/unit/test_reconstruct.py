@@ -20,7 +20,7 @@ from tests.support.fakes import (
     FakeBuilder,
     FrozenClock,
     ListListener,
-    MemoryRecorder,
+    MemoryJournal,
     ScriptedModel,
 )
 from tests.support.sandbox import FakeSandbox
@@ -104,7 +104,7 @@ def decide(
     world = Ports(
         FakeSandbox(program, imports=imports),
         builder or FakeBuilder(),
-        MemoryRecorder(),
+        MemoryJournal(),
         FrozenClock(step=0.1),
         ListListener(),
         Event(),

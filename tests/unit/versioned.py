@@ -20,6 +20,7 @@ from bot.models.environment import (
     Requirement,
 )
 from bot.models.job import Job, Options
+from bot.models.journal import ATTEMPTS
 from bot.models.report import Report, Reproduced
 from bot.pipeline import plan
 from bot.pipeline.execution.runner import Session
@@ -27,7 +28,7 @@ from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
 from bot.pipeline.proof.outcome import Failing
 from bot.ports import Ports
 from sandbox.port import RunResult
-from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
+from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryJournal
 from tests.support.sandbox import FakeSandbox
 
 REPRODUCED = Reproduced(
@@ -104,7 +105,7 @@ class World:
         ports = Ports(
             sandbox=self.sandbox,
             builder=self.builder,
-            recorder=MemoryRecorder(earlier=earlier),
+            journal=MemoryJournal().fill(ATTEMPTS, earlier),
             clock=FrozenClock(step=step),
             listener=ListListener(),
             cancel=self.cancel,

@@ -30,7 +30,7 @@ from bot.render.comment import comment
 from bot.render.report_json import report_json
 from bot.render.terminal import terminal
 from sandbox.port import RunResult, RunSpec
-from tests.support.engine import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
+from tests.support.engine import FakeBuilder, FrozenClock, ListListener, MemoryJournal
 from tests.support.model import ScriptedModel
 from tests.support.sandbox import FakeSandbox
 from tests.support.source_index import FakeIndexer, FakeSourceIndex
@@ -89,7 +89,7 @@ def _ports(sandbox: FakeSandbox, model: Model | None) -> Ports:
     return Ports(
         sandbox=sandbox,
         builder=FakeBuilder(),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=FrozenClock(),
         listener=ListListener(),
         model=model,

@@ -63,7 +63,7 @@ def _fresh_runs(runner: Runner, found: SearchResult) -> tuple[TestDecision, list
         number = len(runs) + 1
         runner.say("confirm", f"run {number}", number, cap)
         seed = runner.job.options.seed + number
-        runs.append(runner.run(found.script, found.environment, seed, "confirm"))
+        runs.append(runner.run(found.script, found.environment, seed, "confirm").judgement)
         failures = sum(run.match is Match.MATCHED for run in runs)
         # An intermittent failure, by the report's own words: look for the other outcome too.
         early = intermittent and failures == len(runs) < _INTERMITTENT

@@ -244,7 +244,8 @@ class BisectSearch:
         self._check_time()
         change = f"{self.package} {self.revisions[at].name}".strip()
         script = self.failing.script
-        visit.count(self.runner.run(script, visit.environment, seed, "bisect", change))
+        run = self.runner.run(script, visit.environment, seed, "bisect", change)
+        visit.count(run.judgement)
         visit.seeds.add(seed)
 
     def _prefetch(self, way: int, step: int, size: int, hints: tuple[int, ...]) -> None:

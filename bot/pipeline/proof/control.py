@@ -151,7 +151,7 @@ class _Search:
                 if seed not in side.runs:
                     side.runs[seed] = self.runner.run(
                         side.script, side.environment, seed, "control", side.change
-                    )
+                    ).judgement
             judgement = passing.runs[seed]
             if judgement.match is Match.MATCHED:
                 return "it fails there too"

@@ -203,8 +203,8 @@ def _passes_in(spec: EnvironmentSpec | None, runner: Runner) -> Callable[[Script
 
     def passes(script: Script) -> bool:
         seed, change = runner.job.options.seed + 1, "smaller program, control"
-        judgement = runner.run(script, runner.build(spec), seed, "minimize", change)
-        return judgement.match is Match.PASSED
+        run = runner.run(script, runner.build(spec), seed, "minimize", change)
+        return run.match is Match.PASSED
 
     return passes
 

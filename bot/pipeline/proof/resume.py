@@ -101,8 +101,8 @@ def _confirmed(
     report: Report, runner: Runner, script: Script, spec: EnvironmentSpec, environment: Environment
 ) -> Report:
     """The report with the verdict on a program that it has no confirming runs of."""
-    judgement = runner.run(script, environment, runner.job.options.seed, "search", "as given")
-    verdict, match = confirm(runner, SearchResult(script, spec, environment, judgement))
+    run = runner.run(script, environment, runner.job.options.seed, "search", "as given")
+    verdict, match = confirm(runner, SearchResult(script, spec, environment, run))
     if match is not Match.MATCHED:
         shown = verdicts.describe(runner.signature)
         raise UserError(

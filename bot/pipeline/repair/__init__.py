@@ -55,7 +55,7 @@ def repair(
     heard: Heard = lambda _: None,
 ) -> Repair:
     """Search, minimise and prove a patch. What a model suspects is tried behind what the rules
-    find; it is asked only where there is something to try. Trials that the recorder has are not
+    find; it is asked only where there is something to try. Trials that the journal has are not
     made again. Raises Stopped.
     """
     with begun(program, recorded, session, request, heard=heard) as trials:

@@ -24,7 +24,7 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
     verdict, match = confirm(runner, found)
     decision = Decision(verdict, runner.bug, runner.signature, found)
     if match is not Match.MATCHED:
-        return _elsewhere(runner, found, decision) if _may_differ(runner, found) else decision
+        return _elsewhere(runner, found, decision) if _may_differ(found) else decision
     note_place(runner)
     contrasts, claims = _contrasts(runner, found)
     return replace(decision, contrasts=contrasts, claims=claims)
@@ -94,13 +94,13 @@ def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResu
     return recovery.run(runner, spec, script, change, f"running {script.origin}")
 
 
-def _may_differ(runner: Runner, found: SearchResult) -> bool:
+def _may_differ(found: SearchResult) -> bool:
     """Whether other versions could change the outcome: not when something is missing from the
     report, nor when a run takes too long.
     """
     failure = found.judgement.setup_failure
     absent = failure is not None and bool(failure.needs or failure.names or failure.hardware)
-    return not absent and not runner.attempts[-1].execution.timed_out
+    return not absent and not found.run.attempt.execution.timed_out
 
 
 def _contrasts(runner: Runner, found: SearchResult) -> tuple[tuple[Script, ...], tuple[Claim, ...]]:
@@ -110,11 +110,12 @@ def _contrasts(runner: Runner, found: SearchResult) -> tuple[tuple[Script, ...],
     working, claims, seed = list[Script](), list[Claim](), runner.job.options.seed
     for script in candidates.contrasts(runner.bug):
         with runner.stage("confirm", f"running {script.origin}, which should work"):
-            judgement = runner.run(script, found.environment, seed, "contrast", "said to work")
-            fix = recovery.next_fix(runner, found.spec, found.environment, script, judgement)
+            run = runner.run(script, found.environment, seed, "contrast", "said to work")
+            fix = recovery.next_fix(runner, found.spec, found.environment, script, run)
             if fix is not None and fix.spec == found.spec:
                 script = fix.script
-                judgement = runner.run(script, found.environment, seed, "contrast", fix.change)
+                run = runner.run(script, found.environment, seed, "contrast", fix.change)
+        judgement = run.judgement
         if judgement.match is Match.PASSED:
             working.append(script)
         holds = {Match.PASSED: True, Match.MATCHED: False}.get(judgement.match)

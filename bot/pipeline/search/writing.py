@@ -295,7 +295,7 @@ class _Writer:
             self.notebook.ran(why, why.partition("\n")[0])
             return None
         self.last = found
-        self.notebook.ran(self._outcome(), prompt_text.earlier(self.runner.attempts[-1]))
+        self.notebook.ran(prompt_text.outcome(found.run), prompt_text.earlier(found.run.attempt))
         return None
 
     def _objections(self) -> list[str]:
@@ -319,10 +319,9 @@ class _Writer:
         twin = Script(files={"repro.py": self.contrast}, origin=origin, author="model")
         seed = self.runner.job.options.seed
         with self.runner.stage("search", "running the contrast program, which must not fail"):
-            judgement = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
-        passed = (
-            judgement.match is Match.PASSED and not self.runner.attempts[-1].execution.exit_code
-        )
+            run = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
+        judgement = run.judgement
+        passed = run.match is Match.PASSED and not run.attempt.execution.exit_code
         same = judgement.match is Match.MATCHED  # what counts does not tell the two apart
         if passed or not (same or self.refined.needs_contrast):
             text, evidence = "without the reported point it works", judgement.reason
@@ -330,12 +329,7 @@ class _Writer:
             return ""
         if same:
             self.refined = self.refined.model_copy(update={"needs_contrast": True})
-        return shared("confounded", reason=judgement.reason, outcome=self._outcome())
-
-    def _outcome(self) -> str:
-        attempts = self.runner.attempts
-        last = attempts.last_run
-        return prompt_text.outcome(attempts[-1], last.result if last is not None else None)
+        return shared("confounded", reason=judgement.reason, outcome=prompt_text.outcome(run))
 
     def _history(self) -> str:
         return self.notebook.history(self.program, self.contrast)

@@ -32,7 +32,7 @@ from bot.models.run import (  # noqa: E402
 )
 from bot.render import labels, sticky  # noqa: E402
 from bot.render.terminal import terminal  # noqa: E402
-from bot.service.recording import StoreRecorder  # noqa: E402
+from bot.service.recording import StoreJournal  # noqa: E402
 from bot.settings import load  # noqa: E402
 from handlers.app import create  # noqa: E402
 from handlers.setup import Setup  # noqa: E402
@@ -69,7 +69,7 @@ def worked(store: MemoryStore) -> tuple[Run, Report]:
     world = bootstrap.ports(
         asked.job.options,
         settings,
-        recorder=StoreRecorder(store, run.id, "me"),
+        journal=StoreJournal(store, run.id, "me"),
         listener=lambda _: None,
     )
     report = pipeline.run(asked.job, world)

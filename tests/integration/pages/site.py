@@ -18,6 +18,7 @@ from starlette.types import ASGIApp
 from bot.adapters.store import SqlStore
 from bot.models.attempt import Attempt, Script
 from bot.models.job import Job, Options
+from bot.models.journal import ATTEMPTS, LOGS, PROGRAMS, RunLog
 from bot.models.report import Report
 from bot.models.run import NewRun, Repository, Run, RunState
 from bot.service.ports.store import AppStore
@@ -96,7 +97,11 @@ def worked(store: AppStore, run: Run, report: Report, attempts: tuple[Attempt, .
         script = report.script or Script(
             files={"repro.py": "pass\n"}
         )  # a program of a model that showed nothing is not kept
-        assert store.note_attempt(run.id, "worker", attempt, script, LOG)
+        if not store.entries(run.id, PROGRAMS, key=script.digest):
+            assert store.append_entry(run.id, "worker", PROGRAMS, script)
+        log = RunLog(number=attempt.number, text=LOG)
+        assert store.append_entry(run.id, "worker", LOGS, log)
+        assert store.append_entry(run.id, "worker", ATTEMPTS, attempt)
 
 
 def filled(store: AppStore) -> dict[str, str]:

@@ -7,11 +7,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from bot.adapters.model.cassette import Cassette
 from bot.adapters.run_folder.folder import EXCHANGE_FILE
 from bot.errors import UserError
-from bot.models.job import Options
+from bot.models.job import JobOptions
+
+Options = TypeVar("Options", bound=JobOptions)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from bot.adapters.packages.builder import UvBuilder
 from bot.models.base import Record
 from bot.models.bisect import Bisection
 from bot.models.bug import Issue
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue, RunLimits
 from bot.models.report import Report
 from bot.ports import Ports
 from bot.settings import host
@@ -142,7 +142,8 @@ def _reproduced(wheels: Wheels, cache: Path, sandbox: Sandbox, reported: int, se
         listener=ListListener(),
     )
     return pipeline.run(
-        Job(issue=issue, options=Options(seed=seed, without=("control", "minimize"))), ports
+        ReproduceIssue(issue=issue, limits=RunLimits(seed=seed), without=("control", "minimize")),
+        ports,
     )
 
 

@@ -11,7 +11,7 @@ from bot.models.attempt import Match, Script
 from bot.models.base import Record
 from bot.models.bug import Issue
 from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue, RunLimits
 from bot.models.signature import CrashSignature
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
@@ -124,7 +124,7 @@ def _minimised(sandbox: Sandbox, built: Environment, rate: float, seed: int) -> 
         clock=monotonic,
         listener=ListListener(),
     )
-    job = Job(issue=Issue(title="bench", body=""), options=Options(seed=seed))
+    job = ReproduceIssue(issue=Issue(title="bench", body=""), limits=RunLimits(seed=seed))
     runner = Session.begin(job, ports).judging(intake.read(job.issue), _SIGNATURE)
     script = Script(files={"repro.py": _PROGRAM.format(rows=round(1000 * (1 - rate)))})
     failed = runs = 0

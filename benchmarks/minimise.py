@@ -24,7 +24,7 @@ from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.bug import Issue
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
-from bot.models.job import Job, Options
+from bot.models.job import JobOptions, ReproduceIssue
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import judge, launch, observe
 from bot.pipeline.execution.runner import Runner, Session
@@ -199,7 +199,7 @@ def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
     ports = Ports(
         sandbox=sandbox, builder=builder, journal=MemoryJournal(), clock=monotonic, listener=quiet
     )
-    job = Job(issue=Issue(title="bench", body=""), options=Options())
+    job = ReproduceIssue(issue=Issue(title="bench", body=""))
     return Session.begin(job, ports).judging(intake.read(job.issue), signature)
 
 
@@ -324,7 +324,7 @@ def interesting(oracle: OracleSettings, program: str, sandbox: Sandbox) -> bool:
     """One test of a general reducer: a run of its own, judged as Reprise judges."""
     script = Script(files={"repro.py": program})
     spec = launch.spec(
-        script, oracle.environment, Options(), oracle.signature, oracle.seed, "bench"
+        script, oracle.environment, JobOptions(), oracle.signature, oracle.seed, "bench"
     )
     began = monotonic()
     result = sandbox.run(spec)

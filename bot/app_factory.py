@@ -9,7 +9,7 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from bot.errors import UserError
-from bot.models.job import Job
+from bot.models.job import ReproduceIssue
 from bot.models.report import Report
 from bot.ports import Journal, Listener
 from bot.service.ports import CloneToken, GitHub, Queue
@@ -98,7 +98,7 @@ class _Engine:
 
     def __call__(
         self,
-        job: Job,
+        job: ReproduceIssue,
         *,
         journal: Journal,
         listener: Listener,
@@ -106,16 +106,16 @@ class _Engine:
         clone: CloneToken | None,
         earlier: Report | None = None,
     ) -> Report:
-        from bot import bootstrap, pipeline
+        from bot import bootstrap
         from bot.adapters.git.clone import Credentials
         from bot.adapters.model.cassette import Recording
         from bot.adapters.model.configured import configured
         from bot.pipeline.proof import resume
+        from bot.products import execute
 
         bootstrap.make_room(self._settings)
-        model, repo = configured(self._settings, job.options.model or ""), job.options.repo
+        model, repo = configured(self._settings, job.model.name or ""), job.environment.repo
         ports = bootstrap.ports(
-            job.options,
             self._settings,
             journal=journal,
             listener=listener,
@@ -124,8 +124,4 @@ class _Engine:
             credentials=Credentials(repo, clone.username, clone.token) if clone and repo else None,
             model=Recording(model, journal) if model is not None else None,
         )
-        return (
-            pipeline.run(job, ports)
-            if earlier is None
-            else resume.resume_proofs(earlier, job, ports)
-        )
+        return execute(job, ports) if earlier is None else resume.resume_proofs(earlier, job, ports)

@@ -17,8 +17,8 @@ from bot.models.bug import Frame
 from bot.models.dialogue import ModelAnswer, Question, Usage
 from bot.models.environment import Chunk, Environment, EnvironmentSpec, RepoSource
 from bot.models.journal import E, EntryKind
-from bot.models.repair import Hyperparameter, Patch
-from sandbox.port import Sandbox
+from bot.models.repair import Hyperparameter, Patch, Trial
+from sandbox.port import RunResult, Sandbox
 
 Stage = Literal[
     "intake",
@@ -209,6 +209,17 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingWatch:
+    """Who watches programs train: called with a step and its loss, about twice a second; with the
+    result of the recorded run; with each trial of a repair.
+    """
+
+    loss: Callable[[int, float], None] | None = None
+    recorded: Callable[[RunResult], None] = lambda _: None
+    trial: Callable[[Trial], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
 class Ports:
     """The world, as the pipeline sees it. `cache` is a folder that has the same path where the
     sandbox runs. `joint_search` begins a search over hyperparameters.
@@ -225,3 +236,4 @@ class Ports:
     commits: Commits | None = None
     joint_search: Callable[[tuple[Hyperparameter, ...]], JointSearch] | None = None
     cache: Path | None = None
+    training: TrainingWatch = TrainingWatch()

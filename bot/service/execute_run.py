@@ -134,7 +134,7 @@ class _Execution:
         earlier: Report | None,
     ) -> Report:
         request, engine = self._run.request, self._context.engine
-        private = request.job.options.repo and request.repository.private
+        private = request.job.environment.repo and request.repository.private
         try:
             token = self._context.github.clone_token(publish.target(request)) if private else None
             work = partial(

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from bot.errors import Stopped, TransientError, UserError
 from bot.models.attempt import Attempt
-from bot.models.job import PROOFS, Job
+from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.journal import ATTEMPTS, LOGS, PROGRAMS, E, EntryKind
 from bot.models.report import Report
 from bot.models.run import Run, RunState
@@ -21,8 +21,8 @@ from bot.service import publish
 from bot.service.app_context import AppContext
 from bot.service.ports.store import ResultStore, RunHistory
 
-_FOLLOWS = {"package", "proof_minutes", "without"}
-"""Options about what follows a verdict, not about how it is reached."""
+_FOLLOWS = {"issue", "proof", "without"}
+"""All but the options that decide how a verdict is reached."""
 
 
 class StoreJournal(Journal):
@@ -54,7 +54,7 @@ def earlier(store: RunHistory, run: Run, owner: str) -> Report | None:
     report = store.report(newest.id) if newest is not None else None
     if newest is None or report is None:
         return None
-    if report.reconstruction is not None and "model" in run.request.job.options.without:
+    if report.reconstruction is not None and "model" in run.request.job.without:
         return None  # an approval is for the programs that were shown, none of which is a model's
     programs = _copied(store, PROGRAMS, newest, run, owner)
     if not (programs and _copied(store, LOGS, newest, run, owner)):
@@ -84,10 +84,10 @@ def _newest_reproduced(store: RunHistory, run: Run) -> Run | None:
     return next(same, None)
 
 
-def _same(one: Job, other: Job) -> bool:
+def _same(one: ReproduceIssue, other: ReproduceIssue) -> bool:
     issue = (one.issue.title, one.issue.body) == (other.issue.title, other.issue.body)
-    options = one.options.model_dump(exclude=_FOLLOWS)
-    return issue and options == other.options.model_dump(exclude=_FOLLOWS)
+    options = one.model_dump(exclude=_FOLLOWS)
+    return issue and options == other.model_dump(exclude=_FOLLOWS)
 
 
 _log = logging.getLogger(__name__)

@@ -13,16 +13,16 @@ from bot.adapters.model.cassette import Recording
 from bot.adapters.run_folder.folder import Folder
 from bot.errors import Stopped
 from bot.models.bug import Issue
-from bot.models.job import Job
 from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
 from bot.pipeline.repair.trials import TRIALS
 from bot.ports import Journal
 from bot.service.recording import StoreJournal
 from tests.contract.samples import SCRIPT, attempt, exchange, log, new_run, trial
 from tests.support.fakes import FrozenClock, MemoryJournal, MemoryStore, ScriptedModel
+from tests.support.jobs import issue_job
 
 Process = Callable[[], Journal]
-JOB = Job(issue=Issue(title="NaN", body="loss is nan"))
+JOB = issue_job(Issue(title="NaN", body="loss is nan"))
 
 
 @pytest.fixture(params=["memory", "folder", "store"])

@@ -21,7 +21,6 @@ import bot.adapters.store.database as database_module
 from bot.adapters.store import SqlStore, migrate, tables
 from bot.errors import TransientError, UserError
 from bot.models.bug import Issue
-from bot.models.job import Job, Options
 from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, RunLog
 from bot.models.repair import Edit, Repair, RepairRequest
 from bot.models.run import RunState
@@ -29,6 +28,7 @@ from bot.pipeline.repair.trials import TRIALS
 from bot.service.ports.store import OurComment
 from tests.contract.databases import postgres_server
 from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report, trial
+from tests.support.jobs import issue_job
 
 ROOT = Path(__file__).resolve().parents[2]
 MIGRATIONS = ROOT / "bot" / "adapters" / "store" / "migrations"
@@ -103,9 +103,9 @@ def test_a_database_of_the_version_before_is_filled_in(
 ) -> None:
     url, asked = (
         fresh(),
-        Job(issue=Issue(title="", body=""), options=Options(repair=RepairRequest())),
+        issue_job(Issue(title="", body=""), repair=RepairRequest()),
     )
-    new = new_run(job=asked if found is not None else Job(issue=Issue(title='"repair":{', body="")))
+    new = new_run(job=asked if found is not None else issue_job(Issue(title='"repair":{', body="")))
     engine = upgraded_to(url, "0004")
     with engine.begin() as connection:
         insert_run(connection)

@@ -17,12 +17,13 @@ from bot.adapters.issues.issue_files import from_text
 from bot.adapters.model.cassette import Cassette
 from bot.adapters.run_folder.folder import Folder
 from bot.models.dialogue import Exchange, ModelAnswer, Question
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue
 from bot.settings import Settings
 from prompts import load
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose
 from tests.support.fakes import ListListener
+from tests.support.jobs import issue_job
 
 CASSETTES = Path(__file__).parent.parent / "cassettes"
 NAMES = sorted(path.stem for path in CASSETTES.glob("*.jsonl"))
@@ -38,9 +39,9 @@ def sandbox() -> Sandbox:
         return choose("process")
 
 
-def job(name: str) -> Job:
+def job(name: str) -> ReproduceIssue:
     path = CASSETTES / "cases" / f"{name}.json"
-    return Job(issue=from_text(path.read_text(encoding="utf-8"), path.name), options=Options())
+    return issue_job(from_text(path.read_text(encoding="utf-8"), path.name))
 
 
 def test_there_are_cassettes_and_each_has_its_issue_and_its_key() -> None:

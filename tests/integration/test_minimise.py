@@ -14,7 +14,6 @@ from bot.adapters.packages.builder import UvBuilder
 from bot.models.attempt import Script
 from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.job import Job, Options
 from bot.models.signature import CrashSignature, NonFiniteSignature, OutputSignature
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.proof import minimise as minimising
@@ -26,6 +25,7 @@ from bot.rules.reduce.failure_identity import difference
 from bot.settings import load
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
+from tests.support.jobs import issue_job
 
 HERE = Environment(id="here", python="3.11", interpreter="/usr/bin/python3")
 INDEX = CrashSignature(exception="IndexError", message="list index out of range")
@@ -75,7 +75,7 @@ def confirmed(source, signature, runs=2, files=None, here=HERE):
         clock=time.monotonic,
         listener=ListListener(),
     )
-    job = Job(issue=Issue(title="t", body="b"), options=Options(timeout_s=30))
+    job = issue_job(Issue(title="t", body="b"), timeout_s=30)
     runner = Session.begin(job, ports).judging(intake.read(job.issue), signature)
     script = Script(files={"repro.py": source, **(files or {})})
     for seed in range(1, runs + 1):

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from bot import bootstrap, pipeline
-from bot.models.job import Options
 from bot.models.report import Report
 from bot.models.run import RunState
 from bot.pipeline.repair import FRESH
@@ -20,6 +19,7 @@ from bot.ports import Ports
 from bot.render.comment import UNFOLDED
 from bot.settings import load
 from sandbox.port import RunResult
+from sandbox.select import choose
 from tests.contract.github.conftest import DESCRIPTION
 from tests.integration.test_pull_requests import BRANCH, NAME, NUMBER, QUIET, World
 from tests.support.fakes import FakeBuilder, FrozenClock
@@ -306,9 +306,10 @@ class RealWorld(TrainingWorld):
     """The same with PyTorch."""
 
     def _engine(self, job: Any, *, journal: Any, listener: Any, cancel: Any, **_: object):
-        options: Options = job.options.model_copy(update={"sandbox": "process"})
-        ports = bootstrap.ports(options, load(), journal=journal, listener=listener, cancel=cancel)
-        self.found = pipeline.run(job.model_copy(update={"options": options}), ports)
+        ports = bootstrap.ports(
+            load(), sandbox=choose("process"), journal=journal, listener=listener, cancel=cancel
+        )
+        self.found = pipeline.run(job, ports)
         return self.found
 
 

@@ -11,10 +11,9 @@ import pytest
 from benchmarks import probing
 from bot import bootstrap
 from bot.adapters.packages.builder import UvBuilder
-from bot.models.bug import Issue
 from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
-from bot.models.job import Job, Options
+from bot.models.job import DiagnoseProgram
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import RecordedRun
 from bot.pipeline.diagnosis.record import record
@@ -903,11 +902,9 @@ def test_variables_that_no_model_holds_are_seen_by_their_optimizer(name, interpr
 def test_a_real_program_is_repaired_in_forks_of_one_process(built):
     """Its own seed is varied, so that every training of the proof is another one."""
     program = TrainingProgram(files={"train.py": SEEDED.encode()}, entry="train.py")
-    options, journal, sandbox = Options(sandbox="process"), MemoryJournal(), CountingSandbox()
-    ports = bootstrap.ports(
-        options, load(), journal=journal, listener=lambda _: None, sandbox=sandbox
-    )
-    session = Session.begin(Job(issue=Issue(title="a", body=""), options=options), ports)
+    journal, sandbox = MemoryJournal(), CountingSandbox()
+    ports = bootstrap.ports(load(), journal=journal, listener=lambda _: None, sandbox=sandbox)
+    session = Session.begin(DiagnoseProgram(program=program), ports)
     recorded = RecordedRun(built, *record(program, built, session))
     found = repair(program, recorded, session, RepairRequest(jobs=2))
     assert "learning_rate" in [edit.kind for edit in found.patch]

@@ -18,13 +18,14 @@ from bot.adapters.run_folder.folder import Folder, defect, inside, kept_job, kep
 from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.bug import Issue
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue
 from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, log_name
 from bot.models.report import Report
 from bot.pipeline.execution.log_text import run_log
 from bot.pipeline.repair.trials import TRIALS
 from bot.render.report_json import report_text
 from sandbox.port import RunResult
+from tests.support.jobs import issue_job
 
 REPORT = Report.model_validate_json(
     (Path(__file__).parent.parent / "golden" / "reports" / "reproduced.json").read_text(
@@ -32,10 +33,10 @@ REPORT = Report.model_validate_json(
     )
 )
 
-JOB = Job(issue=Issue(title="t", body="b"))
+JOB = issue_job(Issue(title="t", body="b"))
 
 
-def finished(path: Path, report: Report = REPORT, job: Job = JOB) -> Folder:
+def finished(path: Path, report: Report = REPORT, job: ReproduceIssue = JOB) -> Folder:
     folder = Folder(path)
     assert report.script is not None
     folder.begin(job)
@@ -100,12 +101,12 @@ def test_a_second_run_starts_from_nothing_and_leaves_the_strangers_file(tmp_path
 @pytest.mark.parametrize(
     ("job", "given"),
     [
-        (Job(issue=Issue(title="t", body="other")), None),
+        (issue_job(Issue(title="t", body="other")), None),
         (JOB, Script(files={"repro.py": "import x\n"})),
     ],
 )
 def test_the_result_of_something_else_is_refused_and_stays(
-    tmp_path: Path, job: Job, given: Script | None
+    tmp_path: Path, job: ReproduceIssue, given: Script | None
 ) -> None:
     finished(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -118,12 +119,9 @@ def test_the_result_of_something_else_is_refused_and_stays(
 
 @pytest.mark.parametrize("number", [7, 8])
 def test_an_issue_that_was_edited_is_the_same_one(tmp_path: Path, number: int) -> None:
-    finished(tmp_path, job=Job(issue=Issue(title="t", body="b", repository="a/b", number=7)))
+    finished(tmp_path, job=issue_job(Issue(title="t", body="b", repository="a/b", number=7)))
     folder = Folder(tmp_path)
-    edited = Job(
-        issue=Issue(title="now", body="more", repository="a/b", number=number),
-        options=Options(seed=7),
-    )
+    edited = issue_job(Issue(title="now", body="more", repository="a/b", number=number), seed=7)
     with nullcontext() if number == 7 else pytest.raises(UserError, match="another job"):
         folder.begin(edited)
     assert (tmp_path / "report.json").exists() == (number == 8)
@@ -155,7 +153,7 @@ def test_a_killed_run_is_gone_on_with_and_another_one_is_not(tmp_path: Path) -> 
     again.close()
 
     other = Folder(tmp_path)
-    other.begin(JOB.model_copy(update={"options": Options(seed=7)}))
+    other.begin(issue_job(JOB.issue, seed=7))
     assert other.read(ATTEMPTS) == ()
     other.close()
 
@@ -247,14 +245,14 @@ def killed(path: Path, given: Script | None = GIVEN) -> None:
     ("job", "given", "kept"),
     [
         (JOB, GIVEN, True),
-        (JOB.model_copy(update={"options": Options(proof_minutes=99)}), GIVEN, True),
-        (JOB.model_copy(update={"options": Options(seed=9)}), GIVEN, False),
+        (issue_job(JOB.issue, proof_minutes=99), GIVEN, True),
+        (issue_job(JOB.issue, seed=9), GIVEN, False),
         (JOB, GIVEN.model_copy(update={"files": {"repro.py": "import y\n"}}), False),
         (JOB, None, False),
     ],
 )
 def test_only_the_same_program_is_gone_on_with(
-    tmp_path: Path, job: Job, given: Script | None, kept: bool
+    tmp_path: Path, job: ReproduceIssue, given: Script | None, kept: bool
 ) -> None:
     killed(tmp_path)
     again = Folder(tmp_path)

@@ -13,7 +13,7 @@ from bot.errors import BuildError, Stopped, TransientError, UserError
 from bot.models.attempt import Attempt, Reduced, Step
 from bot.models.bisect import Release
 from bot.models.environment import PinSource, RepoSource, Requirement
-from bot.models.job import PROOFS, Interruption, Note, Options
+from bot.models.job import PROOFS, Interruption, Note, ProofOptions
 from bot.models.report import Inconclusive, Report
 from bot.pipeline import reporting
 from bot.pipeline.confirm.confirming import Decision, confirm
@@ -44,7 +44,7 @@ def confirmed(world):
 
 def finished(world, **more):
     """The report of a run without any proof."""
-    budget = ModelBudget(world.runner.ports, world.runner.job.options, 0.0)
+    budget = ModelBudget(world.runner.ports, world.runner.job.model, 0.0)
     found = reporting.report(world.runner, confirmed(world), budget)
     return reporting.finished(found, world.runner, world.runner.ports.clock()).model_copy(
         update=more
@@ -401,7 +401,7 @@ def test_a_bisection_of_another_package_does_not_take_the_place_of_the_first(ord
     world = two_packages()
     found = finished(world)
     for package in order:
-        job = world.runner.job.model_copy(update={"options": Options(package=package)})
+        job = world.runner.job.model_copy(update={"proof": ProofOptions(package=package)})
         found = resume.prove(found, job, world.runner.ports, "bisect")
     assert (found.bisection.package, found.bisection.first_bad.at) == ("numpy", "1.9"), (
         "the one with a boundary comes first"
@@ -439,7 +439,7 @@ def test_notes_of_an_earlier_try_are_taken_back():
     world = World(BROKEN, released(40), bad="1.18", proof_minutes=0)
     first = proved(world, "control")
     assert "there was no time left to run a control" in first.notes_on()
-    job = world.runner.job.model_copy(update={"options": Options(proof_minutes=10)})
+    job = world.runner.job.model_copy(update={"proof": ProofOptions(minutes=10)})
     found = resume.prove(first, job, world.runner.ports, "control")
     assert found.verdict.control.type == "fixed-version"
     assert not any("no time left" in note for note in found.notes_on())

@@ -7,9 +7,8 @@ import re
 
 import pytest
 
-from bot.models.bug import Issue
 from bot.models.diagnosis import Change, Finding, TrainingProgram
-from bot.models.job import Job, Options
+from bot.models.job import DiagnoseProgram
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import record_run, wanted
 from bot.pipeline.execution.runner import Session
@@ -83,11 +82,11 @@ def by_rate_and_epochs(text):
 def repaired(landscape, *kept, source=FAULTY, beside=None, suspected=(), **options):
     files = {"a.py": source.encode(), **(beside or {})}
     program = TrainingProgram(files=files, entry="a.py", arguments=("-v",))
-    job = Job(issue=Issue(title="a", body=""), options=Options())
+    job = DiagnoseProgram(program=program)
     session = Session.begin(job, world(landscape))
     landscape.journal = session.ports.journal
     landscape.journal.fill(TRIALS, kept)
-    recorded = record_run(program, wanted.spec(program, job.options, "a"), session)
+    recorded = record_run(program, wanted.spec(program, job.environment), session)
     return repair(program, recorded, session, RepairRequest(**options), suspect=lambda: suspected)
 
 

@@ -9,9 +9,8 @@ import pytest
 
 from benchmarks.autotrainer_actions import ACTIONS, PresentValues
 from benchmarks.repair_arms import ARMS
-from bot.models.bug import Issue
 from bot.models.diagnosis import Diagnosis, TrainingProgram
-from bot.models.job import Job, Options
+from bot.models.job import DiagnoseProgram
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import record_run, wanted
 from bot.pipeline.execution.runner import Session
@@ -80,10 +79,10 @@ class Watched(Landscape):
 def begin(landscape, source=KERAS, kept=(), budget=12, arguments=()):
     files = {"a.py": source.encode()}
     program = TrainingProgram(files=files, entry="a.py", arguments=arguments)
-    job = Job(issue=Issue(title="a", body=""), options=Options())
+    job = DiagnoseProgram(program=program)
     session = Session.begin(job, world(landscape))
     session.ports.journal.fill(TRIALS, kept)
-    recorded = record_run(program, wanted.spec(program, job.options, "a"), session)
+    recorded = record_run(program, wanted.spec(program, job.environment), session)
     with begun(program, recorded, session, RepairRequest(budget=budget)) as trials:
         yield trials
 

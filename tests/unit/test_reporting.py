@@ -59,7 +59,7 @@ def told(
     run = CompletedRun(attempt().model_copy(update={"judgement": judgement}))
     result = SearchResult(world.script, spec, built.model_copy(update=more), run)
     decision = Decision(verdict, runner.bug, runner.signature, result)
-    budget = ModelBudget(runner.ports, runner.job.options, 0.0)
+    budget = ModelBudget(runner.ports, runner.job.model, 0.0)
     return finished(report(runner, decision, budget), runner, 0.0)
 
 

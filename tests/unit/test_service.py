@@ -263,7 +263,7 @@ def test_someone_with_write_permission_may_choose():
     app = App()
     app.deliver("comment", command(python="3.10", pins=("torch==2.1.0",), runs=7), sender="max")
     (job,) = app.worked
-    assert (job.options.python, job.options.pins, job.options.max_runs) == (
+    assert (job.environment.python, job.environment.pins, job.limits.max_runs) == (
         "3.10",
         ("torch==2.1.0",),
         7,
@@ -387,7 +387,7 @@ def test_the_configuration_says_what_follows_a_verdict(defaults, without, minute
     app = Versions(config=f"defaults: {defaults}\n")
     app.deliver()
     (job,) = app.worked
-    assert (job.options.without, job.options.proof_minutes) == (without, minutes)
+    assert (job.without, job.proof.minutes) == (without, minutes)
     found = app.report()
     assert [
         found.verdict.control.type == "none",
@@ -402,8 +402,8 @@ def test_a_proof_that_is_asked_for_is_the_only_one_and_has_more_time(proof):
     choices = {"package": "lib"} if proof == "bisect" else {}
     app.deliver("comment", command(proof, **choices), sender="max")
     (job,) = app.worked
-    assert set(job.options.without) == set(PROOFS) - {proof}
-    assert (job.options.proof_minutes, job.options.max_runs, job.options.package) == (
+    assert set(job.without) == set(PROOFS) - {proof}
+    assert (job.proof.minutes, job.limits.max_runs, job.proof.package) == (
         30,
         30,
         choices.get("package"),
@@ -487,9 +487,7 @@ def test_a_diagnosed_run_has_the_longer_of_two_limits(config, choices, limit):
     app = Trains(config)
     app.deliver("comment", command("diagnose", **choices), sender="max")
     assert app.limits == [("training", limit)]
-    assert app.worked[0].options.timeout_s == choices.get(
-        "timeout_s", 10 if "10" in config else 120
-    )
+    assert app.worked[0].limits.timeout_s == choices.get("timeout_s", 10 if "10" in config else 120)
 
 
 def test_the_configuration_asks_for_a_diagnosis_and_a_model_for_a_second_opinion():
@@ -569,7 +567,7 @@ def test_an_approved_proof_does_not_go_on_from_the_program_of_a_model():
     app.deliver("comment", command("minimize"), sender="passer-by")
     waiting, first = app.runs()
     asked = waiting.model_copy(update={"created_at": datetime.now(UTC)})
-    assert "model" in asked.request.job.options.without
+    assert "model" in asked.request.job.without
     assert recording.earlier(app.store, asked, "nobody") is None, (
         "who holds no lease takes nothing over"
     )
@@ -598,7 +596,7 @@ def test_a_proof_takes_write_permission_or_an_approval_of_just_that(sender):
     )
     app.deliver("comment", command("approve", plans[2]), sender="max")
     (job,) = app.worked
-    assert (job.options.package, job.options.without) == ("lib", ("control", "minimize", "model"))
+    assert (job.proof.package, job.without) == ("lib", ("control", "minimize", "model"))
     assert app.store.report(app.runs()[2].id).bisection.first_fixed.at == "1.20"
 
 
@@ -1164,8 +1162,8 @@ def test_an_approval_covers_the_options_too_and_equal_requests_are_one():
     assert len(app.runs()) == 2, "the same request waits already"
     app.deliver("comment", command("approve", plans[-1]), sender="max")
     (job,) = app.worked
-    assert (job.options.timeout_s, job.options.max_runs) == (120.0, 40)
-    assert job.options.without == ("model",), "no model may add programs to what was approved"
+    assert (job.limits.timeout_s, job.limits.max_runs) == (120.0, 40)
+    assert job.without == ("model",), "no model may add programs to what was approved"
     approved = [
         body for body in app.ours() if "reprise:plan:" in body and "`max` approved it" in body
     ]

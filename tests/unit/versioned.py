@@ -19,7 +19,6 @@ from bot.models.environment import (
     RepoSource,
     Requirement,
 )
-from bot.models.job import Job, Options
 from bot.models.journal import ATTEMPTS
 from bot.models.report import Report, Reproduced
 from bot.pipeline import plan
@@ -29,6 +28,7 @@ from bot.pipeline.proof.outcome import Failing
 from bot.ports import Ports
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryJournal
+from tests.support.jobs import issue_job
 from tests.support.sandbox import FakeSandbox
 
 REPRODUCED = Reproduced(
@@ -97,7 +97,7 @@ class World:
             repository="acme/lib",
             created_at=datetime(2026, 1, 1, tzinfo=UTC),
         )
-        job = Job(issue=issue, options=Options(**options))
+        job = issue_job(issue, **options)
         self.sandbox = FakeSandbox(lambda spec: program(spec.env["COMMIT"] or spec.env["LIB"]))
         links = {"lib": "https://lib.example/changes"}
         self.builder = FakeBuilder(on_build=build, released={"lib": history}, changelogs=links)

@@ -15,7 +15,7 @@ from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.bug import Issue
-from bot.models.job import Job
+from bot.models.job import ProofOptions, ReproduceIssue
 from bot.models.journal import ATTEMPTS, EXCHANGES, E, EntryKind, RunLog, log_name
 from bot.models.report import Report
 from bot.ports import Journal
@@ -59,12 +59,12 @@ class Folder(Journal):
         self._mark = _claim(path)
         self._keys: dict[str, list[str]] = {}
 
-    def begin(self, job: Job, given: Script | None = None) -> None:
+    def begin(self, job: ReproduceIssue, given: Script | None = None) -> None:
         """Keep what was asked for, so that the run can be repeated from its folder, or gone on
         with; `given` is a program that takes the place of the report's. Raises UserError when
         the result of something else lies here.
         """
-        kept, finished = _read(self.path / JOB, Job), (self.path / REPORT).exists()
+        kept, finished = _read(self.path / JOB, ReproduceIssue), (self.path / REPORT).exists()
         same_program = _read(self.path / GIVEN, Script) == given
         if finished and not (kept and same_program and _key(kept.issue) == _key(job.issue)):
             raise not_ours(self.path)
@@ -221,9 +221,9 @@ def _claim(path: Path) -> IO[str]:
     return mark
 
 
-def kept_job(path: Path) -> Job:
+def kept_job(path: Path) -> ReproduceIssue:
     """The job of an earlier run. Raises UserError when the folder does not have it."""
-    job = _read(path / JOB, Job)
+    job = _read(path / JOB, ReproduceIssue)
     if job is None:
         raise UserError(
             f"{path} is not the folder of a run.",
@@ -257,9 +257,9 @@ def _key(issue: Issue) -> tuple[object, ...]:
     return issue.repository, issue.title, issue.body
 
 
-def _timeless(job: Job) -> Job:
+def _timeless(job: ReproduceIssue) -> ReproduceIssue:
     """A job without the time for its proofs, which makes it no other."""
-    return job.model_copy(update={"options": job.options.model_copy(update={"proof_minutes": 0.0})})
+    return job.model_copy(update={"proof": ProofOptions(package=job.proof.package, minutes=0.0)})
 
 
 def inside(name: str) -> bool:

@@ -9,25 +9,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from time import monotonic
-from typing import NamedTuple
+from typing import Generic, NamedTuple
+
+from typing_extensions import TypeVar
 
 from bot.errors import Stopped
 from bot.models.attempt import Attempt, Judgement, Match, Script
 from bot.models.environment import Environment
-from bot.models.job import Interruption, Job
+from bot.models.job import Interruption, JobOptions
 from bot.models.journal import ATTEMPTS, LOGS, PROGRAMS
 from bot.pipeline.execution.log_text import run_log
 from bot.ports import Journal, Ports
 from sandbox.port import RunResult
 
 _POLL_S = 0.1
+J = TypeVar("J", bound=JobOptions, default=JobOptions, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Generic[J]):
     """The job and the ports. A context derived by `within` has a cancel flag of its own."""
 
-    job: Job
+    job: J
     ports: Ports
     expired: Event = field(default_factory=Event)
 
@@ -42,7 +45,7 @@ class RunContext:
             raise Stopped(self.interruption)
 
     @contextmanager
-    def within(self, seconds: float) -> Iterator[RunContext]:
+    def within(self, seconds: float) -> Iterator[RunContext[J]]:
         """A context whose cancel flag is also set after `seconds`.
 
         It interrupts builds and runs too: they raise Stopped, and `interruption` says why.

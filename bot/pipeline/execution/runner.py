@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Generic
 
 from bot.errors import Stopped
 from bot.models.attempt import Attempt, Execution, Judgement, Script
 from bot.models.bug import BugReport
 from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.job import Job, Note, Proof
+from bot.models.job import Note, Proof, ReproduceIssue
 from bot.models.journal import log_name
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import judge, launch, observe
-from bot.pipeline.execution.run_state import AttemptLog, CompletedRun, RunContext
+from bot.pipeline.execution.run_state import AttemptLog, CompletedRun, J, RunContext
 from bot.ports import Ports, Progress, Stage
 from sandbox.port import OnOutput, RunResult, RunSpec
 
@@ -35,14 +36,14 @@ class SearchResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Generic[J]):
     """What lasts for a whole job: its attempts, environments, notes and timings.
 
     All four only grow. `proof` is the proof that is being made: building and running are shown
     as part of it.
     """
 
-    context: RunContext
+    context: RunContext[J]
     attempts: AttemptLog
     environments: dict[str, tuple[EnvironmentSpec, Environment]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
@@ -50,12 +51,12 @@ class Session:
     proof: Proof | None = None
 
     @classmethod
-    def begin(cls, job: Job, ports: Ports, earlier: Iterable[Attempt] = ()) -> Session:
+    def begin(cls, job: J, ports: Ports, earlier: Iterable[Attempt] = ()) -> Session[J]:  # type: ignore[misc]
         """A session for a new job, or for one that goes on after `earlier` attempts."""
         return cls(context=RunContext(job, ports), attempts=AttemptLog(ports.journal, earlier))
 
     @property
-    def job(self) -> Job:
+    def job(self) -> J:
         """What was asked for."""
         return self.context.job
 
@@ -130,8 +131,12 @@ class Session:
         return None
 
 
+IssueSession = Session[ReproduceIssue]
+"""The session of an issue."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runner(Session):
+class Runner(IssueSession):
     """A session in which runs can be judged: the signature is frozen."""
 
     bug: BugReport
@@ -148,8 +153,8 @@ class Runner(Session):
         if kept is not None:
             self.context.check()
             return self.attempts.add(kept, script, None)
-        number, options = len(self.attempts) + 1, self.job.options
-        spec = launch.spec(script, environment, options, self.signature, seed, f"run {number}")
+        number = len(self.attempts) + 1
+        spec = launch.spec(script, environment, self.job, self.signature, seed, f"run {number}")
         result = self.execute(spec)
         key, mounts = spec.files[launch.KEY], environment.mounts
         seen = observe.observe(result, environment.roots, key=key, mounts=mounts)

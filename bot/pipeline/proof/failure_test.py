@@ -182,4 +182,4 @@ class FreshRuns:
         return next(same, None)
 
     def _seed(self, run: int) -> int:
-        return self.runner.job.options.seed + _SEEDS + run
+        return self.runner.job.limits.seed + _SEEDS + run

@@ -118,8 +118,7 @@ def _runs(subject: FaultyProgram, session: Session, request: RepairRequest) -> T
 
 
 def _longest(session: Session) -> float:
-    options = session.job.options
-    return options.training_timeout_s or options.timeout_s
+    return session.job.limits.training_s
 
 
 def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:

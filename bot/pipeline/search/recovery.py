@@ -50,7 +50,7 @@ def run(
     runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
 ) -> SearchResult:
     """Run a program once, and get past what the environment lacks, as long as there is a way."""
-    built, seed = runner.build(spec), runner.job.options.seed
+    built, seed = runner.build(spec), runner.job.limits.seed
     with runner.stage("search", doing or change):
         completed = runner.run(script, built, seed, "search", change)
     for _ in range(MOST_FIXES):
@@ -130,7 +130,9 @@ def _install(
     return Fix(wider, script, change) if added else None
 
 
-def wanted(module: str, text: str, bug: BugReport, spec: EnvironmentSpec) -> Requirement | None:
+def wanted(
+    module: str, text: str, bug: BugReport | None, spec: EnvironmentSpec
+) -> Requirement | None:
     """What to install for a missing module or a requirement that an error names; None when it is
     no requirement, or is there.
     """
@@ -198,7 +200,7 @@ def _located(
     modules = [top + part for part in _PARTS for top in tops]
     if not modules:
         return {}
-    result = runner.execute(launch.names_spec(built, runner.job.options, names, tuple(modules)))
+    result = runner.execute(launch.names_spec(built, runner.job, names, tuple(modules)))
     found = artifacts.last_row(result.stdout)
     # The answer comes out of the sandbox: only what was asked for is taken.
     return {name: module for name, module in found.items() if name in names and module in modules}

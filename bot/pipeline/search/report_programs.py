@@ -18,7 +18,7 @@ from bot.rules.packages import frame_fit, versions
 
 def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> Decision:
     """The verdict on the report's own programs."""
-    if runner.job.options.repo and spec.repo is None:
+    if runner.job.environment.repo and spec.repo is None:
         runner.note("the bug report names a release, so the clone was not run; --ref HEAD runs it")
     found = search(runner, _as_quoted(runner, spec), scripts)
     verdict, match = confirm(runner, found)
@@ -107,7 +107,7 @@ def _contrasts(runner: Runner, found: SearchResult) -> tuple[tuple[Script, ...],
     """The variants of the failing program that the report says work and that do, in the same
     environment; and a claim on each.
     """
-    working, claims, seed = list[Script](), list[Claim](), runner.job.options.seed
+    working, claims, seed = list[Script](), list[Claim](), runner.job.limits.seed
     for script in candidates.contrasts(runner.bug):
         with runner.stage("confirm", f"running {script.origin}, which should work"):
             run = runner.run(script, found.environment, seed, "contrast", "said to work")

@@ -17,7 +17,6 @@ from starlette.types import ASGIApp
 
 from bot.adapters.store import SqlStore
 from bot.models.attempt import Attempt, Script
-from bot.models.job import Job, Options
 from bot.models.journal import ATTEMPTS, LOGS, PROGRAMS, RunLog
 from bot.models.report import Report
 from bot.models.run import NewRun, Repository, Run, RunState
@@ -27,6 +26,7 @@ from handlers.app import create
 from handlers.server import address, bound, make
 from tests.golden.stages import REPORTS
 from tests.support.fakes import InlineQueue
+from tests.support.jobs import issue_job
 
 SECRET = "webhook secret of this test"
 WEAK = "postgres"
@@ -84,7 +84,7 @@ def new(name: str, report: Report, number: int, **values: object) -> NewRun:
         number=number,
         requester="octocat",
         trigger="comment",
-        job=Job(issue=report.issue, options=Options(python="3.11", pins=("torch==2.1.0",))),
+        job=issue_job(report.issue, python="3.11", pins=("torch==2.1.0",)),
         plan="ab" * 32,
     )
     return asked.model_copy(update=values)

@@ -80,7 +80,8 @@ class ProofCommand:
     def job(self) -> ReproduceIssue:
         """The job of the run, with this command's limits."""
         job = kept_job(self.run)
-        return limited(job, self.sandbox, ProofOptions(minutes=self.minutes))
+        proof = ProofOptions(minutes=self.minutes, package=job.proof.package)
+        return limited(job, self.sandbox, proof)
 
     def line(self, folder: Path, more: tuple[str, ...], factor: float = 1) -> str:
         """The command that continues in `folder`, with `factor` times the time."""

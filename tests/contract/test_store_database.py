@@ -76,6 +76,13 @@ def upgraded_to(url: str, revision: str) -> Engine:
     return engine
 
 
+BEFORE_THE_JOURNAL = {
+    "attempts": "run TEXT, number INTEGER, body TEXT, script TEXT, log TEXT",
+    "exchanges": "run TEXT, number INTEGER, body TEXT",
+    "trials": "seq INTEGER, run TEXT, body TEXT",
+}
+
+
 def insert_run(connection: Connection) -> None:
     """A row for run "r", in the columns that every version has."""
     words = "id, delivery, repository, requester, device, plan, state, owner, approved_by, cancelled_by, stage, progress, verdict, error"
@@ -194,6 +201,9 @@ def test_a_plan_of_an_earlier_version_opens_and_keeps_its_own_comment(url: str) 
         for run, plan in ((first, found), (second, withdrawn)):
             before = {"plan": plan, "id": run.id}
             connection.execute(text("UPDATE runs SET plan = :plan WHERE id = :id"), before)
+        connection.execute(text("DROP TABLE journal"))
+        for table, columns in BEFORE_THE_JOURNAL.items():
+            connection.execute(text(f"CREATE TABLE {table} ({columns})"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
     engine.dispose()
     store = SqlStore(url)

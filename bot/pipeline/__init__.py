@@ -10,6 +10,7 @@ program is confirmed like any other.
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 from bot.errors import BuildError, Stopped
 from bot.models.attempt import Match
@@ -75,23 +76,22 @@ def _plan(
         return RunPlan(bug=bug, verdict=not_a_bug)
     with stage("signature", "recording the failure signature"):
         signature = signatures.freeze(bug)
-    bare = RunPlan(bug=bug, signature=signature)
+    draft = partial(RunPlan, bug=bug, signature=signature)
     if signature is None:
-        return bare.model_copy(update={"verdict": triage.unanswerable(bug, signature, options)})
+        return draft(verdict=triage.unanswerable(bug, signature, options))
     with stage("candidates", "choosing the program"):
         scripts, own_line = candidates.genuine_ones(candidates.propose(bug, signature), signature)
     if own_line:
-        update = {"verdict": triage.self_made(own_line), "self_made": True}
-        return bare.model_copy(update=update)
+        return draft(verdict=triage.self_made(own_line), self_made=True)
     early = triage.unanswerable(bug, signature, options)
     if early is None and not scripts:
         reason = "none of the bug report's programs shows the failure"
         early = NeedsInfo(reason=reason, items=(triage.PROGRAM,))
     if early is not None:
-        return bare.model_copy(update={"verdict": early})
+        return draft(verdict=early)
     spec = specify.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))
-    programs = {"script": scripts[0], "others": scripts[1:], "contrasts": candidates.contrasts(bug)}
-    return bare.model_copy(update={**programs, "spec": spec})
+    variants = candidates.contrasts(bug)
+    return draft(script=scripts[0], others=scripts[1:], contrasts=variants, spec=spec)
 
 
 def _decide(session: IssueSession, budget: ModelBudget) -> Decision:

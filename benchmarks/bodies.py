@@ -15,7 +15,7 @@ from pydantic import BaseModel
 from rich.table import Table
 
 from bot.models.bug import MOST_BODY, Issue
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue
 from bot.models.report import Cancelled, Report
 from bot.models.run import NewRun, Repository, Run, RunState
 from bot.pipeline import plan
@@ -114,7 +114,7 @@ def measure(name: str, body: str) -> BodyCost:
 def _measure_here(name: str, body: str, answer: Connection) -> None:
     idle = _peak_mib()
     issue = Issue(title="It fails", body=body, repository="owner/name", number=1)
-    job = Job(issue=issue, options=Options())
+    job = ReproduceIssue(issue=issue)
     read_s, _ = _timed(lambda: intake.read(issue))
     plan_s, planned = _timed(lambda: plan(job))
     report = Report(

@@ -7,11 +7,14 @@ from __future__ import annotations
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from bot.adapters.model.cassette import Cassette
-from bot.adapters.run_folder.folder import EXCHANGES
+from bot.adapters.run_folder.folder import EXCHANGE_FILE
 from bot.errors import UserError
-from bot.models.job import Options
+from bot.models.job import JobOptions
+
+Options = TypeVar("Options", bound=JobOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ class Cassettes:
         if self.record is None:
             return
         self.record.mkdir(parents=True, exist_ok=True)
-        kept, made = self.record / f"{case}.jsonl", run / EXCHANGES
+        kept, made = self.record / f"{case}.jsonl", run / EXCHANGE_FILE
         if not made.is_file():
             kept.unlink(missing_ok=True)
             return

@@ -19,7 +19,7 @@ from bot.errors import RepriseError, UserError
 from bot.models.base import Record
 from bot.models.bug import BugReport, Issue
 from bot.models.environment import Environment
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions
 from bot.pipeline.environment import specify
 from bot.pipeline.reading import intake
 from bot.pipeline.search import contexts
@@ -121,7 +121,7 @@ def placed(
     bug, began = intake.read(issue), time.perf_counter()
     try:
         source = "\n\n".join(fence.text for fence in bug.programs)
-        built = builder.build(specify.specify(bug, issue, Options(), source))
+        built = builder.build(specify.specify(bug, issue, EnvironmentOptions(), source))
         index = library.open(built, (repositories.distribution_of(issue.repository)[0],))
     except RepriseError as error:
         return Place(

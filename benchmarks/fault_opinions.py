@@ -15,7 +15,7 @@ from bot.adapters.model.configured import configured
 from bot.adapters.run_folder.folder import Folder
 from bot.models.bug import Issue
 from bot.models.diagnosis import DiagnosedRun, Finding, SecondOpinion, TrainingProgram
-from bot.models.job import Job, Options
+from bot.models.job import DiagnoseProgram, JobOptions
 from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis.opinion import second_opinion
 from bot.pipeline.execution.runner import Session
@@ -41,7 +41,7 @@ class Asked(NamedTuple):
 def judged(
     asked: Asked,
     settings: Settings,
-    options: Options,
+    options: JobOptions,
     sandbox: Sandbox,
     cassettes: Cassettes | None,
 ) -> dict[str, object]:
@@ -55,7 +55,7 @@ def judged(
         options = cassettes.options(asked.id, options)
         model = _model(asked.id, cassettes, settings, options, folder)
         ports = bootstrap.ports(
-            options, settings, recorder=folder, listener=_quiet, sandbox=sandbox, model=model
+            settings, sandbox=sandbox, journal=folder, listener=_quiet, model=model
         )
         run = _with_opinion(run, asked, options, ports)
     cassettes.keep(asked.id, asked.folder)
@@ -71,22 +71,24 @@ def judged(
 
 
 def _model(
-    case: str, cassettes: Cassettes, settings: Settings, options: Options, folder: Folder
+    case: str, cassettes: Cassettes, settings: Settings, options: JobOptions, folder: Folder
 ) -> Model | None:
     if cassettes.replay is not None:
         return cassettes.of(case)
-    model = configured(settings, options.model or "")
+    model = configured(settings, options.model.name or "")
     return Recording(model, folder) if model is not None else None
 
 
-def _with_opinion(run: DiagnosedRun, asked: Asked, options: Options, ports: Ports) -> DiagnosedRun:
+def _with_opinion(
+    run: DiagnosedRun, asked: Asked, options: JobOptions, ports: Ports
+) -> DiagnosedRun:
     """The run with a second opinion, as on an issue: a model also reads its text."""
     issue = Issue(title=asked.data.get("title", ""), body=asked.data.get("body", ""))
     report = report_excerpt.report(issue, intake.read(issue), again=True) if issue.body else ""
     source = asked.data["program"].encode()
     program = TrainingProgram(files={"program.py": source}, entry="program.py")
-    session = Session.begin(Job(issue=issue, options=options), ports)
-    budget = ModelBudget(ports, options, ports.clock())
+    session = Session.begin(DiagnoseProgram(program=program, **dict(options)), ports)
+    budget = ModelBudget(ports, options.model, ports.clock())
     return second_opinion(run, asked.seen, program, session, budget, report)
 
 

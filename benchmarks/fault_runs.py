@@ -17,14 +17,14 @@ from benchmarks.fault_opinions import Asked, judged
 from benchmarks.faults import FaultRow, scored
 from bot import bootstrap
 from bot.adapters.files import write, write_bytes
-from bot.adapters.run_folder.folder import EXCHANGES, Folder
+from bot.adapters.run_folder.folder import EXCHANGE_FILE, Folder
 from bot.errors import RepriseError, UserError
-from bot.models.bug import Issue
 from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import Environment
-from bot.models.job import Job, Options
+from bot.models.job import DiagnoseProgram, JobOptions
 from bot.models.training import TrainingTrace
-from bot.pipeline.diagnosis import RecordedRun, endings, record_run, trace as traces, wanted
+from bot.pipeline.diagnosis import RecordedRun, endings, trace as traces
+from bot.pipeline.diagnosis.of_program import record_program
 from bot.pipeline.diagnosis.record import record
 from bot.pipeline.execution.runner import Session
 from bot.settings import Settings
@@ -58,7 +58,7 @@ class TrainingBench:
     """How the programs are run. `python` is an interpreter that has what they import."""
 
     settings: Settings
-    options: Options
+    options: JobOptions
     sandbox: Sandbox
     out: Path
     python: Path | None = None
@@ -138,7 +138,7 @@ def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
 def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
     path = bench.out / case.folder
     with closing(Folder(path)) as folder:
-        for left in (path / EXCHANGES, *path.glob("training-*.jsonl")):
+        for left in (path / EXCHANGE_FILE, *path.glob("training-*.jsonl")):
             left.unlink(missing_ok=True)
         run = recorded(case, bench, folder)[-1]
         result = run.result
@@ -159,18 +159,15 @@ def recorded(
     files = {"program.py": case.data["program"].encode()}
     program = TrainingProgram(files=files, entry="program.py")
     pins = tuple(case.data.get("requirements", ()))
-    options = bench.options.model_copy(update={"pins": pins})
-    job = Job(issue=Issue(title=case.id, body=""), options=options)
+    environment = bench.options.environment.model_copy(update={"pins": pins})
+    options = bench.options.model_copy(update={"environment": environment})
+    job = DiagnoseProgram(program=program, **dict(options))
     ports = bootstrap.ports(
-        options, bench.settings, recorder=folder, listener=_unheard, sandbox=bench.sandbox
+        bench.settings, sandbox=bench.sandbox, journal=folder, listener=_unheard
     )
     session = Session.begin(job, ports)
     if bench.python is None:
-        return (
-            program,
-            session,
-            record_run(program, wanted.spec(program, options, case.id), session),
-        )
+        return program, session, record_program(program, session)
     given = environment_of(bench.python, bench.settings)
     return program, session, RecordedRun(given, *record(program, given, session))
 

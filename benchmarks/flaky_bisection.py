@@ -19,12 +19,12 @@ from bot.adapters.packages.builder import UvBuilder
 from bot.models.base import Record
 from bot.models.bisect import Bisection
 from bot.models.bug import Issue
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue, RunLimits
 from bot.models.report import Report
 from bot.ports import Ports
 from bot.settings import host
 from sandbox.port import Sandbox
-from tests.support.fakes import ListListener, MemoryRecorder
+from tests.support.fakes import ListListener, MemoryJournal
 
 _NAME = "wobble"
 # times: one failure in twenty of this rate is missed by the verdict's own test, and is no matter of
@@ -137,12 +137,13 @@ def _reproduced(wheels: Wheels, cache: Path, sandbox: Sandbox, reported: int, se
     ports = Ports(
         sandbox=sandbox,
         builder=UvBuilder(cache, sandbox, environ=environ, torch_index=False),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=monotonic,
         listener=ListListener(),
     )
     return pipeline.run(
-        Job(issue=issue, options=Options(seed=seed, without=("control", "minimize"))), ports
+        ReproduceIssue(issue=issue, limits=RunLimits(seed=seed), without=("control", "minimize")),
+        ports,
     )
 
 

@@ -11,14 +11,14 @@ from bot.models.attempt import Match, Script
 from bot.models.base import Record
 from bot.models.bug import Issue
 from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue, RunLimits
 from bot.models.signature import CrashSignature
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
 from bot.pipeline.reading import intake
 from bot.ports import Builder, Ports
 from sandbox.port import Sandbox
-from tests.support.fakes import FakeBuilder, ListListener, MemoryRecorder
+from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
 
 _SIGNATURE = CrashSignature(exception="IndexError", message="list index out of range")
 _SPARE_LINES = 3
@@ -120,11 +120,11 @@ def _minimised(sandbox: Sandbox, built: Environment, rate: float, seed: int) -> 
     ports = Ports(
         sandbox=sandbox,
         builder=FakeBuilder(),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=monotonic,
         listener=ListListener(),
     )
-    job = Job(issue=Issue(title="bench", body=""), options=Options(seed=seed))
+    job = ReproduceIssue(issue=Issue(title="bench", body=""), limits=RunLimits(seed=seed))
     runner = Session.begin(job, ports).judging(intake.read(job.issue), _SIGNATURE)
     script = Script(files={"repro.py": _PROGRAM.format(rows=round(1000 * (1 - rate)))})
     failed = runs = 0
@@ -137,7 +137,8 @@ def _minimised(sandbox: Sandbox, built: Environment, rate: float, seed: int) -> 
     done = minimise(runner, script, built, held, seeds=seeds, max_tests=4000, seconds=_SECONDS)
     test = oracle_of(runner, built, held).test
     results = (
-        runner.run(done.script, built, seed + 500 + run, "repeat") for run in range(_CHECKING)
+        runner.run(done.script, built, seed + 500 + run, "repeat").judgement
+        for run in range(_CHECKING)
     )
     return MinimisedRow(
         seed=seed,

@@ -24,7 +24,7 @@ from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.bug import Issue
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
-from bot.models.job import Job, Options
+from bot.models.job import JobOptions, ReproduceIssue
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import judge, launch, observe
 from bot.pipeline.execution.runner import Runner, Session
@@ -34,7 +34,7 @@ from bot.ports import Builder, Ports, Progress
 from bot.rules.reduce.edits import size
 from bot.rules.reduce.failure_identity import FailureIdentity, difference
 from sandbox.port import Sandbox
-from tests.support.fakes import MemoryRecorder
+from tests.support.fakes import MemoryJournal
 
 NAMES = ("sequences", "images", "checkpoints", "attention", "detector")
 TOOLS = ("reprise", "lithium", "shrinkray")
@@ -197,15 +197,15 @@ def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
 
     sandbox, builder = world
     ports = Ports(
-        sandbox=sandbox, builder=builder, recorder=MemoryRecorder(), clock=monotonic, listener=quiet
+        sandbox=sandbox, builder=builder, journal=MemoryJournal(), clock=monotonic, listener=quiet
     )
-    job = Job(issue=Issue(title="bench", body=""), options=Options())
+    job = ReproduceIssue(issue=Issue(title="bench", body=""))
     return Session.begin(job, ports).judging(intake.read(job.issue), signature)
 
 
 def _still(runner: Runner, script: Script, built: Environment, held: FailureIdentity) -> bool:
     return oracle_of(runner, built, held).test.shows(
-        runner.run(script, built, 99, "repeat"), script
+        runner.run(script, built, 99, "repeat").judgement, script
     )
 
 
@@ -324,7 +324,7 @@ def interesting(oracle: OracleSettings, program: str, sandbox: Sandbox) -> bool:
     """One test of a general reducer: a run of its own, judged as Reprise judges."""
     script = Script(files={"repro.py": program})
     spec = launch.spec(
-        script, oracle.environment, Options(), oracle.signature, oracle.seed, "bench"
+        script, oracle.environment, JobOptions(), oracle.signature, oracle.seed, "bench"
     )
     began = monotonic()
     result = sandbox.run(spec)

@@ -39,5 +39,5 @@ class RecordedProgram:
 
     def session_in(self, folder: Folder) -> Session:
         """A session that keeps its trials in a folder of its own."""
-        ports = replace(self.session.ports, recorder=folder)
+        ports = replace(self.session.ports, journal=folder)
         return Session.begin(self.session.job, ports)

@@ -13,7 +13,7 @@ from benchmarks.runner import Case, Reproduce
 from bot import bootstrap
 from bot.adapters.issues import source
 from bot.adapters.run_folder.folder import Folder
-from bot.models.job import Job, Options
+from bot.models.job import IssueOptions, ReproduceIssue
 from bot.models.report import Report
 from bot.ports import Listener
 from bot.settings import Settings
@@ -23,7 +23,7 @@ from sandbox.process import ProcessSandbox
 
 def reproducer(
     settings: Settings,
-    options: Options,
+    options: IssueOptions,
     sandbox: Sandbox,
     cancel: Event,
     *,
@@ -31,17 +31,16 @@ def reproducer(
     overhead: bool = False,
 ) -> Reproduce:
     """What `run_cases` calls for each case."""
-    assert options.repo is None, "a clone would hold what came after the report"
-    assert options.ref is None, "a place in a clone would hold what came after the report"
+    environment = options.environment
+    assert environment.repo is None, "a clone would hold what came after the report"
+    assert environment.ref is None, "a place in a clone would hold what came after the report"
     cassettes = cassettes or Cassettes()
 
     def once(case: Case, run: Path, listener: Listener) -> tuple[Report, dict[str, float]]:
         kept, cassette = Folder(run), cassettes.of(case.id)
         try:
-            job = Job(
-                issue=source.load(str(case.path), settings),
-                options=cassettes.options(case.id, options),
-            )
+            own = dict(cassettes.options(case.id, options))
+            job = ReproduceIssue(issue=source.load(str(case.path), settings), **own)
             report = bootstrap.reproduce(
                 job,
                 settings,

@@ -9,9 +9,9 @@ from threading import Event
 from typing import TYPE_CHECKING
 
 from bot.errors import UserError
-from bot.models.job import Job
+from bot.models.job import ReproduceIssue
 from bot.models.report import Report
-from bot.ports import Listener, Recorder
+from bot.ports import Journal, Listener
 from bot.service.ports import CloneToken, GitHub, Queue
 from bot.service.ports.store import AppStore
 from bot.settings import Settings
@@ -97,34 +97,30 @@ class _Engine:
 
     def __call__(
         self,
-        job: Job,
+        job: ReproduceIssue,
         *,
-        recorder: Recorder,
+        journal: Journal,
         listener: Listener,
         cancel: Event,
         clone: CloneToken | None,
         earlier: Report | None = None,
     ) -> Report:
-        from bot import bootstrap, pipeline
+        from bot import bootstrap
         from bot.adapters.git.clone import Credentials
         from bot.adapters.model.cassette import Recording
         from bot.adapters.model.configured import configured
         from bot.pipeline.proof import resume
+        from bot.products import execute
 
         bootstrap.make_room(self._settings)
-        model, repo = configured(self._settings, job.options.model or ""), job.options.repo
+        model, repo = configured(self._settings, job.model.name or ""), job.environment.repo
         ports = bootstrap.ports(
-            job.options,
             self._settings,
-            recorder=recorder,
+            journal=journal,
             listener=listener,
             cancel=cancel,
             sandbox=self._sandbox,
             credentials=Credentials(repo, clone.username, clone.token) if clone and repo else None,
-            model=Recording(model, recorder) if model is not None else None,
+            model=Recording(model, journal) if model is not None else None,
         )
-        return (
-            pipeline.run(job, ports)
-            if earlier is None
-            else resume.resume_proofs(earlier, job, ports)
-        )
+        return execute(job, ports) if earlier is None else resume.resume_proofs(earlier, job, ports)

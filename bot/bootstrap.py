@@ -8,7 +8,6 @@ from re import sub
 from threading import Event
 from time import monotonic
 
-from bot import pipeline
 from bot.adapters.git.clone import Credentials, Git
 from bot.adapters.git.git_log import GitCommits
 from bot.adapters.model.cassette import Recording
@@ -17,10 +16,10 @@ from bot.adapters.packages.builder import UvBuilder
 from bot.adapters.run_folder.folder import Folder
 from bot.adapters.run_folder.keeping import keep_runs
 from bot.models.attempt import Script
-from bot.models.bug import Issue
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue
 from bot.models.report import Report
-from bot.ports import Listener, Model, Ports, Recorder, SourceIndexer
+from bot.ports import Journal, Listener, Model, Ports, SourceIndexer, TrainingWatch
+from bot.products import execute
 from bot.render.comment import comment
 from bot.render.report_json import report_text
 from bot.settings import Settings, host
@@ -32,25 +31,23 @@ from sandbox.select import choose
 
 
 def ports(
-    options: Options,
     settings: Settings,
     *,
-    recorder: Recorder,
+    sandbox: Sandbox,
+    journal: Journal,
     listener: Listener,
     cancel: Event | None = None,
-    sandbox: Sandbox | None = None,
     credentials: Credentials | None = None,
     model: Model | None = None,
+    training: TrainingWatch | None = None,
 ) -> Ports:
     """The world for one job; `credentials` are for cloning the repository under test, `model`
-    writes what the report leaves out (None: nobody does). Raises SandboxUnavailable when the
-    sandbox that was asked for does not work here.
+    writes what the report leaves out (None: nobody does).
     """
-    chosen = sandbox or choose(options.sandbox)
     return Ports(
-        sandbox=chosen,
-        builder=UvBuilder(settings.cache_dir, sandbox=chosen, credentials=credentials),
-        recorder=recorder,
+        sandbox=sandbox,
+        builder=UvBuilder(settings.cache_dir, sandbox=sandbox, credentials=credentials),
+        journal=journal,
         clock=monotonic,
         listener=listener,
         cancel=cancel or Event(),
@@ -58,15 +55,16 @@ def ports(
         indexer=_indexer(settings) if model is not None else None,
         commits=GitCommits(Git(Cache(settings.cache_dir, cancel), host(), credentials=credentials)),
         cache=settings.cache_dir,
+        training=training or TrainingWatch(),
     )
 
 
 def prove(
     report: Report,
-    job: Job,
+    job: ReproduceIssue,
     settings: Settings,
     folder: Folder,
-    work: Callable[[Report, Job, Ports], Report],
+    work: Callable[[Report, ReproduceIssue, Ports], Report],
     *,
     listener: Listener,
     cancel: Event,
@@ -90,7 +88,7 @@ def prove(
 
 
 def _worked(
-    job: Job,
+    job: ReproduceIssue,
     settings: Settings,
     folder: Folder,
     work: Callable[[Ports], Report],
@@ -104,14 +102,13 @@ def _worked(
     asked: the one given, else the one that the options or the settings name, if any. What killed
     processes left is removed.
     """
-    asked = model or configured(settings, job.options.model or "")
+    asked = model or configured(settings, job.model.name or "")
     world = ports(
-        job.options,
         settings,
-        recorder=folder,
+        sandbox=sandbox or choose(job.environment.sandbox),
+        journal=folder,
         listener=listener,
         cancel=cancel,
-        sandbox=sandbox,
         model=None if asked is None else Recording(asked, folder),
     )
     sweep(world.sandbox, settings)
@@ -147,7 +144,7 @@ def _indexer(settings: Settings) -> SourceIndexer:
 
 
 def reproduce(
-    job: Job,
+    job: ReproduceIssue,
     settings: Settings,
     folder: Folder,
     *,
@@ -155,7 +152,6 @@ def reproduce(
     cancel: Event | None = None,
     sandbox: Sandbox | None = None,
     model: Model | None = None,
-    run: Callable[[Job, Ports], Report] = pipeline.run,
 ) -> Report:
     """Reproduce one issue into a run folder; what every door that has no database does. Without
     a `model` the one that the options or the settings name is asked, if any; the exchanges are
@@ -164,16 +160,13 @@ def reproduce(
     hidden = {key: redact(getattr(job.issue, key), settings.secrets) for key in ("title", "body")}
     folder.begin(job.model_copy(update={"issue": job.issue.model_copy(update=hidden)}))
     return _worked(
-        job, settings, folder, partial(run, job),
+        job, settings, folder, partial(execute, job),
         listener=listener, cancel=cancel, sandbox=sandbox, model=model,
     )  # fmt: skip
 
 
-def run_folder(issue: Issue, runs: Path, now: datetime) -> Path:
-    """A new place for a run: which issue, and when."""
-    name = (
-        f"{issue.repository}-{issue.number}" if issue.repository and issue.number else issue.title
-    )
+def run_folder(name: str, runs: Path, now: datetime) -> Path:
+    """A new place for a run: of which job, and when."""
     slug = sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:48].rstrip("-") or "issue"
     first = runs / f"{slug}-{now:%Y%m%d-%H%M%S}"
     others = (first.with_name(f"{first.name}-{number}") for number in range(2, 1000))

@@ -11,13 +11,13 @@ from pathlib import Path
 from threading import Event as Flag
 from typing import Literal, Protocol
 
-from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
 from bot.models.bisect import Commit, Provided, Release
 from bot.models.bug import Frame
-from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
+from bot.models.dialogue import ModelAnswer, Question, Usage
 from bot.models.environment import Chunk, Environment, EnvironmentSpec, RepoSource
-from bot.models.repair import KeptTrial
+from bot.models.journal import E, EntryKind
+from bot.models.repair import Trial
 from sandbox.port import RunResult, Sandbox
 
 Stage = Literal[
@@ -114,34 +114,18 @@ class Commits(Protocol):
         """The oldest tag that has a commit, and the nearest before it; "" for none."""
 
 
-class Recorder(Protocol):
-    """Keeps attempts as they happen, so that nothing is lost when the process is killed."""
+class Journal(Protocol):
+    """Keeps what a run records as it happens, so that nothing is lost when the process is killed:
+    the next process of the same job reads it.
+    """
 
-    def log(self, number: int, script: Script, result: RunResult) -> str:
-        """Keep the streams of a run; returns the name under which the report refers to them."""
-
-    def attempt(self, attempt: Attempt) -> None:
-        """Keep one attempt, in place of what an earlier process kept under its number and above."""
-
-    def recall(self, number: int) -> Attempt | None:
-        """What an earlier process kept of this same job before it was killed, None when there is
-        nothing to go on from.
+    def append(self, kind: EntryKind[E], entry: E) -> None:
+        """Keep an entry. One with the same key that an earlier process kept goes, with all that
+        follow it: from there on the work is another.
         """
 
-    def program(self, number: int) -> Script | None:
-        """The program of an attempt that `recall` tells of; None when it is not kept."""
-
-    def exchange(self, exchange: Exchange) -> None:
-        """Keep what a model was asked and answered."""
-
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """What an earlier process of this same job asked and was told, in order."""
-
-    def trial(self, trial: KeptTrial) -> None:
-        """Keep one trial of a repair."""
-
-    def trials(self) -> tuple[KeptTrial, ...]:
-        """The trials that an earlier process of this same job made, in order."""
+    def read(self, kind: EntryKind[E]) -> tuple[E, ...]:
+        """All entries of a kind, in order."""
 
 
 class Model(Protocol):
@@ -215,6 +199,17 @@ Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
+class TrainingWatch:
+    """Who watches programs train: called with a step and its loss, about twice a second; with the
+    result of the recorded run; with each trial of a repair.
+    """
+
+    loss: Callable[[int, float], None] | None = None
+    recorded: Callable[[RunResult], None] = lambda _: None
+    trial: Callable[[Trial], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True)
 class Ports:
     """The world, as the pipeline sees it. `cache` is a folder that has the same path where the
     sandbox runs.
@@ -222,7 +217,7 @@ class Ports:
 
     sandbox: Sandbox
     builder: Builder
-    recorder: Recorder
+    journal: Journal
     clock: Clock
     listener: Listener
     cancel: Flag = field(default_factory=Flag)
@@ -230,3 +225,4 @@ class Ports:
     indexer: SourceIndexer | None = None
     commits: Commits | None = None
     cache: Path | None = None
+    training: TrainingWatch = TrainingWatch()

@@ -17,6 +17,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 
 from bot.errors import RepriseError
 from bot.models.attempt import Script
+from bot.models.journal import ATTEMPTS, LOGS
 from bot.models.report import Report
 from bot.models.run import Run, RunState
 from bot.render.html import page
@@ -30,7 +31,6 @@ from bot.text.sanitize import redact, scrubbed
 from handlers.setup_pages import app_page
 from handlers.state import RequestedRun, Web, WebState, without_folders
 
-MAX_NUMBER = 100_000
 READY_S = 2.0
 _SHOWN_ATTEMPTS = 100
 _PAGE = {
@@ -93,7 +93,7 @@ def run_page(run: RequestedRun, web: Web, request: Request) -> Response:
     shown = view(
         run,
         report,
-        web.store.attempts(run.id, _SHOWN_ATTEMPTS) if report is None else (),
+        web.store.entries(run.id, ATTEMPTS, last=_SHOWN_ATTEMPTS) if report is None else (),
         github_url=web.settings.github_url,
         now=datetime.now(UTC),
         ahead=web.store.ahead(run.id) if run.state is RunState.QUEUED else 0,
@@ -145,10 +145,10 @@ def plot(run: RequestedRun, web: Web) -> Response:
 @_get("/runs/{run}/logs/{number:int}")
 def log(run: RequestedRun, number: int, web: Web) -> Response:
     """What one run of the program printed, as plain text."""
-    text = web.store.log(run.id, number) if 0 < number <= MAX_NUMBER else None
-    if not text:
+    logs = web.store.entries(run.id, LOGS, key=str(number))
+    if not logs:
         raise HTTPException(404)
-    text = redact(without_folders(web.settings, text), web.settings.strong_secrets)
+    text = redact(without_folders(web.settings, logs[0].text), web.settings.strong_secrets)
     return Response(text, media_type="text/plain; charset=utf-8")
 
 

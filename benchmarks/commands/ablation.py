@@ -12,7 +12,7 @@ import typer
 from benchmarks.commands.arguments import Kept, Only, SandboxName
 from bot.cli.error_boundary import OTHER, boundary, stoppable
 from bot.errors import UserError
-from bot.models.job import PARTS, Options, Part
+from bot.models.job import PARTS, EnvironmentOptions, IssueOptions, Part
 from bot.settings import load
 
 
@@ -77,7 +77,7 @@ def ablation(
             rows, board = list[Row](), Board(Console(stderr=True), len(cases))
             work = reproducer(
                 settings,
-                Options(sandbox=sandbox, without=without),
+                IssueOptions(environment=EnvironmentOptions(sandbox=sandbox), without=without),
                 hands,
                 cancel,
                 cassettes=cassettes,

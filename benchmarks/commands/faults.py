@@ -19,7 +19,7 @@ from benchmarks.commands.arguments import (
 )
 from bot.cli.error_boundary import boundary
 from bot.errors import UserError
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions, JobOptions, ModelLimits, RunLimits
 from bot.settings import load
 
 
@@ -77,10 +77,11 @@ def faults(
         from sandbox.select import choose
 
         settings = load()
-        options = Options(
-            sandbox=sandbox, timeout_s=timeout, model=model, max_cost=max_cost,
-            max_tokens=max_tokens,
-        )  # fmt: skip
+        options = JobOptions(
+            environment=EnvironmentOptions(sandbox=sandbox),
+            limits=RunLimits(timeout_s=timeout),
+            model=ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens),
+        )
         cassettes = Cassettes(record=record, replay=replay) if model or replay else None
         kept = out or settings.runs_dir / "faults"
         bench = Bench(settings, options, choose(sandbox), kept, python, fresh, cassettes)

@@ -18,7 +18,7 @@ from benchmarks.commands.arguments import (
     SandboxName,
 )
 from bot.cli.error_boundary import OTHER, boundary, stoppable
-from bot.models.job import PARTS, Options
+from bot.models.job import PARTS, EnvironmentOptions, IssueOptions, ModelLimits
 from bot.settings import load
 
 
@@ -80,14 +80,16 @@ def issues(
         cases = find_cases(folder, [each for each in only.split(",") if each])
         kept = out or settings.runs_dir / "bench"
         cassettes = Cassettes(record=record, replay=replay)
-        options = Options(
-            sandbox=sandbox,
-            model=model,
-            max_cost=max_cost,
-            max_tokens=max_tokens,
-            max_calls=max_calls,
-            max_attempts=max_attempts,
-            minutes=minutes,
+        options = IssueOptions(
+            environment=EnvironmentOptions(sandbox=sandbox),
+            model=ModelLimits(
+                name=model,
+                max_cost=max_cost,
+                max_tokens=max_tokens,
+                max_calls=max_calls,
+                max_attempts=max_attempts,
+                minutes=minutes,
+            ),
             without=option_parsing.parts(*without or ()),
         )
         rows: list[Row] = []

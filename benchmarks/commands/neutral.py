@@ -14,7 +14,7 @@ from benchmarks.commands.arguments import (
     TrainingTimeout,
 )
 from bot.cli.error_boundary import boundary
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions, JobOptions, RunLimits
 from bot.settings import load
 
 
@@ -42,7 +42,9 @@ def neutral(
         from sandbox.select import choose
 
         settings = load()
-        options = Options(sandbox=sandbox, timeout_s=timeout)
+        options = JobOptions(
+            environment=EnvironmentOptions(sandbox=sandbox), limits=RunLimits(timeout_s=timeout)
+        )
         kept = out or settings.runs_dir / "neutral"
         bench = BenchRuns(settings, options, choose(sandbox), kept, python, budget)
         cases = find(folder, [each for each in only.split(",") if each])

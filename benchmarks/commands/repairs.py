@@ -18,7 +18,7 @@ from benchmarks.commands.arguments import (
     TrainingTimeout,
 )
 from bot.cli.error_boundary import boundary
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions, JobOptions, RunLimits
 from bot.settings import load
 
 
@@ -53,7 +53,9 @@ def repairs(
         from sandbox.select import choose
 
         settings = load()
-        options = Options(sandbox=sandbox, timeout_s=timeout)
+        options = JobOptions(
+            environment=EnvironmentOptions(sandbox=sandbox), limits=RunLimits(timeout_s=timeout)
+        )
         kept, names = out or settings.runs_dir / "repairs", tuple(arms.split(","))
         bench = RepairBenchRuns(settings, options, choose(sandbox), kept, python, budget, names)
         cases = find(folder, [each for each in only.split(",") if each])

@@ -4,13 +4,14 @@ appended to one, a line each.
 
 import os
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from pydantic import ValidationError
 
 from bot.errors import UserError
 from bot.models.base import Record
-from bot.models.dialogue import Exchange
+
+R = TypeVar("R", bound=Record)
 
 
 def write(path: Path, text: str, mode: int = 0o666) -> None:
@@ -44,8 +45,8 @@ def sync(file: IO[str] | IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-def recorded(path: Path) -> tuple[Exchange, ...]:
-    """Every exchange of a file but a last line that a kill left unfinished. Raises UserError."""
+def recorded(path: Path, kind: type[R]) -> tuple[R, ...]:
+    """Every record of a file but a last line that a kill left unfinished. Raises UserError."""
     try:
         *lines, _ = path.read_bytes().split(b"\n")
     except OSError as error:
@@ -54,18 +55,19 @@ def recorded(path: Path) -> tuple[Exchange, ...]:
     found = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(Exchange.model_validate_json(line))
+            found.append(kind.model_validate_json(line))
         except ValidationError:
             raise UserError(
-                f"Line {number} of {path} is not a recorded exchange.", "Record again with a model."
+                f"Line {number} of {path} is not a recorded {kind.__name__.lower()}.",
+                "Start again in a new folder.",
             ) from None
     return tuple(found)
 
 
-def append(path: Path, record: Record, *, exclude_defaults: bool = False) -> None:
+def append(path: Path, record: Record) -> None:
     """Append a record as a line, to the disk. A line that a kill cut short has no newline."""
     with path.open("ab") as file:
-        file.write(record.model_dump_json(exclude_defaults=exclude_defaults).encode() + b"\n")
+        file.write(record.model_dump_json().encode() + b"\n")
         sync(file)
 
 

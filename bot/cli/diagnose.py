@@ -7,7 +7,7 @@ import typer
 
 from bot.cli.arguments import Device, Json, MaxCost, MaxTokens, Pins, Python, Sandbox
 from bot.cli.error_boundary import boundary
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions, JobOptions, ModelLimits, Part, RunLimits
 from bot.settings import secrets
 
 Source = Annotated[
@@ -72,10 +72,9 @@ def diagnose(
     """
     from bot.cli import diagnosing, option_parsing
 
-    asked = {"model": model, "max_cost": max_cost, "max_tokens": max_tokens}
+    limits = ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens)
     skipped = option_parsing.parts(*without or (), known=("model",))
-    options = training_options(sandbox, device, python, pins, timeout)
-    options = options.model_copy(update={**asked, "without": skipped})
+    options = training_options(sandbox, device, python, pins, timeout, limits, skipped)
     raise typer.Exit(
         diagnosing.diagnose(source, tuple(arguments or ()), options, out, as_json=as_json)
     )
@@ -113,16 +112,25 @@ def rules(
 
 
 def training_options(
-    sandbox: Sandbox, device: Device, python: str | None, pins: list[str] | None, timeout: float
-) -> Options:
-    """The options of a run that trains, without a model."""
+    sandbox: Sandbox,
+    device: Device,
+    python: str | None,
+    pins: list[str] | None,
+    timeout: float,
+    model: ModelLimits | None = None,
+    without: tuple[Part, ...] = ("model",),
+) -> JobOptions:
+    """The options of a run that trains; no model is asked unless it has limits."""
     from bot.cli import option_parsing
 
-    return Options(
-        python=option_parsing.python(python),
-        pins=option_parsing.pins(pins or ()),
-        device=device,
-        sandbox=sandbox,
-        timeout_s=timeout,
-        without=("model",),
+    return JobOptions(
+        environment=EnvironmentOptions(
+            python=option_parsing.python(python),
+            pins=option_parsing.pins(pins or ()),
+            device=device,
+            sandbox=sandbox,
+        ),
+        limits=RunLimits(timeout_s=timeout),
+        model=model or ModelLimits(),
+        without=without,
     )

@@ -15,7 +15,7 @@ from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.bisect import Bisection
 from bot.models.environment import RepoSource
-from bot.models.job import Job
+from bot.models.job import ReproduceIssue
 from bot.models.report import Report
 from bot.pipeline.proof import resume, version_claims
 from bot.ports import Ports
@@ -34,10 +34,10 @@ def bisect_releases(command: ProofCommand, package: str | None, *, as_json: bool
     """Bisect the releases of a package; None: the one under test."""
     name = canonicalize_name(package) if package else None
 
-    def work(report: Report, job: Job, ports: Ports) -> Report:
+    def work(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
         _check_installed(name, report)
-        options = job.options.model_copy(update={"package": name})
-        return resume.prove(report, job.model_copy(update={"options": options}), ports, "bisect")
+        proof = job.proof.model_copy(update={"package": name})
+        return resume.prove(report, job.model_copy(update={"proof": proof}), ports, "bisect")
 
     command = replace(command, more=("--package", package) if package else ())
     return run_proof(command, work, as_json=as_json, package=name or "")
@@ -60,7 +60,7 @@ def bisect_commits(
     """Bisect the commits of a clone, which the user wrote as `repo`."""
     bisections: list[Bisection] = []
 
-    def work(report: Report, job: Job, ports: Ports) -> Report:
+    def work(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
         report, bisection = resume.bisect(report, job, ports, RepoSource.of(clone), good, bad)
         bisections.append(bisection)
         return report

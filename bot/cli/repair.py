@@ -7,6 +7,7 @@ import typer
 from bot.cli.arguments import Device, Json, MaxCost, MaxTokens, Pins, Python, Sandbox
 from bot.cli.diagnose import Arguments, Model, Out, Program, Timeout, Without, training_options
 from bot.cli.error_boundary import boundary
+from bot.models.job import ModelLimits
 from bot.models.repair import RepairRequest
 from bot.settings import secrets
 
@@ -61,10 +62,9 @@ def repair(
     from bot.cli import option_parsing, repairing
 
     times = option_parsing.times(budget)
-    options = training_options(sandbox, device, python, pins, timeout)
+    limits = ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens)
     skipped = option_parsing.parts(*without or (), known=("model",))
-    asked = {"model": model, "max_cost": max_cost, "max_tokens": max_tokens, "without": skipped}
-    options = options.model_copy(update=asked)
+    options = training_options(sandbox, device, python, pins, timeout, limits, skipped)
     request = RepairRequest(metric=metric, budget=times, jobs=jobs)
     given = tuple(arguments or ())
     raise typer.Exit(repairing.repair(program, given, options, out, request, as_json=as_json))

@@ -9,12 +9,10 @@ from bot.adapters.files import write
 from bot.adapters.run_folder import training
 from bot.cli.error_boundary import OTHER
 from bot.cli.training_work import TrainingWork, for_people, read, working
-from bot.errors import BuildError, UserError
-from bot.models.diagnosis import TrainingProgram
-from bot.models.job import Options
+from bot.errors import UserError
+from bot.models.job import JobOptions, RepairProgram
 from bot.models.repair import Repair, RepairRequest
-from bot.pipeline.repair import repair as repaired
-from bot.render.phrases import repair as phrases
+from bot.products import execute
 from bot.render.repair_json import repair_text
 from bot.render.sections.repair import document
 from bot.text.sanitize import redact, rewritten
@@ -23,17 +21,14 @@ _PROVEN = 0
 
 
 def repair(
-    source: Path, arguments: tuple[str, ...], options: Options, out: Path | None,
+    source: Path, arguments: tuple[str, ...], options: JobOptions, out: Path | None,
     request: RepairRequest, *, as_json: bool,
 ) -> int:  # fmt: skip
     """Repair a program."""
     program = read(source, arguments)
-    with working(source.stem, options, out, resumed=True) as work:
-        try:
-            found = _repaired(program, work, request)
-        except BuildError as error:
-            found = Repair(undecided=str(error))
-        return _show(work, found, source.name, as_json=as_json)
+    job = RepairProgram(program=program, repair=request, **dict(options))
+    with working(job, out, resumed=True) as work:
+        return _show(work, execute(job, work.ports), source.name, as_json=as_json)
 
 
 def kept_repair(folder: Path) -> Repair:
@@ -49,19 +44,10 @@ def kept_repair(folder: Path) -> Repair:
         ) from None
 
 
-def _repaired(program: TrainingProgram, work: TrainingWork, request: RepairRequest) -> Repair:
-    recorded = work.record(program)
-    return repaired(
-        program, recorded, work.session, request,
-        suspect=lambda: work.judge(program, recorded).suspected,
-        heard=lambda made: work.view.update(phrases.trained(made)),
-    )  # fmt: skip
-
-
 def _show(work: TrainingWork, found: Repair, name: str, *, as_json: bool) -> int:
     """Write the repair, print it for people or as JSON, and return the exit code."""
     hide = partial(redact, secrets=work.settings.secrets)
-    found, folder = rewritten(found, hide), work.folder.path
+    found, folder = rewritten(found, hide), work.folder
     text = repair_text(found, program=name, hide=hide)
     write(folder / "repair.json", text)
     if found.diff:

@@ -20,7 +20,16 @@ from bot.cli.arguments import (
 )
 from bot.cli.error_boundary import boundary
 from bot.models.config import Defaults
-from bot.models.job import PARTS, Job, Options
+from bot.models.job import (
+    PARTS,
+    EnvironmentOptions,
+    IssueOptions,
+    ModelLimits,
+    ProofOptions,
+    ReproduceIssue,
+    RunLimits,
+    TrainingOptions,
+)
 from bot.settings import load, secrets
 
 
@@ -109,24 +118,30 @@ def reproduce(
     """
     from bot.cli import option_parsing
 
-    options = Options(
-        python=option_parsing.python(python),
-        pins=option_parsing.pins(pins or ()),
-        repo=option_parsing.repo(repo),
-        ref=option_parsing.ref(ref, repo),
-        device=device,
-        sandbox=sandbox,
-        timeout_s=timeout,
-        training_timeout_s=max(timeout, Defaults().training_timeout),
-        max_runs=max_runs,
-        seed=seed,
-        model=model,
-        max_cost=max_cost,
-        max_tokens=max_tokens,
-        max_attempts=max_attempts,
-        minutes=minutes,
-        proof_minutes=proof_minutes,
-        diagnose=diagnose,
+    options = IssueOptions(
+        environment=EnvironmentOptions(
+            python=option_parsing.python(python),
+            pins=option_parsing.pins(pins or ()),
+            repo=option_parsing.repo(repo),
+            ref=option_parsing.ref(ref, repo),
+            device=device,
+            sandbox=sandbox,
+        ),
+        limits=RunLimits(
+            timeout_s=timeout,
+            training_timeout_s=max(timeout, Defaults().training_timeout),
+            max_runs=max_runs,
+            seed=seed,
+        ),
+        model=ModelLimits(
+            name=model,
+            max_cost=max_cost,
+            max_tokens=max_tokens,
+            max_attempts=max_attempts,
+            minutes=minutes,
+        ),
+        proof=ProofOptions(minutes=proof_minutes),
+        training=TrainingOptions() if diagnose else None,
         without=option_parsing.parts(*without or ()),
     )
     raise typer.Exit(_reproduce(source, options, out, as_json=as_json))
@@ -147,14 +162,15 @@ def example(
     """Reproduce the bundled issue."""
     from bot.adapters.issues import source as sources
 
-    raise typer.Exit(_reproduce(sources.EXAMPLE, Options(sandbox=sandbox), out, as_json=as_json))
+    options = IssueOptions(environment=EnvironmentOptions(sandbox=sandbox))
+    raise typer.Exit(_reproduce(sources.EXAMPLE, options, out, as_json=as_json))
 
 
-def _reproduce(source: str, options: Options, out: Path | None, *, as_json: bool) -> int:
+def _reproduce(source: str, options: IssueOptions, out: Path | None, *, as_json: bool) -> int:
     from bot.adapters.issues import source as sources
     from bot.cli.runner import run_job
 
-    job = Job(issue=sources.load(source, load()), options=options)
+    job = ReproduceIssue(issue=sources.load(source, load()), **dict(options))
     return run_job(job, out, as_json=as_json, bundled=source == sources.EXAMPLE)
 
 
@@ -167,10 +183,9 @@ def replay(
 ) -> None:
     """Repeat a run, using its recorded model answers. All other steps run again."""
     from bot.adapters.model.cassette import Cassette
-    from bot.adapters.run_folder.folder import EXCHANGES, kept_job
-    from bot.cli.runner import run_job
+    from bot.adapters.run_folder.folder import EXCHANGE_FILE, kept_job
+    from bot.cli.runner import limited, run_job
 
     job = kept_job(run)
-    options = job.options.model_copy(update={"sandbox": sandbox})
-    job = job.model_copy(update={"options": options})
-    raise typer.Exit(run_job(job, out, model=Cassette(run / EXCHANGES), as_json=as_json))
+    job = limited(job, sandbox, job.proof)
+    raise typer.Exit(run_job(job, out, model=Cassette(run / EXCHANGE_FILE), as_json=as_json))

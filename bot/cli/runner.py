@@ -14,12 +14,12 @@ from rich.console import Console
 
 from bot import bootstrap
 from bot.adapters.run_folder.folder import Folder, defect, kept_job, kept_report
-from bot.cli.arguments import DEFAULT_PROOF_MINUTES
+from bot.cli.arguments import DEFAULT_PROOF_MINUTES, SandboxName
 from bot.cli.error_boundary import DEFECT, OTHER, boundary, code, opened, say, stoppable
 from bot.cli.progress import shown_on
 from bot.errors import Stopped, UserError
 from bot.models.attempt import Script
-from bot.models.job import Interruption, Job, Options, Proof
+from bot.models.job import Interruption, JobOptions, Proof, ProofOptions, ReproduceIssue
 from bot.models.report import Report
 from bot.ports import Model, Ports
 from bot.render.proof_terminal import ProofRequest, proof_terminal
@@ -29,7 +29,7 @@ from bot.settings import Settings, load
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose
 
-Work = Callable[[Report, Job, Ports], Report]
+Work = Callable[[Report, ReproduceIssue, Ports], Report]
 
 
 @contextmanager
@@ -42,13 +42,18 @@ def working_in(path: Path, settings: Settings) -> Iterator[tuple[Folder, Event]]
 
 
 def run_job(
-    job: Job, out: Path | None, *, as_json: bool, bundled: bool = False, model: Model | None = None
+    job: ReproduceIssue,
+    out: Path | None,
+    *,
+    as_json: bool,
+    bundled: bool = False,
+    model: Model | None = None,
 ) -> int:
     """Return the exit code. `model` replaces the configured one; `bundled` marks our own issue."""
     settings = load()
-    sandbox = choose_sandbox(job.options, bundled=bundled)
+    sandbox = choose_sandbox(job, bundled=bundled)
     now = datetime.now().astimezone()
-    path = out or bootstrap.run_folder(job.issue, settings.runs_dir, now)
+    path = out or bootstrap.run_folder(job.name, settings.runs_dir, now)
     with working_in(path, settings) as (folder, cancel):
         with shown_on(Console(stderr=True)) as listener:
             report = bootstrap.reproduce(
@@ -68,15 +73,15 @@ class ProofCommand:
     proof: Proof
     run: Path
     minutes: float
-    sandbox: str
+    sandbox: SandboxName
     more: tuple[str, ...] = ()
     swapped: tuple[str, ...] = ()
 
-    def job(self) -> Job:
+    def job(self) -> ReproduceIssue:
         """The job of the run, with this command's limits."""
         job = kept_job(self.run)
-        limits = {"proof_minutes": self.minutes, "sandbox": self.sandbox}
-        return job.model_copy(update={"options": job.options.model_copy(update=limits)})
+        proof = ProofOptions(minutes=self.minutes, package=job.proof.package)
+        return limited(job, self.sandbox, proof)
 
     def line(self, folder: Path, more: tuple[str, ...], factor: float = 1) -> str:
         """The command that continues in `folder`, with `factor` times the time."""
@@ -99,7 +104,7 @@ def run_proof(
     settings, report = load(), kept_report(command.run)
     with working_in(into or command.run, settings) as (folder, cancel):
         job, copied = command.job(), into is not None and given is None
-        sandbox = choose_sandbox(job.options)
+        sandbox = choose_sandbox(job)
         try:
             with shown_on(Console(stderr=True)) as listener:
                 found = bootstrap.prove(
@@ -127,12 +132,18 @@ def run_proof(
         return OTHER if cut_short else code(found)
 
 
-def choose_sandbox(options: Options, *, bundled: bool = False) -> Sandbox:
+def limited(job: ReproduceIssue, sandbox: SandboxName, proof: ProofOptions) -> ReproduceIssue:
+    """The job of a finished run with the limits of another command."""
+    environment = job.environment.model_copy(update={"sandbox": sandbox})
+    return job.model_copy(update={"environment": environment, "proof": proof})
+
+
+def choose_sandbox(job: JobOptions, *, bundled: bool = False) -> Sandbox:
     """The sandbox. The bundled issue is our own code: it may run unprotected if nothing works."""
     try:
-        sandbox = choose(options.sandbox)
+        sandbox = choose(job.environment.sandbox)
     except SandboxUnavailable:
-        if not bundled or options.sandbox != "auto":
+        if not bundled or job.environment.sandbox != "auto":
             raise
         say(
             "No isolating sandbox works here (see reprise doctor). "

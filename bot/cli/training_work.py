@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -14,46 +15,28 @@ from bot.adapters import program_files
 from bot.adapters.model.cassette import Recording
 from bot.adapters.model.configured import configured
 from bot.adapters.run_folder import training
-from bot.adapters.run_folder.folder import EXCHANGES, Folder
+from bot.adapters.run_folder.folder import EXCHANGE_FILE
 from bot.cli.error_boundary import say
 from bot.cli.progress import LiveLine, PlainLines, losses_on, shown_on
 from bot.cli.runner import choose_sandbox, working_in
-from bot.models.bug import Issue
-from bot.models.diagnosis import DiagnosedRun, TrainingProgram
-from bot.models.job import Job, Options
-from bot.pipeline import diagnosis
-from bot.pipeline.diagnosis import RecordedRun, wanted
-from bot.pipeline.diagnosis.opinion import second_opinion
-from bot.pipeline.execution.runner import Session
-from bot.pipeline.search.model_budget import ModelBudget
+from bot.models.diagnosis import TrainingProgram
+from bot.models.job import ProgramJob
+from bot.models.repair import Trial
+from bot.ports import Ports, TrainingWatch
 from bot.render.document import Document
+from bot.render.phrases import repair as phrases
 from bot.render.terminal import print_document
 from bot.settings import Settings, load
 
 
 @dataclass(frozen=True)
 class TrainingWork:
-    """A training program that is run in a folder of its own."""
+    """Where a job on a training program runs: its folder, the world, and a view of progress."""
 
-    folder: Folder
-    session: Session
+    folder: Path
+    ports: Ports
     settings: Settings
     view: PlainLines
-
-    def record(self, program: TrainingProgram) -> RecordedRun:
-        """Run the program with the probe, and keep what that leaves."""
-        job = self.session.job
-        spec = wanted.spec(program, job.options, job.issue.title)
-        on_loss = losses_on(self.view) if isinstance(self.view, LiveLine) else None
-        recorded = diagnosis.record_run(program, spec, self.session, on_loss)
-        training.keep_run(self.folder.path, recorded.result)
-        return recorded
-
-    def judge(self, program: TrainingProgram, recorded: RecordedRun) -> DiagnosedRun:
-        """What the rules say of a run, and a model where one is configured."""
-        session, run = self.session, diagnosis.diagnosed(recorded)
-        budget = ModelBudget(session.ports, session.job.options, session.ports.clock())
-        return second_opinion(run, recorded.trace, program, session, budget)
 
 
 def read(path: Path, arguments: tuple[str, ...]) -> TrainingProgram:
@@ -66,28 +49,37 @@ def read(path: Path, arguments: tuple[str, ...]) -> TrainingProgram:
 
 
 @contextmanager
-def working(
-    name: str, options: Options, out: Path | None, *, resumed: bool = False
-) -> Iterator[TrainingWork]:
+def working(job: ProgramJob, out: Path | None, *, resumed: bool = False) -> Iterator[TrainingWork]:
     """A folder, ports and a view of progress for a program. `resumed`: what a model has answered
     there is not asked again.
     """
-    settings, sandbox = load(), choose_sandbox(options)
-    job = Job(issue=Issue(title=name, body=""), options=options)
+    settings, sandbox = load(), choose_sandbox(job)
     now = datetime.now().astimezone()
-    path = out or bootstrap.run_folder(job.issue, settings.runs_dir, now)
-    mute = "model" in options.without
-    model = None if mute else configured(settings, options.model or "")
-    with working_in(path, settings) as (folder, cancel), shown_on(errors()) as listener:
+    path = out or bootstrap.run_folder(job.name, settings.runs_dir, now)
+    mute = "model" in job.without
+    model = None if mute else configured(settings, job.model.name or "")
+    with working_in(path, settings) as (folder, cancel), shown_on(errors()) as view:
         if not resumed:
-            (folder.path / EXCHANGES).unlink(missing_ok=True)
+            (folder.path / EXCHANGE_FILE).unlink(missing_ok=True)
         ports = bootstrap.ports(
-            options, settings,
-            recorder=folder, listener=listener, cancel=cancel, sandbox=sandbox,
+            settings,
+            sandbox=sandbox, journal=folder, listener=view, cancel=cancel,
             model=Recording(model, folder) if model is not None else None,
+            training=_watch(view, folder.path),
         )  # fmt: skip
         bootstrap.sweep(sandbox, settings)
-        yield TrainingWork(folder, Session.begin(job, ports), settings, listener)
+        yield TrainingWork(folder.path, ports, settings, view)
+
+
+def _watch(view: PlainLines, folder: Path) -> TrainingWatch:
+    def trial(made: Trial) -> None:
+        view.update(phrases.trained(made))
+
+    return TrainingWatch(
+        loss=losses_on(view) if isinstance(view, LiveLine) else None,
+        recorded=partial(training.keep_run, folder),
+        trial=trial,
+    )
 
 
 def for_people(whole: Document) -> str:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from bot.models.base import Record
 from bot.models.dialogue import Usage
@@ -122,6 +122,8 @@ class Curve(Record):
 
 class TrainingProgram(Record):
     """A training program with the files beside it; `entry` is started with `arguments`."""
+
+    model_config = ConfigDict(ser_json_bytes="base64")
 
     files: dict[str, bytes]
     entry: str

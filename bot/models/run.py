@@ -9,7 +9,7 @@ from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.bug import BugReport, Issue
 from bot.models.environment import EnvironmentSpec
-from bot.models.job import Extra, Job
+from bot.models.job import Extra, ReproduceIssue
 from bot.models.report import AnyVerdict
 from bot.models.signature import AnySignature, signature_hash
 
@@ -127,7 +127,7 @@ class NewRun(Record):
     comment: int | None = None
     requester: str
     trigger: Trigger
-    job: Job
+    job: ReproduceIssue
     device: Literal["cpu", "gpu"] = "cpu"
     plan: str = ""
     proof: Extra | None = None

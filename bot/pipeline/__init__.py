@@ -10,10 +10,11 @@ program is confirmed like any other.
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from functools import partial
 
 from bot.errors import BuildError, Stopped
 from bot.models.attempt import Match
-from bot.models.job import PROOFS, Job
+from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.report import AnyVerdict, Cancelled, NeedsInfo, Report, Reproduced, SetupFailed
 from bot.models.run import RunPlan
 from bot.models.signature import ObservationSignature
@@ -22,7 +23,7 @@ from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.diagnosis import of_issue
 from bot.pipeline.environment import specify
-from bot.pipeline.execution.runner import Runner, SearchResult, Session
+from bot.pipeline.execution.runner import IssueSession, Runner, SearchResult, Session
 from bot.pipeline.proof import proofs
 from bot.pipeline.proof.outcome import Failing
 from bot.pipeline.reading import intake, signature as signatures, triage
@@ -34,64 +35,66 @@ from bot.pipeline.search.writing import Reconstructed
 from bot.ports import Ports, Stage
 
 
-def run(job: Job, ports: Ports) -> Report:
+def run(job: ReproduceIssue, ports: Ports) -> Report:
     """Reproduce one issue. Raises UserError, TransientError and SandboxError; everything else
     becomes a verdict.
     """
     session, started = Session.begin(job, ports), ports.clock()
-    budget = ModelBudget(ports, job.options, started)
+    budget = ModelBudget(ports, job.model, started)
     decision = _decide(session, budget)
     report = reporting.report(session, decision, budget)
     found, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and found and bug and signature:
-        wanted = tuple(proof for proof in PROOFS if proof not in job.options.without)
+        wanted = tuple(proof for proof in PROOFS if proof not in job.without)
         failing = Failing(found.script, found.spec, found.environment, report, decision.contrasts)
         report = proofs.prove(failing, session.judging(bug, signature), wanted)
-    if job.options.diagnose:
-        then = with_repair if job.options.repair is not None else None
+    if job.training is not None:
+        then = with_repair if job.training.repair is not None else None
         report = of_issue.with_diagnosis(report, session, budget, then)
     return reporting.finished(report, session, started)
 
 
 def plan(
-    job: Job, stage: Callable[[Stage, str], AbstractContextManager[None]] = lambda *_: nullcontext()
+    job: ReproduceIssue,
+    stage: Callable[[Stage, str], AbstractContextManager[None]] = lambda *_: nullcontext(),
 ) -> RunPlan:
     """What will be run for a report, and what will count: read off the report alone.
 
     With a verdict nothing will be run, but for a diagnosis.
     """
     draft = _plan(job, stage)
-    return of_issue.planned(draft, job) if job.options.diagnose else draft
+    return of_issue.planned(draft, job) if job.training is not None else draft
 
 
-def _plan(job: Job, stage: Callable[[Stage, str], AbstractContextManager[None]]) -> RunPlan:
-    issue, options = job.issue, job.options
+def _plan(
+    job: ReproduceIssue, stage: Callable[[Stage, str], AbstractContextManager[None]]
+) -> RunPlan:
+    issue, options = job.issue, job.environment
     with stage("intake", "reading the report"):
         bug = intake.read(issue)
     if (not_a_bug := triage.not_a_bug(bug)) is not None:
         return RunPlan(bug=bug, verdict=not_a_bug)
     with stage("signature", "recording the failure signature"):
         signature = signatures.freeze(bug)
-    bare = RunPlan(bug=bug, signature=signature)
+    draft = partial(RunPlan, bug=bug, signature=signature)
     if signature is None:
-        return bare.model_copy(update={"verdict": triage.unanswerable(bug, signature, options)})
+        return draft(verdict=triage.unanswerable(bug, signature, options))
     with stage("candidates", "choosing the program"):
         scripts, own_line = candidates.genuine_ones(candidates.propose(bug, signature), signature)
     if own_line:
-        update = {"verdict": triage.self_made(own_line), "self_made": True}
-        return bare.model_copy(update=update)
+        return draft(verdict=triage.self_made(own_line), self_made=True)
     early = triage.unanswerable(bug, signature, options)
     if early is None and not scripts:
         reason = "none of the bug report's programs shows the failure"
         early = NeedsInfo(reason=reason, items=(triage.PROGRAM,))
     if early is not None:
-        return bare.model_copy(update={"verdict": early})
+        return draft(verdict=early)
     spec = specify.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))
-    programs = {"script": scripts[0], "others": scripts[1:], "contrasts": candidates.contrasts(bug)}
-    return bare.model_copy(update={**programs, "spec": spec})
+    variants = candidates.contrasts(bug)
+    return draft(script=scripts[0], others=scripts[1:], contrasts=variants, spec=spec)
 
 
-def _decide(session: Session, budget: ModelBudget) -> Decision:
+def _decide(session: IssueSession, budget: ModelBudget) -> Decision:
     """Rules first; a model is asked only for what they leave open."""
     decision = Decision(Cancelled(reason=""))
     try:
@@ -102,7 +105,7 @@ def _decide(session: Session, budget: ModelBudget) -> Decision:
             draft = draft.model_copy(update={"spec": session.matched(draft.spec)})
         decision = replace(decision, bug=draft.bug, signature=draft.signature)
         decision = _by_rules(session, draft, decision)
-        mute = session.ports.model is None or "model" in session.job.options.without
+        mute = session.ports.model is None or "model" in session.job.without
         if mute or not triage.leaves_open(draft, decision.verdict):
             return decision
         written = reconstruct(session, draft, budget, decision.verdict)
@@ -111,7 +114,7 @@ def _decide(session: Session, budget: ModelBudget) -> Decision:
         return _cancelled(session, decision)
 
 
-def _by_rules(session: Session, draft: RunPlan, decision: Decision) -> Decision:
+def _by_rules(session: IssueSession, draft: RunPlan, decision: Decision) -> Decision:
     if draft.verdict is not None:
         return replace(decision, verdict=draft.verdict)
     assert draft.signature is not None
@@ -121,11 +124,11 @@ def _by_rules(session: Session, draft: RunPlan, decision: Decision) -> Decision:
         return report_programs.decide(runner, draft.spec, draft.scripts)
     except BuildError as error:
         verdict = SetupFailed(reason=str(error), tried=verdicts.tried(error.steps))
-        return replace(decision, verdict=verdict, result=session.latest())
+        return replace(decision, verdict=verdict, result=session.reached())
 
 
 def _with_model(
-    session: Session, draft: RunPlan, decision: Decision, written: Reconstructed
+    session: IssueSession, draft: RunPlan, decision: Decision, written: Reconstructed
 ) -> Decision:
     """The decision after a model's work: on its program, or what the rules decided."""
     claims, signature = (*decision.claims, *written.claims), written.signature or draft.signature
@@ -146,10 +149,10 @@ def _with_model(
     return replace(decision, verdict=verdict)
 
 
-def _cancelled(session: Session, decision: Decision) -> Decision:
+def _cancelled(session: IssueSession, decision: Decision) -> Decision:
     runs = len(session.attempts)
     reason = f"stopped on request after {runs} run{'' if runs == 1 else 's'}"
-    return replace(decision, verdict=Cancelled(reason=reason), result=session.latest())
+    return replace(decision, verdict=Cancelled(reason=reason), result=session.reached())
 
 
 def _confirmed(runner: Runner, written: SearchResult) -> AnyVerdict | None:

@@ -12,7 +12,7 @@ from bot.models.report import Report
 from bot.models.signature import signature_hash
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import Decision
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.runner import IssueSession
 from bot.pipeline.search.model_budget import ModelBudget
 
 _TOOLS = "setuptools"
@@ -26,7 +26,7 @@ _CLONE = {
 """What a command cannot bring along, by whether the clone was built."""
 
 
-def report(session: Session, decision: Decision, budget: ModelBudget) -> Report:
+def report(session: IssueSession, decision: Decision, budget: ModelBudget) -> Report:
     """The report of a job, whole or stopped half-way; `budget` has what a model was asked."""
     verdict, signature, result = decision.verdict, decision.signature, decision.result
     if verdict.kind == "different_failure" and signature is not None:
@@ -51,7 +51,7 @@ def report(session: Session, decision: Decision, budget: ModelBudget) -> Report:
     )
 
 
-def finished(report: Report, session: Session, started: float) -> Report:
+def finished(report: Report, session: IssueSession, started: float) -> Report:
     """The report with what needs the whole job: its attempts, timings, the table of what was
     reported and observed, and the command that runs the script.
     """
@@ -78,7 +78,7 @@ def within_limit(attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
     return tuple(bounded)
 
 
-def _shown(report: Report, session: Session) -> Attempt | None:
+def _shown(report: Report, session: IssueSession) -> Attempt | None:
     """The attempt to show: the last that matched, in the environment that is shown if any did."""
     matched, built = session.attempts.matched(), report.environment
     here = [row for row in matched if built is not None and row.environment == built.id]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.models.attempt import Script
 from bot.models.environment import EnvironmentSpec, Requirement
-from bot.models.job import PROOFS, Options, Proof
+from bot.models.job import PROOFS, Proof, ReproduceIssue
 from bot.models.run import NewRun, Run, RunPlan
 from bot.render.comment import LIMIT, arranged, size
 from bot.render.document import (
@@ -93,8 +93,8 @@ def _document(draft: RunPlan, request: NewRun, approval: str, page: str) -> Docu
         Paragraph(how),
         *_signature(draft),
         *_options(request),
-        *_proofs(request.job.options),
-        *_diagnosis(draft, request.job.options),
+        *_proofs(request.job),
+        *_diagnosis(draft, request.job),
     ]
     footer: list[Text] = [
         "Read from the bug report; nothing has run yet",
@@ -135,29 +135,29 @@ def _options(request: NewRun) -> list[Block]:
     return [Paragraph(("Requested", *options, "."))] if options else []
 
 
-def _proofs(options: Options) -> list[Block]:
-    wanted = [_PROOFS[proof] for proof in PROOFS if proof not in options.without]
+def _proofs(job: ReproduceIssue) -> list[Block]:
+    wanted = [_PROOFS[proof] for proof in PROOFS if proof not in job.without]
     if not wanted:
         return []
-    package: Inline = Code(options.package) if options.package else "the package under test"
+    package: Inline = Code(job.proof.package) if job.proof.package else "the package under test"
     parts = [piece for proof in wanted for piece in ("; ", *proof)][1:]
-    limit = f"at most {options.proof_minutes:g} minutes"
+    limit = f"at most {job.proof.minutes:g} minutes"
     when = f"If the failure is reproduced, Reprise then spends {limit} on: "
     return [Paragraph((when, *(package if part == "{package}" else part for part in parts), "."))]
 
 
-def _diagnosis(draft: RunPlan, options: Options) -> list[Block]:
-    if not options.diagnose:
+def _diagnosis(draft: RunPlan, job: ReproduceIssue) -> list[Block]:
+    if job.training is None:
         return []
     which = "the program" if draft.training is None else "this program"
     if draft.training is not None and draft.script is not None:
         which = "one of these programs"
     text = f"A diagnosis of the training runs {which} once more, with a probe."
-    if (asked := options.repair) is not None:
+    if (asked := job.training.repair) is not None:
         text += (
             " A repair then trains it many times: a search of at most "
             f"{asked.budget:g} times its own time, and a proof of the result, within "
-            f"{options.repair_minutes:g} minutes."
+            f"{job.training.repair_minutes:g} minutes."
         )
     return [Paragraph(text)]
 

@@ -15,10 +15,10 @@ from typing import Protocol
 from bot.errors import TransientError, UserError
 from bot.models.bug import Issue
 from bot.models.config import Config, Loaded
-from bot.models.job import Job
+from bot.models.job import ReproduceIssue
 from bot.models.report import Report
 from bot.models.run import Delivery, Repository, Run
-from bot.ports import Listener, Recorder
+from bot.ports import Journal, Listener
 from bot.service import configuration, links
 from bot.service.ports import (
     WRITERS,
@@ -37,16 +37,16 @@ _MOST_KNOWN = 1_000
 _log = logging.getLogger(__name__)
 
 
-class Engine(Protocol):
+class JobRunner(Protocol):
     """Runs one job. Raises UserError, TransientError and SandboxError; everything else is in the
     report.
     """
 
     def __call__(
         self,
-        job: Job,
+        job: ReproduceIssue,
         *,
-        recorder: Recorder,
+        journal: Journal,
         listener: Listener,
         cancel: Event,
         clone: CloneToken | None,
@@ -87,7 +87,7 @@ class AppContext:
     store: AppStore
     queue: Queue
     github: GitHub
-    engine: Engine
+    engine: JobRunner
     policy: HostPolicy = HostPolicy()
     now: Callable[[], float] = time.time
     _configs: dict[str, tuple[float, Loaded]] = field(default_factory=dict)

@@ -29,7 +29,7 @@ from bot.service.run_requests import (
     planned,
     request,
     unshowable,
-    with_options,
+    with_job,
     without_model,
 )
 
@@ -115,14 +115,17 @@ class Commands:
         """The request for the commit that its ref names now: an approval is for that one. Only a
         branch or a tag will do: a bare hash may be that of anybody's pull request.
         """
-        ref = asked.job.options.ref
+        ref = asked.job.environment.ref
         if ref is None:
             return asked
         named = (
             self._context.github.commit(self._where, f"{kind}/{ref}") for kind in ("heads", "tags")
         )
         commit = next(filter(None, named), None)
-        return with_options(asked, ref=commit) if commit else None
+        if not commit:
+            return None
+        environment = asked.job.environment.model_copy(update={"ref": commit})
+        return with_job(asked, asked.job.model_copy(update={"environment": environment}))
 
     def _pull_request(self, ordinal: int) -> Settled:
         if not self._may_write():

@@ -11,6 +11,7 @@ from bot.errors import BuildError, Stopped, TransientError, UserError
 from bot.models.attempt import Attempt
 from bot.models.dialogue import Usage
 from bot.models.job import Note
+from bot.models.journal import ATTEMPTS
 from bot.models.report import AnyVerdict, BudgetReached, Cancelled, Report, SetupFailed
 from bot.models.run import Run, RunState
 from bot.pipeline import reporting
@@ -20,7 +21,7 @@ from bot.service.app_context import AppContext, heartbeat, new_owner, run_task
 from bot.service.ports import CredentialsRefused, Gone, Throttled
 from bot.service.publish import announce
 from bot.service.pull_requests import automatic
-from bot.service.recording import ProgressReporter, StoreRecorder
+from bot.service.recording import ProgressReporter, StoreJournal
 from bot.text.sanitize import redact
 from sandbox.port import SandboxError
 
@@ -92,7 +93,7 @@ class _Execution:
         """Store a report; True when there is one to announce."""
         run = self._run
         if run.cancelled_by:
-            attempts = self._store.attempts(run.id)
+            attempts = self._store.entries(run.id, ATTEMPTS)
             report = self._empty_report(_cancelled(run.cancelled_by, len(attempts)), attempts)
         elif run.takes > self._policy.takes:
             self._fail(f"given up after {run.takes - 1} tries without a result")
@@ -110,9 +111,9 @@ class _Execution:
         """The engine's report; None when another worker goes on with the run."""
         run, cancel = self._run, Event()
         earlier = recording.earlier(self._store, run, self._owner)
-        recorder = StoreRecorder(self._store, run.id, self._owner)
-        with ProgressReporter(self._context, run, self._owner, recorder, cancel, stop) as progress:
-            report = self._engine(recorder, progress, cancel, earlier)
+        journal = StoreJournal(self._store, run.id, self._owner)
+        with ProgressReporter(self._context, run, self._owner, journal, cancel, stop) as progress:
+            report = self._engine(journal, progress, cancel, earlier)
             interrupted = cancel.is_set()
         report = self._log_defects(report)
         if progress.lost:
@@ -127,19 +128,19 @@ class _Execution:
 
     def _engine(
         self,
-        recorder: StoreRecorder,
+        journal: StoreJournal,
         progress: ProgressReporter,
         cancel: Event,
         earlier: Report | None,
     ) -> Report:
         request, engine = self._run.request, self._context.engine
-        private = request.job.options.repo and request.repository.private
+        private = request.job.environment.repo and request.repository.private
         try:
             token = self._context.github.clone_token(publish.target(request)) if private else None
             work = partial(
                 engine,
                 request.job,
-                recorder=recorder,
+                journal=journal,
                 listener=progress,
                 cancel=cancel,
                 clone=token,

@@ -9,78 +9,41 @@ from typing import Self
 from typing_extensions import override
 
 from bot.errors import Stopped, TransientError, UserError
-from bot.models.attempt import Attempt, Script
-from bot.models.dialogue import Exchange
-from bot.models.job import PROOFS, Job
-from bot.models.repair import KeptTrial
+from bot.models.attempt import Attempt
+from bot.models.job import PROOFS, ReproduceIssue
+from bot.models.journal import ATTEMPTS, LOGS, PROGRAMS, E, EntryKind
 from bot.models.report import Report
 from bot.models.run import Run, RunState
-from bot.ports import Progress, Recorder
+from bot.ports import Journal, Progress
 from bot.render import sticky
-from bot.render.log import log_text
 from bot.render.phrases.requests import progress_line
 from bot.service import publish
 from bot.service.app_context import AppContext
 from bot.service.ports.store import AppStore
-from sandbox.port import RunResult
 
-_FOLLOWS = {"package", "proof_minutes", "without"}
-"""Options about what follows a verdict, not about how it is reached."""
+_FOLLOWS = {"issue", "proof", "without"}
+"""All but the options that decide how a verdict is reached."""
 
 
-class StoreRecorder(Recorder):
-    """Stores the attempts of one leased run. Raises Stopped once the lease is lost to another
-    worker.
+class StoreJournal(Journal):
+    """The journal of one leased run, in the store. Raises Stopped once the lease is lost to another
+    worker. `count` is the number of attempts.
     """
 
     def __init__(self, store: AppStore, run: str, owner: str) -> None:
         self._store, self._run, self._owner = store, run, owner
-        self._attempts = {attempt.number: attempt for attempt in store.attempts(run)}
-        self._open: dict[int, tuple[Script, str]] = {}
-        self.count = len(self._attempts)
+        self.count = len(store.entries(run, ATTEMPTS))
 
     @override
-    def log(self, number: int, script: Script, result: RunResult) -> str:
-        self._open[number] = (script, log_text(script, result))
-        return f"logs/{number:03d}.log"
-
-    @override
-    def attempt(self, attempt: Attempt) -> None:
-        script, log = self._open.pop(attempt.number)
-        if any(number >= attempt.number for number in self._attempts):
-            self._require(self._store.forget_attempts(self._run, self._owner, attempt.number - 1))
-            self._attempts = {}
-        self._require(self._store.note_attempt(self._run, self._owner, attempt, script, log))
-        self.count = attempt.number
-
-    @override
-    def recall(self, number: int) -> Attempt | None:
-        return self._attempts.get(number)
-
-    @override
-    def program(self, number: int) -> Script | None:
-        return self._store.script(self._run, number)
-
-    @override
-    def exchange(self, exchange: Exchange) -> None:
-        self._require(self._store.note_exchange(self._run, self._owner, exchange))
-
-    @override
-    def exchanges(self) -> tuple[Exchange, ...]:
-        return self._store.exchanges(self._run)
-
-    @override
-    def trial(self, trial: KeptTrial) -> None:
-        self._require(self._store.note_trial(self._run, self._owner, trial))
-
-    @override
-    def trials(self) -> tuple[KeptTrial, ...]:
-        return self._store.trials(self._run)
-
-    @staticmethod
-    def _require(leased: bool) -> None:
-        if not leased:
+    def append(self, kind: EntryKind[E], entry: E) -> None:
+        if not self._store.append_entry(self._run, self._owner, kind, entry):
             raise Stopped("another worker has taken over")
+        if isinstance(entry, Attempt):
+            self.count = entry.number
+
+    @override
+    def read(self, kind: EntryKind[E]) -> tuple[E, ...]:
+        return self._store.entries(self._run, kind)
 
 
 def earlier(store: AppStore, run: Run, owner: str) -> Report | None:
@@ -91,15 +54,21 @@ def earlier(store: AppStore, run: Run, owner: str) -> Report | None:
     report = store.report(newest.id) if newest is not None else None
     if newest is None or report is None:
         return None
-    if report.reconstruction is not None and "model" in run.request.job.options.without:
+    if report.reconstruction is not None and "model" in run.request.job.without:
         return None  # an approval is for the programs that were shown, none of which is a model's
-    scripts = [store.script(newest.id, attempt.number) for attempt in report.attempts]
-    for attempt, script in zip(report.attempts, scripts, strict=True):
-        log = store.log(newest.id, attempt.number)
-        if script is None or not store.note_attempt(run.id, owner, attempt, script, log):
-            return None
+    programs = _copied(store, PROGRAMS, newest, run, owner)
+    if not (programs and _copied(store, LOGS, newest, run, owner)):
+        return None
+    if not _copied(store, ATTEMPTS, newest, run, owner):
+        return None
     notes = tuple(note for note in report.notes if note.text != report.interrupted)
     return report.model_copy(update={"notes": notes, "interrupted": ""})
+
+
+def _copied(store: AppStore, kind: EntryKind[E], source: Run, target: Run, owner: str) -> bool:
+    present = set(map(kind.key, store.entries(target.id, kind)))
+    lacking = (entry for entry in store.entries(source.id, kind) if kind.key(entry) not in present)
+    return all(store.append_entry(target.id, owner, kind, entry) for entry in lacking)
 
 
 def _newest_reproduced(store: AppStore, run: Run) -> Run | None:
@@ -115,10 +84,10 @@ def _newest_reproduced(store: AppStore, run: Run) -> Run | None:
     return next(same, None)
 
 
-def _same(one: Job, other: Job) -> bool:
+def _same(one: ReproduceIssue, other: ReproduceIssue) -> bool:
     issue = (one.issue.title, one.issue.body) == (other.issue.title, other.issue.body)
-    options = one.options.model_dump(exclude=_FOLLOWS)
-    return issue and options == other.options.model_dump(exclude=_FOLLOWS)
+    options = one.model_dump(exclude=_FOLLOWS)
+    return issue and options == other.model_dump(exclude=_FOLLOWS)
 
 
 _log = logging.getLogger(__name__)
@@ -137,12 +106,12 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         context: AppContext,
         run: Run,
         owner: str,
-        recorder: StoreRecorder,
+        journal: StoreJournal,
         cancel: Event,
         stop: Event,
     ) -> None:
         self._context, self._run, self._owner = context, run, owner
-        self._recorder, self._cancel, self._stop = recorder, cancel, stop
+        self._journal, self._cancel, self._stop = journal, cancel, stop
         self._ended = Event()
         # An edit may wait for GitHub's pace; whoever cancels the run does not wait for it.
         self._threads = tuple(
@@ -210,7 +179,7 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
                 ahead=0,
                 page=self._context.page(current),
                 elapsed_s=monotonic() - self._began,
-                attempts=self._recorder.count,
+                attempts=self._journal.count,
             )
             if body == self._shown:
                 return

@@ -6,8 +6,15 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import get_args
 
-from bot.models.config import Config
-from bot.models.job import PROOFS, Extra, Job, Options
+from bot.models.job import (
+    PROOFS,
+    EnvironmentOptions,
+    Extra,
+    ProofOptions,
+    ReproduceIssue,
+    RunLimits,
+    TrainingOptions,
+)
 from bot.models.repair import RepairRequest
 from bot.models.run import (
     LIVE,
@@ -37,7 +44,7 @@ _ONE_OPENING = timedelta(minutes=5)  # GitHub tells of a new issue and of each o
 class RunRequest:
     """One request of a delivery: who wants to run what. `ordinal` counts a comment's commands."""
 
-    job: Job
+    job: ReproduceIssue
     plan: RunPlan
     requester: str
     proof: Extra | None = None
@@ -53,29 +60,39 @@ def request(
     assert event.delivery.repository is not None
     command = command or Command(text="")
     proof = next((name for name in get_args(Extra) if name == command.verb), None)
-    options = _options(command, event.config, proof)
-    repo = _clone_url(event.delivery.repository, options, event.config.defaults.clone)
-    job = Job(issue=event.issue, options=options.model_copy(update={"repo": repo}))
+    job = _job(event, command, event.delivery.repository, proof)
     return RunRequest(job, plan(job), requester, proof, ordinal)
 
 
-def _options(command: Command, config: Config, proof: Extra | None) -> Options:
-    choices, usual = command.choices, config.defaults
+def _job(
+    event: IssueEvent, command: Command, repository: Repository, proof: Extra | None
+) -> ReproduceIssue:
+    choices, config = command.choices, event.config
+    usual = config.defaults
     proofs = (proof,) if proof is not None else usual.proofs if usual.proof_minutes else ()
     timeout_s = choices.timeout_s or usual.timeout
-    return Options(
-        python=choices.python or usual.python,
-        pins=choices.pins,
-        ref=choices.ref,
-        device=choices.device or usual.device,
-        timeout_s=timeout_s,
-        training_timeout_s=max(timeout_s, usual.training_timeout),
-        max_runs=choices.runs or usual.runs,
-        seed=choices.seed or 0,
-        proof_minutes=usual.proof_minutes if proof is None else _SINGLE_PROOF_MINUTES,
-        package=choices.package,
-        diagnose=config.diagnose if proof is None else proof in {"diagnose", "repair"},
-        repair=_repair(choices) if proof == "repair" else None,
+    diagnosed = config.diagnose if proof is None else proof in {"diagnose", "repair"}
+    repair = _repair(choices) if proof == "repair" else None
+    return ReproduceIssue(
+        issue=event.issue,
+        environment=EnvironmentOptions(
+            python=choices.python or usual.python,
+            pins=choices.pins,
+            repo=_clone_url(repository, choices.ref, usual.clone),
+            ref=choices.ref,
+            device=choices.device or usual.device,
+        ),
+        limits=RunLimits(
+            timeout_s=timeout_s,
+            training_timeout_s=max(timeout_s, usual.training_timeout),
+            max_runs=choices.runs or usual.runs,
+            seed=choices.seed or 0,
+        ),
+        proof=ProofOptions(
+            minutes=usual.proof_minutes if proof is None else _SINGLE_PROOF_MINUTES,
+            package=choices.package,
+        ),
+        training=TrainingOptions(repair=repair) if diagnosed else None,
         without=tuple(name for name in PROOFS if name not in proofs),
     )
 
@@ -86,15 +103,16 @@ def _repair(choices: Choices) -> RepairRequest:
     return RepairRequest(**{name: value for name, value in said.items() if value is not None})
 
 
-def _clone_url(repository: Repository, options: Options, setting: str) -> str | None:
+def _clone_url(repository: Repository, ref: str | None, setting: str) -> str | None:
     """The address to install the repository itself from; None when it is not installed."""
-    wanted = repository.private or options.ref if setting == "auto" else setting == "always"
+    wanted = repository.private or ref if setting == "auto" else setting == "always"
     return repository.clone_url or None if wanted else None
 
 
-def plan_hash(job: Job, planned: RunPlan) -> str:
+def plan_hash(job: ReproduceIssue, planned: RunPlan) -> str:
     """The hash of all that an approval covers: the programs, the signature and every option."""
-    text = f"{planned.hash}\0{job.options.model_dump_json()}"
+    options = job.model_dump_json(exclude={"issue"})
+    text = f"{planned.hash}\0{options}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -103,7 +121,7 @@ def planned(run: Run) -> RunPlan:
     return plan(run.request.job)
 
 
-def is_plan(run: Run, job: Job, planned: RunPlan) -> bool:
+def is_plan(run: Run, job: ReproduceIssue, planned: RunPlan) -> bool:
     """Whether the hash of a stored run is that of this plan. It never is where a version before
     the run's id was part of the hash has stored the run.
     """
@@ -215,13 +233,11 @@ def opened_twice(event: IssueEvent, asked: RunRequest, ledger: AppStore) -> bool
 
 def without_model(asked: RunRequest) -> RunRequest:
     """The same without a model: an approval is for the programs that were shown."""
-    return with_options(asked, without=(*asked.job.options.without, "model"))
+    return with_job(asked, asked.job.model_copy(update={"without": (*asked.job.without, "model")}))
 
 
-def with_options(asked: RunRequest, **changed: object) -> RunRequest:
+def with_job(asked: RunRequest, job: ReproduceIssue) -> RunRequest:
     """The same with other options, and so with another plan."""
-    options = asked.job.options.model_copy(update=changed)
-    job = asked.job.model_copy(update={"options": options})
     return replace(asked, job=job, plan=plan(job))
 
 
@@ -238,7 +254,7 @@ def _new(event: IssueEvent, asked: RunRequest, state: RunState) -> NewRun:
         requester=asked.requester,
         trigger=delivery.trigger,
         job=asked.job,
-        device=asked.job.options.device,
+        device=asked.job.environment.device,
         plan=plan_hash(asked.job, asked.plan),
         proof=asked.proof,
         asked_at=delivery.received_at,

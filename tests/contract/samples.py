@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.models.bug import Issue
 from bot.models.dialogue import Exchange, Message, ModelAnswer, Question, Usage
-from bot.models.job import Job
+from bot.models.journal import RunLog
 from bot.models.repair import KeptTrial, Trial
 from bot.models.report import Cancelled, Report, Reproduced
 from bot.models.run import Delivery, NewRun, Repository
+from tests.support.jobs import issue_job
 
 WHEN = datetime(2027, 1, 15, 8, tzinfo=UTC)
 
@@ -34,7 +35,7 @@ def new_run(
     given = {
         "repository": Repository(id=1, full_name=name),
         "number": number,
-        "job": Job(issue=issue),
+        "job": issue_job(issue),
         "installation": 1,
     }
     return NewRun.model_validate(
@@ -55,6 +56,10 @@ def attempt(number: int = 1, reason: str = "met") -> Attempt:
 
 
 SCRIPT = Script(files={"repro.py": "print(1)\n"})
+
+
+def log(number: int = 1, text: str = "log") -> RunLog:
+    return RunLog(number=number, text=text)
 
 
 def report(*, stopped: bool = False) -> Report:

@@ -16,12 +16,13 @@ from bot.adapters.store import MEMORY, SqlStore
 from bot.adapters.store.tables import metadata
 from bot.errors import UserError
 from bot.models.job import Note
+from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
 from bot.models.run import Repository, RunState, approval_hash
 from bot.service import db_text
 from bot.service.ports import Task
 from bot.service.ports.store import AppStore, Beat, OurComment, QuotaUsage, Settled
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
-from tests.contract.samples import SCRIPT, WHEN, attempt, delivery, exchange, new_run, report
+from tests.contract.samples import SCRIPT, WHEN, attempt, delivery, exchange, log, new_run, report
 
 KINDS = ("memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
 
@@ -285,46 +286,40 @@ def test_a_report_of_an_older_release_that_holds_its_reading_is_read(bench: Benc
     assert store.report(run) == report()
 
 
-def test_attempts_are_kept_once_a_number(bench: Bench) -> None:
+def test_a_journal_is_kept_in_order_and_goes_on_from_a_key_that_comes_again(bench: Bench) -> None:
     store = bench.store
     run = store.add_run(new_run())[0].id
-    assert not store.note_attempt(run, "w1", attempt(), SCRIPT, "early")
+    assert not store.append_entry(run, "w1", ATTEMPTS, attempt())
     store.take_run(run, "w1", 10)
-    for number in (2, 1, 3):
-        assert store.note_attempt(run, "w1", attempt(number), SCRIPT, f"log {number}")
-    assert store.note_attempt(run, "w1", attempt(2, "told twice"), SCRIPT, "second")
-    assert [each.number for each in store.attempts(run)] == [1, 2, 3]
-    assert [each.number for each in store.attempts(run, 2)] == [2, 3]
-    assert [each.judgement.reason for each in store.attempts(run)] == ["met"] * 3
-    assert str(store.attempts(run)[0].execution.seconds) == "nan"
-    assert (store.log(run, 2), store.log(run, 9), store.log("no such run", 1)) == ("log 2", "", "")
-    assert (store.script(run, 2), store.script(run, 9), store.script("no such run", 1)) == (
-        SCRIPT,
-        None,
-        None,
-    )
-    assert not store.forget_attempts(run, "w2", 0)
-    assert store.forget_attempts(run, "w1", 1)
-    assert [each.number for each in store.attempts(run)] == [1]
-    assert store.note_attempt(run, "w1", attempt(2, "anew"), SCRIPT, "anew")
-    assert store.log(run, 2) == "anew"
-    assert store.attempts("no such run") == ()
+    assert store.append_entry(run, "w1", PROGRAMS, SCRIPT)
+    for number in (1, 2, 3):
+        assert store.append_entry(run, "w1", LOGS, log(number, f"log {number}"))
+        assert store.append_entry(run, "w1", ATTEMPTS, attempt(number))
+    assert not store.append_entry(run, "w2", ATTEMPTS, attempt(1))
+    assert [each.number for each in store.entries(run, ATTEMPTS)] == [1, 2, 3]
+    assert [each.number for each in store.entries(run, ATTEMPTS, last=2)] == [2, 3]
+    assert str(store.entries(run, ATTEMPTS)[0].execution.seconds) == "nan"
+    assert store.entries(run, LOGS, key="2") == (log(2, "log 2"),)
+    assert store.entries(run, LOGS, key="9") == store.entries("no such run", LOGS) == ()
+    assert store.append_entry(run, "w1", ATTEMPTS, attempt(2, "anew"))
+    assert [each.judgement.reason for each in store.entries(run, ATTEMPTS)] == ["met", "anew"]
+    assert len(store.entries(run, LOGS)) == 3
+    assert store.entries(run, PROGRAMS) == (SCRIPT,)
 
 
-def test_what_a_model_was_asked_is_kept_once_a_number_until_there_is_a_report(bench: Bench) -> None:
+def test_what_a_model_was_asked_is_kept_until_there_is_a_report(bench: Bench) -> None:
     store = bench.store
     run = store.add_run(new_run())[0].id
-    assert not store.note_exchange(run, "w1", exchange(1, "early"))
     store.take_run(run, "w1", 10)
-    for number, said in ((2, "second"), (1, "nul \0 half \ud83d end"), (2, "told twice")):
-        assert store.note_exchange(run, "w1", exchange(number, said))
-    assert not store.note_exchange(run, "w2", exchange(3, "another"))
-    first, second = store.exchanges(run)
+    for number, said in ((1, "nul \0 half \ud83d end"), (2, "second")):
+        assert store.append_entry(run, "w1", EXCHANGES, exchange(number, said))
+    assert store.append_entry(run, "w1", ATTEMPTS, attempt())
+    first, second = store.entries(run, EXCHANGES)
     assert (first.number, second) == (1, exchange(2, "second"))
     assert first.question.messages[0].content.startswith("nul \0 half ")
-    assert store.exchanges("no such run") == ()
     assert store.put_report(run, "w1", report())
-    assert store.exchanges(run) == ()
+    assert store.entries(run, EXCHANGES) == ()
+    assert store.entries(run, ATTEMPTS) != ()
 
 
 def test_equal_plans_have_hashes_of_their_own_that_a_redelivery_keeps(bench: Bench) -> None:
@@ -745,7 +740,7 @@ def test_figures_and_forgetting(bench: Bench) -> None:
     done = store.add_run(new_run("a"))[0].id
     live = store.add_run(new_run("b"))[0].id
     store.take_run(done, "w", 10)
-    store.note_attempt(done, "w", attempt(), SCRIPT, "log")
+    store.append_entry(done, "w", ATTEMPTS, attempt())
     store.put_report(done, "w", report())
     store.note_cost(done, usd=1.0)
     store.finish_run(done, "w")
@@ -763,7 +758,7 @@ def test_figures_and_forgetting(bench: Bench) -> None:
     assert store.prune(since(0)) == 0
     assert store.prune(since(0) + timedelta(seconds=1)) == 1
     assert store.run(done) is None
-    assert (store.attempts(done), store.report(done), store.log(done, 1)) == ((), None, "")
+    assert (store.entries(done, ATTEMPTS), store.report(done)) == ((), None)
     assert store.run(live) is not None
     assert store.seen(["a", "b", "c"]) == {"c"}
     assert store.usage(since(0)) == QuotaUsage(runs=1)
@@ -780,7 +775,7 @@ def test_what_is_private_can_be_erased(bench: Bench) -> None:
         for guid, where in (("a", private), ("b", renamed), ("c", other))
     ]
     store.take_run(runs[0], "w", 10)
-    store.note_attempt(runs[0], "w", attempt(), SCRIPT, "log")
+    store.append_entry(runs[0], "w", ATTEMPTS, attempt())
     store.put_report(runs[0], "w", report())
     store.claim([delivery("open"), delivery("a", repository=private, digest="d1")])
     store.claim(
@@ -792,7 +787,7 @@ def test_what_is_private_can_be_erased(bench: Bench) -> None:
     assert store.erase(1, private.id, before=WHEN - timedelta(seconds=1)) == 0
     assert store.erase(1, private.id, before=WHEN) == 2
     assert [run.id for run in store.runs()] == [runs[2], open_]
-    assert (store.report(runs[0]), store.attempts(runs[0])) == (None, ())
+    assert (store.report(runs[0]), store.entries(runs[0], ATTEMPTS)) == (None, ())
     assert not store.beat(runs[0], "w", 10).cancel
     assert store.beat(runs[0], "w", 10).lost
     assert store.outcome("d1", 0) is None
@@ -884,8 +879,9 @@ def test_hostile_text_is_kept_without_harm(bench: Bench) -> None:
     run = store.add_run(new_run("g", requester=bad, name=f"acme/{bad}"))[0].id
     store.take_run(run, "w", 10)
     store.beat(run, "w", 10, bad, bad * 1000)
-    assert store.note_attempt(run, "w", attempt(1, bad), SCRIPT, bad)
-    assert "\0" not in store.log(run, 1)
+    assert store.append_entry(run, "w", ATTEMPTS, attempt(1, bad))
+    assert store.append_entry(run, "w", LOGS, log(1, bad))
+    assert "\0" not in store.entries(run, LOGS)[0].text
     assert store.put_report(run, "w", report())
     assert store.finish_run(run, "w", bad)
     seen = store.run(run)
@@ -897,14 +893,13 @@ def test_hostile_text_is_kept_without_harm(bench: Bench) -> None:
 def test_a_long_log_keeps_both_ends(bench: Bench) -> None:
     run = bench.store.add_run(new_run())[0].id
     bench.store.take_run(run, "w", 10)
-    bench.store.note_attempt(
-        run, "w", attempt(), SCRIPT, "first\n" + "x" * 2 * db_text.MOST_LOG + "\nlast"
-    )
-    log = bench.store.log(run, 1)
-    assert len(log) < db_text.MOST_LOG + 100
-    assert log.startswith("first\n")
-    assert log.endswith("\nlast")
-    assert "characters left out" in log
+    text = "first\n" + "x" * 2 * db_text.MOST_LOG + "\nlast"
+    bench.store.append_entry(run, "w", LOGS, log(1, text))
+    (stored,) = bench.store.entries(run, LOGS)
+    assert len(stored.text) < db_text.MOST_LOG + 100
+    assert stored.text.startswith("first\n")
+    assert stored.text.endswith("\nlast")
+    assert "characters left out" in stored.text
 
 
 # --- threads -------------------------------------------------------------------------------------

@@ -15,18 +15,20 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Engine, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, text
 
 import bot.adapters.store.database as database_module
 from bot.adapters.store import SqlStore, tables
 from bot.errors import TransientError, UserError
 from bot.models.bug import Issue
-from bot.models.job import Job, Options
+from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, RunLog
 from bot.models.repair import Edit, Repair, RepairRequest
 from bot.models.run import RunState
+from bot.pipeline.repair.trials import TRIALS
 from bot.service.ports.store import OurComment
 from tests.contract.databases import postgres_server
-from tests.contract.samples import delivery, new_run, report
+from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report, trial
+from tests.support.jobs import issue_job
 
 ROOT = Path(__file__).resolve().parents[2]
 MIGRATIONS = ROOT / "bot" / "adapters" / "store" / "migrations"
@@ -74,6 +76,26 @@ def upgraded_to(url: str, revision: str) -> Engine:
     return engine
 
 
+BEFORE_THE_JOURNAL = {
+    "attempts": "run TEXT, number INTEGER, body TEXT, script TEXT, log TEXT",
+    "exchanges": "run TEXT, number INTEGER, body TEXT",
+    "trials": "seq INTEGER, run TEXT, body TEXT",
+}
+
+
+def insert_run(connection: Connection) -> None:
+    """A row for run "r", in the columns that every version has."""
+    words = "id, delivery, repository, requester, device, plan, state, owner, approved_by, cancelled_by, stage, progress, verdict, error"
+    numbers = (
+        "ordinal, installation, number, turn, offered_at, not_before, lease_until, takes, seconds"
+    )
+    columns = [*words.split(", "), *numbers.split(", "), "created_at"]
+    given = dict.fromkeys(columns, 0) | dict.fromkeys(words.split(", "), "")
+    given |= {"id": "r", "device": "cpu", "state": "finished", "created_at": 1_800_000_000}
+    named = ", ".join(f":{name}" for name in columns)
+    connection.execute(text(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({named})"), given)
+
+
 @pytest.mark.parametrize(
     ("found", "patch"),
     [
@@ -88,20 +110,12 @@ def test_a_database_of_the_version_before_is_filled_in(
 ) -> None:
     url, asked = (
         fresh(),
-        Job(issue=Issue(title="", body=""), options=Options(repair=RepairRequest())),
+        issue_job(Issue(title="", body=""), repair=RepairRequest()),
     )
-    new = new_run(job=asked if found is not None else Job(issue=Issue(title='"repair":{', body="")))
+    new = new_run(job=asked if found is not None else issue_job(Issue(title='"repair":{', body="")))
     engine = upgraded_to(url, "0004")
-    words = "id, delivery, repository, requester, device, plan, state, owner, approved_by, cancelled_by, stage, progress, verdict, error"
-    numbers = (
-        "ordinal, installation, number, turn, offered_at, not_before, lease_until, takes, seconds"
-    )
     with engine.begin() as connection:
-        columns = [*words.split(", "), *numbers.split(", "), "created_at"]
-        given = dict.fromkeys(columns, 0) | dict.fromkeys(words.split(", "), "")
-        given |= {"id": "r", "device": "cpu", "state": "finished", "created_at": 1_800_000_000}
-        named = ", ".join(f":{name}" for name in columns)
-        connection.execute(text(f"INSERT INTO runs ({', '.join(columns)}) VALUES ({named})"), given)
+        insert_run(connection)
         stored = report().model_copy(update={"repair": found})
         for table, body in (("requests", new), ("reports", stored)):
             row = {"run": "r", "body": body.model_dump_json()}
@@ -116,6 +130,42 @@ def test_a_database_of_the_version_before_is_filled_in(
         connection.execute(text("UPDATE runs SET state = 'queued'"))
     assert store.cancel("mona", before=early) == ()
     assert [each.id for each in store.cancel("mona", before=late)] == ["r"]
+    store.close()
+
+
+def test_attempts_exchanges_and_trials_of_an_earlier_version_are_in_the_journal(
+    fresh: Callable[[], str],
+) -> None:
+    url = fresh()
+    engine = upgraded_to(url, "0005")
+    known = SCRIPT.digest
+    with engine.begin() as connection:
+        insert_run(connection)
+        for number in (1, 2):
+            body = attempt(number).model_copy(update={"script": known}).model_dump_json()
+            row = {"number": number, "body": body, "script": SCRIPT.model_dump_json()}
+            connection.execute(
+                text(
+                    "INSERT INTO attempts (run, number, body, script, log) "
+                    "VALUES ('r', :number, :body, :script, 'it\nfails')"
+                ),
+                row,
+            )
+        asked, made = exchange(1, "why").model_dump_json(), trial(3, "died").model_dump_json()
+        connection.execute(
+            text("INSERT INTO exchanges (run, number, body) VALUES ('r', 1, :body)"),
+            {"body": asked},
+        )
+        connection.execute(
+            text("INSERT INTO trials (run, body) VALUES ('r', :body)"), {"body": made}
+        )
+    engine.dispose()
+    store = SqlStore(url)
+    assert [each.number for each in store.entries("r", ATTEMPTS)] == [1, 2]
+    assert store.entries("r", PROGRAMS) == (SCRIPT,)
+    assert store.entries("r", LOGS, key="2") == (RunLog(number=2, text="it\nfails"),)
+    assert store.entries("r", EXCHANGES) == (exchange(1, "why"),)
+    assert store.entries("r", TRIALS) == (trial(3, "died"),)
     store.close()
 
 
@@ -151,6 +201,9 @@ def test_a_plan_of_an_earlier_version_opens_and_keeps_its_own_comment(url: str) 
         for run, plan in ((first, found), (second, withdrawn)):
             before = {"plan": plan, "id": run.id}
             connection.execute(text("UPDATE runs SET plan = :plan WHERE id = :id"), before)
+        connection.execute(text("DROP TABLE journal"))
+        for table, columns in BEFORE_THE_JOURNAL.items():
+            connection.execute(text(f"CREATE TABLE {table} ({columns})"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
     engine.dispose()
     store = SqlStore(url)

@@ -13,11 +13,13 @@ from sqlalchemy import create_engine, text
 
 from bot.adapters.store import MEMORY, SqlStore, tables
 from bot.models.attempt import Script
+from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
 from bot.models.run import Repository, Run, RunState
+from bot.pipeline.repair.trials import TRIALS
 from bot.service.ports import Task
 from bot.service.ports.store import AppStore, OurComment
 from tests.contract.databases import NOW, postgres_server
-from tests.contract.samples import attempt, delivery, exchange, new_run, report, trial
+from tests.contract.samples import attempt, delivery, exchange, log, new_run, report, trial
 from tests.support.fakes import FrozenClock
 
 GUIDS = st.sampled_from(["a", "b", "c"])
@@ -162,36 +164,27 @@ class Lives(RuleBasedStateMachine):
             self.both(lambda store, id_: store.take_run(id_(run), owner, 60.0))
         for number in numbers:
             script = Script(files={"repro.py": f"print({owner!r}, {number})  # \ud800\0\n"})
-            note = attempt(number), script, f"log of {owner}"
-            self.both(lambda store, id_, note=note: store.note_attempt(id_(run), owner, *note))
-        self.both(lambda store, id_: len(store.attempts(id_(run))))
-        self.kept(run)
+            told = log(number, f"log of {owner}")
+            for kind, entry in ((PROGRAMS, script), (LOGS, told), (ATTEMPTS, attempt(number))):
+                self.append(run, owner, kind, entry)
 
     @rule(run=RUNS, owner=OWNERS, takes=st.booleans(), number=st.integers(1, 3))
     def exchanges(self, run: int, owner: str, takes: bool, number: int) -> None:
         if takes:
             self.both(lambda store, id_: store.take_run(id_(run), owner, 60.0))
-        said = exchange(number, f"{owner} \ud800")
-        self.both(lambda store, id_: store.note_exchange(id_(run), owner, said))
-        self.both(lambda store, id_: store.exchanges(id_(run)))
+        self.append(run, owner, EXCHANGES, exchange(number, f"{owner} \ud800"))
 
     @rule(run=RUNS, owner=OWNERS, takes=st.booleans(), seed=st.integers(1, 3))
     def trials(self, run: int, owner: str, takes: bool, seed: int) -> None:
         if takes:
             self.both(lambda store, id_: store.take_run(id_(run), owner, 60.0))
-        made = trial(seed, f"{owner} \ud800")
-        self.both(lambda store, id_: store.note_trial(id_(run), owner, made))
-        self.both(lambda store, id_: store.trials(id_(run)))
+        self.append(run, owner, TRIALS, trial(seed, f"{owner} \ud800"))
 
-    def kept(self, run: int) -> None:
-        for number in (1, 2, 3):
-            self.both(lambda store, id_, number=number: store.script(id_(run), number))
-            self.both(lambda store, id_, number=number: store.log(id_(run), number))
-
-    @rule(run=RUNS, owner=OWNERS, above=st.integers(0, 2))
-    def forget(self, run: int, owner: str, above: int) -> None:
-        self.both(lambda store, id_: store.forget_attempts(id_(run), owner, above))
-        self.kept(run)
+    def append(self, run: int, owner: str, kind: Any, entry: Any) -> None:
+        self.both(lambda store, id_: store.append_entry(id_(run), owner, kind, entry))
+        self.both(lambda store, id_: store.entries(id_(run), kind))
+        self.both(lambda store, id_: store.entries(id_(run), kind, last=1))
+        self.both(lambda store, id_: store.entries(id_(run), kind, key="2"))
 
     @rule(run=RUNS, owner=OWNERS, stopped=st.booleans())
     def put_report(self, run: int, owner: str, stopped: bool) -> None:

@@ -388,4 +388,5 @@ def test_one_process_on_sqlite_is_killed_in_the_middle_and_goes_on_where_it_was(
 
 def attempts(database: Path) -> int:
     with sqlite3.connect(f"file:{database}?mode=ro", uri=True) as connection:
-        return connection.execute("SELECT count(*) FROM attempts").fetchone()[0]
+        query = "SELECT count(*) FROM journal WHERE kind = 'attempts'"
+        return connection.execute(query).fetchone()[0]

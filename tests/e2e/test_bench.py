@@ -17,12 +17,12 @@ from bot.adapters.issues.issue_files import from_text
 from bot.adapters.run_folder.folder import Folder
 from bot.errors import TransientError, UserError
 from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
-from bot.models.job import Job
 from bot.models.report import AnyVerdict, Cancelled, NotABug, Report, Reproduced
 from bot.ports import Listener, Progress
 from bot.render.report_json import report_text
 from sandbox.port import RunResult
 from tests.support.fakes import ListListener
+from tests.support.jobs import issue_job
 
 MET = Judgement(match=Match.MATCHED, reason="it failed as reported")
 SAID = "Traceback (most recent call last):\nKeyError: 'lr'\n"
@@ -59,7 +59,7 @@ def reproducer(
         try:
             if isinstance(said, Exception):
                 raise said
-            folder.begin(Job(issue=from_text(case.path.read_text(), case.path.name)))
+            folder.begin(issue_job(from_text(case.path.read_text(), case.path.name)))
             report = _report(case, folder, said)
             folder.finish(
                 report, json_text=report_text(report), markdown="", state=report.model_dump_json()

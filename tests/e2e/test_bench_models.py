@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from bot.adapters.files import recorded
+from bot.models.dialogue import Exchange
 from tests.support.endpoint import Act, FakeEndpoint, says
 
 ROOT = Path(__file__).parents[2]
@@ -40,7 +41,7 @@ def endpoint() -> FakeEndpoint:
     """Answers each stage as the cassette does."""
     known = {
         each.question.messages[0].content: each.answer
-        for each in recorded(CASSETTES / f"{CASE}.jsonl")
+        for each in recorded(CASSETTES / f"{CASE}.jsonl", Exchange)
     }
 
     def answer(body: dict[str, Any]) -> Act:
@@ -72,7 +73,7 @@ def test_a_bench_is_recorded_with_a_model_and_repeated_without(tmp_path: Path) -
     assert row["tokens"] == 2_200
     assert row["usd"] == pytest.approx(0.004)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == [f"{CASE}.jsonl"]
-    assert {each.question.prompt.partition("@")[0] for each in recorded(tmp_path / "kept" / f"{CASE}.jsonl")} == {
+    assert {each.question.prompt.partition("@")[0] for each in recorded(tmp_path / "kept" / f"{CASE}.jsonl", Exchange)} == {
         "refine", "act",
     }  # fmt: skip
     again = reprise(

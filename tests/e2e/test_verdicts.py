@@ -7,12 +7,13 @@ import pytest
 
 from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.job import PROOFS, Job, Options
+from bot.models.job import PROOFS
 from bot.pipeline import run
 from bot.pipeline.reading import signature
 from bot.ports import Ports
 from sandbox.process import ProcessSandbox
-from tests.support.fakes import FakeBuilder, ListListener, MemoryRecorder
+from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
+from tests.support.jobs import issue_job
 
 
 @pytest.fixture
@@ -32,16 +33,13 @@ def _decide(home, program, shown, title="It fails", **options):
     ports = Ports(
         sandbox=ProcessSandbox(),
         builder=FakeBuilder(on_build=lambda spec: here),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=time.monotonic,
         listener=ListListener(),
         cancel=Event(),
     )
     return run(
-        Job(
-            issue=Issue(title=title, body=body),
-            options=Options(timeout_s=30, without=PROOFS, **options),
-        ),
+        issue_job(Issue(title=title, body=body), timeout_s=30, without=PROOFS, **options),
         ports,
     )
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from bot.models.bug import BugReport, ReportKind
 from bot.models.environment import RepoSource
-from bot.models.job import Extra, Job, Options
+from bot.models.job import Extra, IssueOptions, ReproduceIssue, TrainingOptions
 from bot.models.repair import RepairRequest
 from bot.models.report import Report
 from bot.models.run import Command, NewRun, Repository, Run, RunPlan, RunState
 from bot.render import plan, replies, sticky
 from bot.rules import verbs
+from tests.support.jobs import job_options
 
 HERE = Path(__file__).parent
 REPORTS = {
@@ -21,7 +22,7 @@ REPORTS = {
     for path in sorted((HERE / "reports").glob("*.json"))
 }
 PAGE = "https://reprise.example.com/runs/5f1c0a7e9b3d4c2886aa01d7e4f0b9c3"
-OPTIONS = Options(
+OPTIONS = job_options(
     python="3.11",
     pins=("torch==2.1.0",),
     device="gpu",
@@ -32,12 +33,12 @@ OPTIONS = Options(
 )
 
 
-USUAL = Options()
+USUAL = job_options()
 
 
 def run(
     report: Report = REPORTS["reproduced"],
-    options: Options = USUAL,
+    options: IssueOptions = USUAL,
     proof: Extra | None = None,
     **values: object,
 ) -> Run:
@@ -49,7 +50,7 @@ def run(
         number=41,
         requester="octocat",
         trigger="comment",
-        job=Job(issue=report.issue, options=options),
+        job=ReproduceIssue(issue=report.issue, **dict(options)),
         proof=proof,
     )
     began = datetime(2024, 5, 2, 9, 30, tzinfo=UTC)
@@ -110,8 +111,10 @@ def stages() -> Iterator[tuple[str, str]]:
         others=(script,), spec=spec.model_copy(update={"repo": cloned, "device": "gpu"})
     )
     yield "plan-several", plan.waiting(several, run(options=OPTIONS), page="")
-    alone = Options(proof_minutes=30, package="pool", without=("control", "minimize", "model"))
-    repair = OPTIONS.model_copy(update={"diagnose": True, "repair": RepairRequest(budget=20)})
+    alone = job_options(proof_minutes=30, package="pool", without=("control", "minimize", "model"))
+    repair = OPTIONS.model_copy(
+        update={"training": TrainingOptions(repair=RepairRequest(budget=20))}
+    )
     yield "plan-repair", plan.waiting(draft(), run(options=repair, proof="repair"), page=PAGE)
     yield "plan-bisect", plan.waiting(draft(), run(options=alone, proof="bisect"), page=PAGE)
     yield "help", replies.help_text(verbs.help_rows())

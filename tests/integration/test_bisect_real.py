@@ -21,7 +21,6 @@ from bot.models.attempt import Script
 from bot.models.bisect import Provided
 from bot.models.bug import Issue
 from bot.models.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
-from bot.models.job import Job, Options
 from bot.models.report import Report, Reproduced
 from bot.pipeline.execution.runner import Runner, Session
 from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
@@ -33,7 +32,8 @@ from bot.render.phrases.bisection import bisection_line
 from bot.render.phrases.control import control_line
 from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
-from tests.support.fakes import ListListener, MemoryRecorder
+from tests.support.fakes import ListListener, MemoryJournal
+from tests.support.jobs import issue_job
 
 HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
 PROGRAM = """from typing_extensions import ParamSpec, Protocol
@@ -66,7 +66,7 @@ def prepared(
     ports = Ports(
         sandbox=ProcessSandbox(),
         builder=UvBuilder(cache, ProcessSandbox(), torch_index=False),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=time.monotonic,
         listener=ListListener(),
         commits=GitCommits(Git(Cache(cache), environ)),
@@ -74,9 +74,7 @@ def prepared(
     bug = intake.read(issue)
     signature = signatures.freeze(bug)
     assert signature is not None
-    return Session.begin(Job(issue=issue, options=Options(**options)), ports).judging(
-        bug, signature
-    )
+    return Session.begin(issue_job(issue, **options), ports).judging(bug, signature)
 
 
 def failing(at: Runner, script: Script, spec: EnvironmentSpec) -> Failing:

@@ -16,13 +16,14 @@ from bot.adapters.files import recorded
 from bot.adapters.issues.issue_files import from_text
 from bot.adapters.model.cassette import Cassette
 from bot.adapters.run_folder.folder import Folder
-from bot.models.dialogue import ModelAnswer, Question
-from bot.models.job import Job, Options
+from bot.models.dialogue import Exchange, ModelAnswer, Question
+from bot.models.job import ReproduceIssue
 from bot.settings import Settings
 from prompts import load
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose
 from tests.support.fakes import ListListener
+from tests.support.jobs import issue_job
 
 CASSETTES = Path(__file__).parent.parent / "cassettes"
 NAMES = sorted(path.stem for path in CASSETTES.glob("*.jsonl"))
@@ -38,9 +39,9 @@ def sandbox() -> Sandbox:
         return choose("process")
 
 
-def job(name: str) -> Job:
+def job(name: str) -> ReproduceIssue:
     path = CASSETTES / "cases" / f"{name}.json"
-    return Job(issue=from_text(path.read_text(encoding="utf-8"), path.name), options=Options())
+    return issue_job(from_text(path.read_text(encoding="utf-8"), path.name))
 
 
 def test_there_are_cassettes_and_each_has_its_issue_and_its_key() -> None:
@@ -51,7 +52,7 @@ def test_there_are_cassettes_and_each_has_its_issue_and_its_key() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_was_recorded_with_the_live_prompts(name: str) -> None:
-    used = {each.question.prompt for each in recorded(CASSETTES / f"{name}.jsonl")}
+    used = {each.question.prompt for each in recorded(CASSETTES / f"{name}.jsonl", Exchange)}
     stale = sorted(
         f"{each} (live: {live})"
         for each in used
@@ -95,7 +96,7 @@ def test_a_replay_comes_to_the_verdict(name: str, sandbox: Sandbox, tmp_path: Pa
     assert not left, f"{name} holds exchanges that nobody asked for: {left}; {AGAIN.format(name)}"
     judged = score(tmp_path / "run", load_key(CASSETTES, name))
     assert judged.right, f"{report['verdict']['kind']}: {judged.reason or why}"
-    assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl"))
+    assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl", Exchange))
     wanted = json.loads((CASSETTES / "keys" / f"{name}.json").read_bytes()).get("control")
     assert wanted in {None, report["verdict"]["control"]["type"]}
 
@@ -106,7 +107,7 @@ def test_a_killed_run_asks_for_nothing_that_it_was_told(sandbox: Sandbox, tmp_pa
 
     class Dies(Cassette):
         def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
-            if len(self.unused()) == len(recorded(CASSETTES / f"{name}.jsonl")) - told:
+            if len(self.unused()) == len(recorded(CASSETTES / f"{name}.jsonl", Exchange)) - told:
                 raise SystemExit  # nobody catches it, as nobody hears of a kill
             return super().ask(question, cancel=cancel)
 
@@ -127,10 +128,10 @@ def test_a_killed_run_asks_for_nothing_that_it_was_told(sandbox: Sandbox, tmp_pa
 
     with pytest.raises(SystemExit):
         once(Dies(CASSETTES / f"{name}.jsonl"))
-    assert len(recorded(tmp_path / "run" / "exchanges.jsonl")) == told
+    assert len(recorded(tmp_path / "run" / "exchanges.jsonl", Exchange)) == told
     cassette = Cassette(CASSETTES / f"{name}.jsonl")
     once(cassette)
     assert [each.number for each in cassette.unused()] == list(range(1, told + 1))
     report = json.loads((tmp_path / "run" / "report.json").read_bytes())
-    assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl"))
+    assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl", Exchange))
     assert score(tmp_path / "run", load_key(CASSETTES, name)).right

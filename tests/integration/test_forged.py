@@ -13,10 +13,10 @@ import pytest
 
 from bot.models.attempt import Match, Script
 from bot.models.environment import Environment
-from bot.models.job import Options
 from bot.models.signature import CrashSignature, Place
 from bot.pipeline.execution import judge, launch, observe
 from bot.rules.signatures.doubts import doubt
+from tests.support.jobs import job_options
 
 MESSAGE = "the two halves do not fit together at all"
 CORE = f"""class FitError(RuntimeError): pass
@@ -107,7 +107,7 @@ def judged(real, place, source, entry="repro.py"):
         },
     )
     script = Script(files={entry: source})
-    spec = launch.spec(script, environment, Options(timeout_s=30), WANTED, 1, "forged")
+    spec = launch.spec(script, environment, job_options(timeout_s=30), WANTED, 1, "forged")
     result = real.sandbox.run(spec)
     seen = observe.observe(result, key=spec.files[launch.KEY], mounts=environment.mounts)
     return judge.judge(seen, WANTED, script), result

@@ -14,7 +14,6 @@ from bot.adapters.packages.builder import UvBuilder
 from bot.models.attempt import Script
 from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.job import Job, Options
 from bot.models.signature import CrashSignature, NonFiniteSignature, OutputSignature
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.proof import minimise as minimising
@@ -25,7 +24,8 @@ from bot.rules.reduce.edits import size
 from bot.rules.reduce.failure_identity import difference
 from bot.settings import load
 from sandbox.process import ProcessSandbox
-from tests.support.fakes import FakeBuilder, ListListener, MemoryRecorder
+from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
+from tests.support.jobs import issue_job
 
 HERE = Environment(id="here", python="3.11", interpreter="/usr/bin/python3")
 INDEX = CrashSignature(exception="IndexError", message="list index out of range")
@@ -71,11 +71,11 @@ def confirmed(source, signature, runs=2, files=None, here=HERE):
     ports = Ports(
         sandbox=ProcessSandbox(),
         builder=FakeBuilder(),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=time.monotonic,
         listener=ListListener(),
     )
-    job = Job(issue=Issue(title="t", body="b"), options=Options(timeout_s=30))
+    job = issue_job(Issue(title="t", body="b"), timeout_s=30)
     runner = Session.begin(job, ports).judging(intake.read(job.issue), signature)
     script = Script(files={"repro.py": source, **(files or {})})
     for seed in range(1, runs + 1):
@@ -136,7 +136,7 @@ def test_a_limit_of_tests_holds_and_the_result_is_confirmed():
     assert done.ended == "tests"
     assert done.tests <= 22
     assert oracle_of(runner, HERE, held).test.shows(
-        runner.run(done.script, HERE, 5, "repeat"), done.script
+        runner.run(done.script, HERE, 5, "repeat").judgement, done.script
     )
 
 
@@ -391,7 +391,7 @@ def test_a_failure_with_the_same_words_from_elsewhere_or_of_other_shapes_is_anot
 ):
     runner, _, held, _ = confirmed(MIXED, UNFIT, here=tiny)
     cheat = Script(files={"repro.py": source})
-    judgement = runner.run(cheat, tiny, 5, "repeat")
+    judgement = runner.run(cheat, tiny, 5, "repeat").judgement
     assert judgement.match == "matched"  # the signature alone does not tell them apart
     assert difference(held, judgement, cheat).startswith(why)
 
@@ -400,7 +400,7 @@ def test_the_result_fails_where_the_program_failed_and_with_its_shapes(tiny):
     runner, script, held, seeds = confirmed(MIXED, UNFIT, here=tiny)
     done = minimise(runner, script, tiny, held, seeds=seeds, max_tests=1500)
     assert done.ended == "complete"
-    judgement = runner.run(done.script, tiny, 9, "repeat")
+    judgement = runner.run(done.script, tiny, 9, "repeat").judgement
     assert judgement.failure is not None
     assert judgement.failure.message == "shapes (3,2) and (7,2) do not fit"
     assert [frame.function for frame in judgement.failure.frames][-1] == "mix"

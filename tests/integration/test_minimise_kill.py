@@ -18,7 +18,6 @@ from bot.adapters.run_folder.folder import Folder
 from bot.models.attempt import Reduced, Script
 from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.job import Job, Options
 from bot.models.signature import CrashSignature
 from bot.pipeline.execution.runner import Runner, Session
 from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
@@ -28,9 +27,10 @@ from bot.rules.reduce.edits import size
 from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder, ListListener
+from tests.support.jobs import issue_job
 
 HERE = Environment(id="here", python="3.11", interpreter="/usr/bin/python3")
-JOB = Job(issue=Issue(title="t", body="b"), options=Options(timeout_s=30))
+JOB = issue_job(Issue(title="t", body="b"), timeout_s=30)
 INDEX = CrashSignature(exception="IndexError", message="list index out of range")
 SOURCE = (
     (
@@ -65,16 +65,16 @@ SCRIPT = Script(files={"repro.py": SOURCE})
 
 def work(folder: Path, cache: Path) -> tuple[Runner, Reduced]:
     """One process's part: begin or go on."""
-    with closing(Folder(folder)) as recorder:
-        recorder.begin(JOB)
-        return _worked(recorder, cache)
+    with closing(Folder(folder)) as journal:
+        journal.begin(JOB)
+        return _worked(journal, cache)
 
 
-def _worked(recorder: Folder, cache: Path) -> tuple[Runner, Reduced]:
+def _worked(journal: Folder, cache: Path) -> tuple[Runner, Reduced]:
     ports = Ports(
         sandbox=ProcessSandbox(),
         builder=FakeBuilder(),
-        recorder=recorder,
+        journal=journal,
         clock=time.monotonic,
         listener=ListListener(),
         cache=cache,
@@ -86,7 +86,7 @@ def _worked(recorder: Folder, cache: Path) -> tuple[Runner, Reduced]:
     assert found is not None
     held, seeds = found
     done = minimise(runner, SCRIPT, HERE, held, seeds=seeds, max_tests=1500)
-    judged = runner.run(done.script, HERE, 9, "repeat")
+    judged = runner.run(done.script, HERE, 9, "repeat").judgement
     assert oracle_of(runner, HERE, held).test.shows(judged, done.script)
     return runner, done
 

@@ -16,14 +16,15 @@ from bot import bootstrap
 from bot.models.attempt import Script
 from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue
 from bot.models.signature import CrashSignature
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.proof.minimise import confirmed_identity, minimise
 from bot.pipeline.reading import intake
 from bot.settings import load
 from sandbox.docker import GUARD_PYTHON, DockerSandbox
-from tests.support.fakes import ListListener, MemoryRecorder
+from tests.support.fakes import ListListener, MemoryJournal
+from tests.support.jobs import job_options
 
 SOURCE = "import math\n\nrows = [1, 2]\nprint(math.pi)\nprint(rows[4])\n"
 IN_ITS_OWN_MOUNTS = 'mount -t tmpfs none "$TMPDIR" && exec "$@"'
@@ -31,15 +32,14 @@ IN_ITS_OWN_MOUNTS = 'mount -t tmpfs none "$TMPDIR" && exec "$@"'
 
 def work() -> None:
     """The worker's part: say how the trials were run, and what became of the program."""
-    options, settings = Options(timeout_s=20, sandbox="docker"), load()
+    options, settings = job_options(timeout_s=20, sandbox="docker"), load()
     world = bootstrap.ports(
-        options,
         settings,
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         listener=ListListener(),
         sandbox=DockerSandbox(),
     )
-    job = Job(issue=Issue(title="t", body="b"), options=options)
+    job = ReproduceIssue(issue=Issue(title="t", body="b"), **dict(options))
     runner = Session.begin(job, world).judging(
         intake.read(job.issue),
         CrashSignature(exception="IndexError", message="list index out of range"),

@@ -17,6 +17,7 @@ import pytest
 from bot.adapters.github.client import GitHubApp
 from bot.adapters.store import SqlStore
 from bot.models.run import RunState
+from bot.pipeline.repair.trials import TRIALS
 from bot.service.app import Service
 from bot.service.app_context import AppContext, HostPolicy
 from bot.service.ports import Task
@@ -78,7 +79,7 @@ def test_a_killed_process_loses_the_training_at_work_and_no_other(tmp_path, last
         env = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(argv, env=env, cwd=ROOT, timeout=120)
         assert done.returncode == -signal.SIGKILL
-        assert len(world.store.trials(run.id)) == last - 1
+        assert len(world.store.entries(run.id, TRIALS)) == last - 1
         world.trainings = Written(log)
         world.resume()
         assert "proven to help" in world.sticky()

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from bot import bootstrap, pipeline
-from bot.models.job import Options
 from bot.models.report import Report
 from bot.models.run import RunState
 from bot.pipeline.repair import FRESH
@@ -20,6 +19,7 @@ from bot.ports import Ports
 from bot.render.comment import UNFOLDED
 from bot.settings import load
 from sandbox.port import RunResult
+from sandbox.select import choose
 from tests.contract.github.conftest import DESCRIPTION
 from tests.integration.test_pull_requests import BRANCH, NAME, NUMBER, QUIET, World
 from tests.support.fakes import FakeBuilder, FrozenClock
@@ -61,9 +61,9 @@ class Trainings(Landscape):
 def engine(trainings: Trainings) -> Any:
     """The pipeline over a landscape."""
 
-    def work(job: Any, *, recorder: Any, listener: Any, cancel: Any, **_: object) -> Report:
+    def work(job: Any, *, journal: Any, listener: Any, cancel: Any, **_: object) -> Report:
         ports = Ports(
-            FakeSandbox(trainings), FakeBuilder(), recorder, FrozenClock(step=0.1), listener, cancel
+            FakeSandbox(trainings), FakeBuilder(), journal, FrozenClock(step=0.1), listener, cancel
         )
         return pipeline.run(job, ports)
 
@@ -305,12 +305,11 @@ print(f"test accuracy: {right.float().mean():.3f}")
 class RealWorld(TrainingWorld):
     """The same with PyTorch."""
 
-    def _engine(self, job: Any, *, recorder: Any, listener: Any, cancel: Any, **_: object):
-        options: Options = job.options.model_copy(update={"sandbox": "process"})
+    def _engine(self, job: Any, *, journal: Any, listener: Any, cancel: Any, **_: object):
         ports = bootstrap.ports(
-            options, load(), recorder=recorder, listener=listener, cancel=cancel
+            load(), sandbox=choose("process"), journal=journal, listener=listener, cancel=cancel
         )
-        self.found = pipeline.run(job.model_copy(update={"options": options}), ports)
+        self.found = pipeline.run(job, ports)
         return self.found
 
 

@@ -12,19 +12,19 @@ import pytest
 from benchmarks import probing
 from bot import bootstrap
 from bot.adapters.packages.builder import UvBuilder
-from bot.models.bug import Issue
 from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
-from bot.models.job import Job, Options
+from bot.models.job import DiagnoseProgram
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import RecordedRun
 from bot.pipeline.diagnosis.record import record
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair import repair
+from bot.pipeline.repair.trials import TRIALS
 from bot.rules.diagnosis import diagnose
 from bot.settings import load
 from sandbox.process import ProcessSandbox
-from tests.support.engine import MemoryRecorder
+from tests.support.engine import MemoryJournal
 from tests.support.forked_programs import ForkedPrograms
 from tests.support.sandbox import CountingSandbox
 from tests.support.training_programs import SEEDED
@@ -903,15 +903,13 @@ def test_variables_that_no_model_holds_are_seen_by_their_optimizer(name, framewo
 def test_a_real_program_is_repaired_in_forks_of_one_process(built):
     """Its own seed is varied, so that every training of the proof is another one."""
     program = TrainingProgram(files={"train.py": SEEDED.encode()}, entry="train.py")
-    options, recorder, sandbox = Options(sandbox="process"), MemoryRecorder(), CountingSandbox()
-    ports = bootstrap.ports(
-        options, load(), recorder=recorder, listener=lambda _: None, sandbox=sandbox
-    )
-    session = Session.begin(Job(issue=Issue(title="a", body=""), options=options), ports)
+    journal, sandbox = MemoryJournal(), CountingSandbox()
+    ports = bootstrap.ports(load(), journal=journal, listener=lambda _: None, sandbox=sandbox)
+    session = Session.begin(DiagnoseProgram(program=program), ports)
     recorded = RecordedRun(built, *record(program, built, session))
     found = repair(program, recorded, session, RepairRequest(jobs=2))
     assert "learning_rate" in [edit.kind for edit in found.patch]
     assert found.proven
     assert len(set(found.improvement.before)) > 1
-    assert len(recorder.tried) == found.trainings + found.confirmations > 15
+    assert len(journal.read(TRIALS)) == found.trainings + found.confirmations > 15
     assert sandbox.runs == 3  # with the probe before and after, and all trials

@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from bot import bootstrap
-from bot.models.bug import Issue
 from bot.models.diagnosis import TrainingProgram
-from bot.models.job import Job, Options
+from bot.models.job import DiagnoseProgram
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.settings import load
 from tests.integration.test_minimise import HERE
-from tests.support.engine import MemoryRecorder
+from tests.support.engine import MemoryJournal
 from tests.support.sandbox import CountingSandbox
 
 PROGRAM = """\
@@ -36,12 +35,12 @@ LATE = '\'{"modules": ["colorsys"]}\''
     ],
 )
 def test_what_libraries_import_late_is_imported_once_for_all_trials(source, learned):
-    options, sandbox = Options(sandbox="process"), CountingSandbox()
+    sandbox = CountingSandbox()
     ports = bootstrap.ports(
-        options, load(), recorder=MemoryRecorder(), listener=lambda _: None, sandbox=sandbox
+        load(), journal=MemoryJournal(), listener=lambda _: None, sandbox=sandbox
     )
-    session = Session.begin(Job(issue=Issue(title="a", body=""), options=options), ports)
     program = TrainingProgram(files={"train.py": source.encode()}, entry="train.py")
+    session = Session.begin(DiagnoseProgram(program=program), ports)
     trials = TrialRuns(session, HERE, limit_s=30.0)
     try:
         rounds = [

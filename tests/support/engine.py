@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from bot.adapters.files import append, cut_unfinished, recorded
 from bot.errors import BuildError, Stopped, UserError
-from bot.models.attempt import Attempt, Script
+from bot.models.base import Record
 from bot.models.bisect import Commit, Provided, Release
 from bot.models.bug import Frame
-from bot.models.dialogue import Exchange
 from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
-from bot.models.repair import KeptTrial
+from bot.models.journal import EXCHANGES, E, EntryKind
 from bot.ports import Progress
-from sandbox.port import RunResult
 
 Build = Callable[[EnvironmentSpec], Environment]
 
@@ -155,71 +154,49 @@ class FakeCommits:
 
 
 class ExchangeFile:
-    """Keeps exchanges in a file, as a run folder does."""
+    """A journal of exchanges alone, in a file as a run folder has it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def exchange(self, exchange: Exchange) -> None:
+    def append(self, kind: EntryKind[E], entry: E) -> None:
         """Write one exchange."""
+        assert kind.name == EXCHANGES.name
         cut_unfinished(self.path)
-        append(self.path, exchange, exclude_defaults=True)
+        append(self.path, entry)
 
-    def exchanges(self) -> tuple[Exchange, ...]:
+    def read(self, kind: EntryKind[E]) -> tuple[E, ...]:
         """Those that the file holds."""
-        return recorded(self.path) if self.path.exists() else ()
+        return recorded(self.path, kind.model) if self.path.exists() else ()
 
 
-@dataclass
-class MemoryRecorder:
-    """Keeps attempts, streams and what was `asked` in memory. `logs` maps a log's name to its
-    two streams; `earlier` with its `programs`, and what it was `told`, are what a killed process
-    kept.
-    """
+class MemoryJournal:
+    """A journal in memory. `appended` is what was added since it was made or filled."""
 
-    attempts: list[Attempt] = field(default_factory=list)
-    earlier: tuple[Attempt, ...] = ()
-    programs: dict[int, Script] = field(default_factory=dict)
-    logs: dict[str, tuple[str, str]] = field(default_factory=dict)
-    scripts: dict[int, Script] = field(default_factory=dict)
-    asked: list[Exchange] = field(default_factory=list)
-    told: tuple[Exchange, ...] = ()
-    tried: list[KeptTrial] = field(default_factory=list)
+    def __init__(self) -> None:
+        self._entries: dict[str, dict[str, Any]] = {}
+        self.appended: list[Record] = []
 
-    def log(self, number: int, script: Script, result: RunResult) -> str:
-        """Keep the streams of a run under a name that counts up."""
-        name = f"logs/{number:03d}.txt"
-        self.logs[name] = (result.stdout, result.stderr)
-        self.scripts[number] = script
-        return name
+    def append(self, kind: EntryKind[E], entry: E) -> None:
+        """Keep one entry, in place of those from its key on."""
+        entries, key = self._entries.setdefault(kind.name, {}), kind.key(entry)
+        if key in entries:
+            at = list(entries).index(key)
+            for later in list(entries)[at:]:
+                del entries[later]
+        entries[key] = entry
+        self.appended.append(entry)
 
-    def attempt(self, attempt: Attempt) -> None:
-        """Keep one attempt."""
-        self.attempts.append(attempt)
+    def read(self, kind: EntryKind[E]) -> tuple[E, ...]:
+        """Its entries, in order."""
+        return tuple(self._entries.get(kind.name, {}).values())
 
-    def recall(self, number: int) -> Attempt | None:
-        """What was kept before, by its number."""
-        return next((attempt for attempt in self.earlier if attempt.number == number), None)
-
-    def program(self, number: int) -> Script | None:
-        """The program of an earlier attempt."""
-        return self.programs.get(number)
-
-    def exchange(self, exchange: Exchange) -> None:
-        """Keep what a model was asked and answered."""
-        self.asked.append(exchange)
-
-    def exchanges(self) -> tuple[Exchange, ...]:
-        """What was asked before."""
-        return self.told
-
-    def trial(self, trial: KeptTrial) -> None:
-        """Keep one trial."""
-        self.tried.append(trial)
-
-    def trials(self) -> tuple[KeptTrial, ...]:
-        """The trials that were kept."""
-        return tuple(self.tried)
+    def fill(self, kind: EntryKind[E], entries: Iterable[E]) -> MemoryJournal:
+        """This journal with what an earlier process kept."""
+        for entry in entries:
+            self.append(kind, entry)
+        self.appended.clear()
+        return self
 
 
 @dataclass

@@ -7,7 +7,7 @@ from bot.adapters.store.tables import reports
 from bot.models.report import Report
 from bot.service import db_text
 from tests.support.endpoint import FakeEndpoint
-from tests.support.engine import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
+from tests.support.engine import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryJournal
 from tests.support.github import FakeGitHub
 from tests.support.inline_queue import InlineQueue
 from tests.support.model import ScriptedModel
@@ -36,7 +36,7 @@ __all__ = [
     "FrozenClock",
     "InlineQueue",
     "ListListener",
-    "MemoryRecorder",
+    "MemoryJournal",
     "MemoryStore",
     "ScriptedModel",
 ]

@@ -58,7 +58,7 @@ def test_an_approval_from_the_mail_does_not_run_a_plan_that_took_its_place():
     says(app, f"/reproduce approve {hash_in(mailed)[:12]}")
     assert app.worked == []
     says(app, f"/reproduce approve {hash_in(evil)}")
-    assert [job.options.seed for job in app.worked] == [2]
+    assert [job.limits.seed for job in app.worked] == [2]
     assert "withdrew it before approval" in app.ours()[0], "its comment stays as it was"
 
 
@@ -69,7 +69,7 @@ def test_two_plans_that_wait_are_two_comments():
         app.deliver("comment", command(seed=seed), sender="stranger")
     first, second = app.ours()
     says(app, f"/reproduce approve {hash_in(second)}")
-    assert [job.options.seed for job in app.worked] == [2]
+    assert [job.limits.seed for job in app.worked] == [2]
     assert app.ours()[0] == first
 
 

@@ -17,7 +17,8 @@ from benchmarks.causes import TOLD, cause
 from benchmarks.summary import Row, summarise
 from benchmarks.tables import issues_table
 from bot.errors import UserError
-from bot.models.job import PARTS, Options
+from bot.models.job import PARTS
+from tests.support.jobs import job_options
 
 PLAN = {
     "claim": "it drops the bias",
@@ -80,9 +81,9 @@ def test_exchanges_are_kept_whole_and_found_again(tmp_path: Path) -> None:
     back = Cassettes(replay=kept)
     assert back.of("a") is not None
     assert back.of("b") is None
-    assert back.options("a", Options()).without == ()
-    assert back.options("b", Options(without=("checks",))).without == ("model", "checks")
-    assert back.options("b", Options(without=("model",))).without == ("model",)
+    assert back.options("a", job_options()).without == ()
+    assert back.options("b", job_options(without=("checks",))).without == ("model", "checks")
+    assert back.options("b", job_options(without=("model",))).without == ("model",)
     (run / "exchanges.jsonl").unlink()
     Cassettes(record=kept).keep("a", run)
     assert list(kept.iterdir()) == [], "a run that asked nothing leaves no old answers behind"
@@ -90,7 +91,7 @@ def test_exchanges_are_kept_whole_and_found_again(tmp_path: Path) -> None:
 
 def test_without_a_replay_everyone_asks_who_is_set(tmp_path: Path) -> None:
     assert Cassettes().of("a") is None
-    assert Cassettes(record=tmp_path).options("a", Options()).without == ()
+    assert Cassettes(record=tmp_path).options("a", job_options()).without == ()
 
 
 def test_recording_a_replay_and_replaying_nothing_are_mistakes(tmp_path: Path) -> None:

@@ -328,7 +328,7 @@ def confirmed_by_chance(world):
     while SequentialTest().decide(failures, runs) != "fails":
         runs += 1
         judged = world.runner.run(
-            world.script, world.built, world.runner.job.options.seed + runs, "confirm"
+            world.script, world.built, world.runner.job.limits.seed + runs, "confirm"
         )
         failures += judged.match is Match.MATCHED
 

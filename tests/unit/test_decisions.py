@@ -179,13 +179,13 @@ def test_an_approval_names_the_commit_that_the_plan_showed():
     (first,) = app.runs()
     (plan,) = app.ours()
     assert SHA in plan
-    assert first.request.job.options.ref == SHA
+    assert first.request.job.environment.ref == SHA
     commits["heads/main"] = SHA[::-1]
     app.deliver("comment", command(ref="main"), sender="another")
     second = app.runs()[0]
     assert second.request.plan != first.request.plan
     app.deliver("comment", command("approve", first.plan), sender="max")
-    assert [job.options.ref for job in app.worked] == [SHA]
+    assert [job.environment.ref for job in app.worked] == [SHA]
 
 
 def test_a_bare_hash_of_somebody_who_may_not_write_is_refused():
@@ -195,7 +195,7 @@ def test_a_bare_hash_of_somebody_who_may_not_write_is_refused():
     app.deliver("comment", command(ref=SHA), sender="stranger")
     assert app.runs() == ()
     app.deliver("comment", command(ref="v1"), sender="stranger")
-    assert [run.request.job.options.ref for run in app.runs()] == [SHA]
+    assert [run.request.job.environment.ref for run in app.runs()] == [SHA]
 
 
 def test_a_ref_that_names_no_commit_is_refused():

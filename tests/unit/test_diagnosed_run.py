@@ -8,7 +8,7 @@ import pytest
 from bot.errors import UserError
 from bot.models.bug import Issue
 from bot.models.diagnosis import TrainingProgram
-from bot.models.job import PROOFS, Job, Options
+from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.training import RECORDS
 from bot.pipeline import diagnosis, plan, run
 from bot.pipeline.diagnosis import wanted
@@ -16,6 +16,7 @@ from bot.pipeline.execution.runner import Session
 from bot.render.comment import comment
 from sandbox.port import RunResult
 from sandbox.probe.training.core import kept
+from tests.support.jobs import issue_job, job_options
 from tests.unit.test_pipeline import world
 
 TRAINS = """import torch
@@ -27,7 +28,7 @@ for _ in range(10):
     loss.backward()
     optimizer.step()
 """
-OPTIONS = Options(without=PROOFS, diagnose=True)
+OPTIONS = job_options(without=PROOFS, diagnose=True)
 REPORT = Issue(
     title="The network does not learn",
     body=f"The loss stays flat whatever I do.\n\n```python\n{TRAINS}```\n",
@@ -54,12 +55,14 @@ def program(source=TRAINS, **files):
 
 
 def session(answer, options=OPTIONS):
-    return Session.begin(Job(issue=Issue(title="a", body=""), options=options), world(answer))
+    return Session.begin(
+        ReproduceIssue(issue=Issue(title="a", body=""), **dict(options)), world(answer)
+    )
 
 
 def recorded(answer, source=TRAINS):
     session_, given = session(answer), program(source)
-    spec = wanted.spec(given, OPTIONS, "a")
+    spec = wanted.spec(given, OPTIONS.environment)
     return diagnosis.record_run(given, spec, session_)
 
 
@@ -70,14 +73,14 @@ def test_what_a_program_imports_and_declares_is_wanted_but_not_its_own_files() -
         "requirements.txt": b"# x\n-e .\nnumpy<2  # old\nrich; python_version < '3'\n",
     }
     given = program(source, **files)
-    found = {each.name: each for each in wanted.spec(given, Options(), "a").requirements}
+    found = {each.name: each for each in wanted.spec(given, job_options().environment).requirements}
     assert {name: each.specifier for name, each in found.items()} == {
         "torch": "==2.3.0",
         "numpy": "<2",
     }
     assert found["torch"].reason == "its script block says torch==2.3.0"
     assert found["numpy"].reason.startswith("requirements.txt says")
-    asked = wanted.spec(given, Options(pins=("torch==2.1.0",)), "a").requirements
+    asked = wanted.spec(given, job_options(pins=("torch==2.1.0",)).environment).requirements
     assert {each.specifier for each in asked if each.name == "torch"} == {"==2.1.0"}
 
 
@@ -90,7 +93,7 @@ def test_what_other_scripts_of_the_folder_need_is_not_wanted() -> None:
         "shapes.py": b"import numpy\n",
     }
     source = "import torch, tools\nexec(open('settings.py').read())\n"
-    found = wanted.spec(program(source, **files), Options(), "a").requirements
+    found = wanted.spec(program(source, **files), job_options().environment).requirements
     assert {each.name for each in found} == {"torch", "pyyaml", "pandas", "numpy"}
 
 
@@ -103,7 +106,7 @@ def test_a_file_somewhere_that_has_the_name_of_a_library_is_not_taken_for_it() -
         "numpy.py": b"import pandas\n",
     }
     source = "import torch.nn as nn, logging\nfrom torch import nn\nfrom layers import blocks\nimport numpy\n"
-    found = wanted.spec(program(source, **files), Options(), "a").requirements
+    found = wanted.spec(program(source, **files), job_options().environment).requirements
     assert {each.name for each in found} == {"torch", "pyyaml", "pandas"}
 
 
@@ -148,12 +151,12 @@ def test_of_a_long_run_all_steps_count_though_not_all_are_written_down() -> None
 
 
 def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:
-    job = Job(issue=REPORT, options=OPTIONS)
+    job = ReproduceIssue(issue=REPORT, **dict(OPTIONS))
     draft = plan(job)
     assert draft.training is not None
     assert not draft.runs_nothing
-    assert plan(Job(issue=REPORT)).runs_nothing
-    assert draft.hash != plan(Job(issue=REPORT)).hash
+    assert plan(issue_job(REPORT)).runs_nothing
+    assert draft.hash != plan(issue_job(REPORT)).hash
     report = run(job, world(lambda spec: OK))
     assert report.verdict.kind == "needs_info"
     assert report.diagnosis is not None
@@ -164,7 +167,7 @@ def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:
 
 def test_without_a_training_program_a_note_says_so() -> None:
     issue = REPORT.model_copy(update={"body": "It is slow.\n\n```python\nprint(1)\n```\n"})
-    report = run(Job(issue=issue, options=OPTIONS), world(lambda spec: OK))
+    report = run(ReproduceIssue(issue=issue, **dict(OPTIONS)), world(lambda spec: OK))
     assert report.diagnosis is None
     assert any("contains no program that trains" in note.text for note in report.notes)
 
@@ -174,6 +177,6 @@ def test_a_defect_in_the_rules_leaves_the_verdict(monkeypatch: pytest.MonkeyPatc
         raise ZeroDivisionError
 
     monkeypatch.setattr("bot.pipeline.diagnosis.of_issue.diagnosed", broken)
-    report = run(Job(issue=REPORT, options=OPTIONS), world(lambda spec: OK))
+    report = run(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), world(lambda spec: OK))
     assert report.verdict.kind == "needs_info"
     assert "ZeroDivisionError" in report.defects["diagnose"]

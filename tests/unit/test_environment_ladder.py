@@ -11,9 +11,10 @@ import pytest
 from bot.errors import UserError
 from bot.models.bug import BugReport, Frame, Issue, Quote, ReportKind, Traceback, VersionClaim
 from bot.models.environment import Environment, EnvironmentSpec, Package, PinSource, Requirement
-from bot.models.job import Options
+from bot.models.job import IssueOptions
 from bot.pipeline.environment import asked, specify
 from bot.rules.packages import imports, pythons, repositories, versions
+from tests.support.jobs import job_options
 
 DAY = datetime(2024, 12, 1, tzinfo=UTC)
 
@@ -41,10 +42,12 @@ def spec(
     source: str,
     *claims: VersionClaim,
     repository: str = "",
-    options: Options | None = None,
+    options: IssueOptions | None = None,
     at: datetime = DAY,
 ) -> EnvironmentSpec:
-    return specify.specify(report(*claims), issue(repository, at), options or Options(), source)
+    return specify.specify(
+        report(*claims), issue(repository, at), (options or job_options()).environment, source
+    )
 
 
 def named(found: EnvironmentSpec, name: str) -> Requirement:
@@ -92,7 +95,7 @@ def test_an_option_beats_every_claim() -> None:
     found = spec(
         "import einops",
         claim("einops", "0.6.0"),
-        options=Options(pins=("einops==0.7.0",), python="3.9"),
+        options=job_options(pins=("einops==0.7.0",), python="3.9"),
     )
     assert (named(found, "einops").specifier, named(found, "einops").rung) == (
         "==0.7.0",
@@ -106,7 +109,7 @@ def test_an_option_beats_every_claim() -> None:
 )
 def test_a_pin_that_is_not_a_plain_requirement_is_the_users_error(pin: str) -> None:
     with pytest.raises(UserError):
-        spec("", options=Options(pins=(pin,)))
+        spec("", options=job_options(pins=(pin,)))
 
 
 def test_only_what_is_imported_or_under_test_is_installed() -> None:
@@ -137,7 +140,10 @@ def test_a_guess_from_the_repositorys_name_needs_a_second_sign() -> None:
         spec("import torch", claim("example-dl", "1.0"), repository="example-org/example-dl")
     )
     traced = specify.specify(
-        report(frames=("example_dl",)), issue("example-org/example-dl"), Options(), "import torch"
+        report(frames=("example_dl",)),
+        issue("example-org/example-dl"),
+        job_options().environment,
+        "import torch",
     )
     assert "example-dl" in names(traced)
 
@@ -236,7 +242,7 @@ def test_the_python_that_the_report_names_is_asked_for() -> None:
 
 
 def test_a_clone_is_used_for_what_is_not_released() -> None:
-    where = Options(repo="https://example.invalid/a/einops.git")
+    where = job_options(repo="https://example.invalid/a/einops.git")
     assert (
         spec(
             "import einops",
@@ -254,7 +260,7 @@ def test_a_clone_is_used_for_what_is_not_released() -> None:
     )
     assert unreleased.repo is not None
     assert unreleased.repo.url == "https://example.invalid/a/einops.git"
-    forced = Options(repo="./clone", ref="v1")
+    forced = job_options(repo="./clone", ref="v1")
     local = spec(
         "import einops", claim("einops", "0.7.0"), repository="arogozhnikov/einops", options=forced
     ).repo
@@ -280,14 +286,14 @@ def test_a_missing_module_becomes_one_more_requirement() -> None:
 def test_alternatives_are_the_other_claim_and_the_newest_of_that_day() -> None:
     said = report(claim("einops", "0.7.0"), claim("einops", "0.6.1", "text"))
     where = issue("arogozhnikov/einops")
-    first = specify.specify(said, where, Options(), "import einops")
+    first = specify.specify(said, where, job_options().environment, "import einops")
     others = specify.alternatives(first, said, where)
     assert [named(each, "einops").specifier for each in others] == ["==0.6.1", ""]
 
 
 def test_the_alternative_without_a_claim_is_the_release_before_what_was_built() -> None:
     where = issue("arogozhnikov/einops")
-    first = specify.specify(report(), where, Options(), "import einops")
+    first = specify.specify(report(), where, job_options().environment, "import einops")
     built = Environment(
         id="x",
         python="3.11.7",

@@ -14,14 +14,18 @@ from pathlib import Path
 import pytest
 
 from bot.adapters.files import write
-from bot.adapters.run_folder.folder import Folder, defect, inside, kept_report
+from bot.adapters.run_folder.folder import Folder, defect, inside, kept_job, kept_report
 from bot.errors import UserError
 from bot.models.attempt import Script
 from bot.models.bug import Issue
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue
+from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, log_name
 from bot.models.report import Report
+from bot.pipeline.execution.log_text import run_log
+from bot.pipeline.repair.trials import TRIALS
 from bot.render.report_json import report_text
 from sandbox.port import RunResult
+from tests.support.jobs import issue_job
 
 REPORT = Report.model_validate_json(
     (Path(__file__).parent.parent / "golden" / "reports" / "reproduced.json").read_text(
@@ -29,18 +33,18 @@ REPORT = Report.model_validate_json(
     )
 )
 
-JOB = Job(issue=Issue(title="t", body="b"))
+JOB = issue_job(Issue(title="t", body="b"))
 
 
-def finished(path: Path, report: Report = REPORT, job: Job = JOB) -> Folder:
+def finished(path: Path, report: Report = REPORT, job: ReproduceIssue = JOB) -> Folder:
     folder = Folder(path)
     assert report.script is not None
     folder.begin(job)
-    folder.log(
-        1, report.script, RunResult(exit_code=1, stdout="out\n", stderr="err\n", seconds=0.5)
-    )
+    folder.append(PROGRAMS, report.script)
+    result = RunResult(exit_code=1, stdout="out\n", stderr="err\n", seconds=0.5)
+    folder.append(LOGS, run_log(1, report.script, result))
     for attempt in report.attempts:
-        folder.attempt(attempt)
+        folder.append(ATTEMPTS, attempt)
     folder.finish(
         report, json_text=report_text(report), markdown="# report\n", state=report.model_dump_json()
     )
@@ -71,9 +75,9 @@ def test_a_finished_run_holds_everything(tmp_path: Path) -> None:
 def test_the_log_is_named_as_the_report_refers_to_it(tmp_path: Path) -> None:
     folder = Folder(tmp_path)
     folder.begin(JOB)
-    name = folder.log(
-        7, Script(files={"repro.py": "x"}), RunResult(exit_code=None, signal=9, oom=True)
-    )
+    script, killed = Script(files={"repro.py": "x"}), RunResult(exit_code=None, signal=9, oom=True)
+    folder.append(LOGS, run_log(7, script, killed))
+    name = log_name(7)
     assert (tmp_path / name).read_text().startswith("script ")
     assert "signal 9, oom" in (tmp_path / name).read_text()
     folder.close()
@@ -97,12 +101,12 @@ def test_a_second_run_starts_from_nothing_and_leaves_the_strangers_file(tmp_path
 @pytest.mark.parametrize(
     ("job", "given"),
     [
-        (Job(issue=Issue(title="t", body="other")), None),
+        (issue_job(Issue(title="t", body="other")), None),
         (JOB, Script(files={"repro.py": "import x\n"})),
     ],
 )
 def test_the_result_of_something_else_is_refused_and_stays(
-    tmp_path: Path, job: Job, given: Script | None
+    tmp_path: Path, job: ReproduceIssue, given: Script | None
 ) -> None:
     finished(tmp_path)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
@@ -115,12 +119,9 @@ def test_the_result_of_something_else_is_refused_and_stays(
 
 @pytest.mark.parametrize("number", [7, 8])
 def test_an_issue_that_was_edited_is_the_same_one(tmp_path: Path, number: int) -> None:
-    finished(tmp_path, job=Job(issue=Issue(title="t", body="b", repository="a/b", number=7)))
+    finished(tmp_path, job=issue_job(Issue(title="t", body="b", repository="a/b", number=7)))
     folder = Folder(tmp_path)
-    edited = Job(
-        issue=Issue(title="now", body="more", repository="a/b", number=number),
-        options=Options(seed=7),
-    )
+    edited = issue_job(Issue(title="now", body="more", repository="a/b", number=number), seed=7)
     with nullcontext() if number == 7 else pytest.raises(UserError, match="another job"):
         folder.begin(edited)
     assert (tmp_path / "report.json").exists() == (number == 8)
@@ -131,39 +132,29 @@ def test_a_killed_run_is_gone_on_with_and_another_one_is_not(tmp_path: Path) -> 
     folder = Folder(tmp_path)
     folder.begin(JOB)
     assert REPORT.script is not None
+    program = REPORT.script.model_copy(update={"origin": "block 1"})
+    folder.append(PROGRAMS, program)
     for attempt in REPORT.attempts:
-        folder.log(
-            attempt.number,
-            REPORT.script.model_copy(update={"origin": "block 1"}),
-            RunResult(exit_code=1),
-        )
-        folder.attempt(attempt.model_copy(update={"script": REPORT.script.digest}))
+        folder.append(ATTEMPTS, attempt)
     with (tmp_path / "attempts.jsonl").open("ab") as file:
         file.write(b'{"number": 4, "pur')
     folder._mark.close()  # the process is dead: nothing else was closed
 
     again = Folder(tmp_path)
     again.begin(JOB)
-    assert [again.recall(number) is not None for number in (1, 2, 3, 4)] == [
-        True,
-        True,
-        True,
-        False,
-    ]
-    program = again.program(3)
-    assert program is not None
-    assert (program.files, program.origin) == (REPORT.script.files, "block 1")
-    again.attempt(REPORT.attempts[1])  # what was done after it no longer fits
+    assert again.read(ATTEMPTS) == REPORT.attempts
+    assert again.read(PROGRAMS) == (program,)
+    again.append(ATTEMPTS, REPORT.attempts[1])  # what was done after it no longer fits
     assert [
         json.loads(line)["number"]
         for line in (tmp_path / "attempts.jsonl").read_text().splitlines()
     ] == [1, 2]
-    assert again.recall(3) is None
+    assert again.read(ATTEMPTS) == REPORT.attempts[:2]
     again.close()
 
     other = Folder(tmp_path)
-    other.begin(JOB.model_copy(update={"options": Options(seed=7)}))
-    assert other.recall(1) is None
+    other.begin(issue_job(JOB.issue, seed=7))
+    assert other.read(ATTEMPTS) == ()
     other.close()
 
 
@@ -246,7 +237,7 @@ def killed(path: Path, given: Script | None = GIVEN) -> None:
     """A folder in which one run was kept before its process died."""
     folder = Folder(path)
     folder.begin(JOB, given)
-    folder.attempt(REPORT.attempts[0])
+    folder.append(ATTEMPTS, REPORT.attempts[0])
     folder._mark.close()
 
 
@@ -254,19 +245,19 @@ def killed(path: Path, given: Script | None = GIVEN) -> None:
     ("job", "given", "kept"),
     [
         (JOB, GIVEN, True),
-        (JOB.model_copy(update={"options": Options(proof_minutes=99)}), GIVEN, True),
-        (JOB.model_copy(update={"options": Options(seed=9)}), GIVEN, False),
+        (issue_job(JOB.issue, proof_minutes=99), GIVEN, True),
+        (issue_job(JOB.issue, seed=9), GIVEN, False),
         (JOB, GIVEN.model_copy(update={"files": {"repro.py": "import y\n"}}), False),
         (JOB, None, False),
     ],
 )
 def test_only_the_same_program_is_gone_on_with(
-    tmp_path: Path, job: Job, given: Script | None, kept: bool
+    tmp_path: Path, job: ReproduceIssue, given: Script | None, kept: bool
 ) -> None:
     killed(tmp_path)
     again = Folder(tmp_path)
     again.begin(job, given)
-    assert (again.recall(1) is not None) == kept
+    assert bool(again.read(ATTEMPTS)) == kept
     again.close()
 
 
@@ -275,8 +266,8 @@ def test_what_was_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     for path in (tmp_path / "runs" / "deep" / "run", tmp_path / "mine" / "run"):
         folder = Folder(path)
         folder.begin(JOB, GIVEN)
-        folder.log(1, GIVEN, RunResult(exit_code=0))
-        folder.attempt(REPORT.attempts[0])
+        folder.append(PROGRAMS, GIVEN)
+        folder.append(ATTEMPTS, REPORT.attempts[0])
         folder.discard()
         folder.close()
     assert [path.name for path in tmp_path.iterdir()] == ["mine"], "what was there before stays"
@@ -298,13 +289,12 @@ def test_a_copy_of_a_run_has_its_runs(tmp_path: Path) -> None:
     copy = Folder(tmp_path / "copy")
     copy.begin(JOB)
     copy.take_over(tmp_path / "run")
-    assert copy.recall(1) == REPORT.attempts[0]
+    assert copy.read(ATTEMPTS) == REPORT.attempts
     assert (tmp_path / "copy" / "logs" / "001.log").read_text() == (
         tmp_path / "run" / "logs" / "001.log"
     ).read_text()
-    copy.attempt(REPORT.attempts[0].model_copy(update={"number": 4}))
+    copy.append(ATTEMPTS, REPORT.attempts[0].model_copy(update={"number": 4}))
     copy.take_over(tmp_path / "run")
-    assert copy.recall(4) is None, "only a process that was killed left runs to take up"
     assert len((tmp_path / "copy" / "attempts.jsonl").read_text().splitlines()) == 4, (
         "and nothing is taken over twice"
     )
@@ -318,7 +308,7 @@ def test_a_letter_that_a_kill_cut_in_two_stops_no_take_over(tmp_path: Path) -> N
     copy = Folder(tmp_path / "copy")
     copy.begin(JOB)
     copy.take_over(run.path)
-    assert copy.recall(1) == REPORT.attempts[0]
+    assert copy.read(ATTEMPTS) == REPORT.attempts
     copy.close()
 
 
@@ -351,3 +341,50 @@ def test_the_traceback_of_a_proof_that_broke_is_kept_beside_the_logs(tmp_path: P
     assert (tmp_path / defect("bisect")).read_text() == "Traceback: ..."
     assert defect("bisect").startswith("logs/")
     folder.close()
+
+
+def test_a_folder_of_an_earlier_version_is_gone_on_with(tmp_path: Path) -> None:
+    """Its files, as that version wrote them."""
+    path, digest = tmp_path / "run", GIVEN.digest
+    (path / "scripts").mkdir(parents=True)
+    (path / "logs").mkdir()
+    (path / ".reprise").touch()
+    (path / "job.json").write_text(OLD_JOB)
+    (path / "attempts.jsonl").write_text(OLD_ATTEMPT.replace("DIGEST", digest) + '\n{"numb')
+    (path / "exchanges.jsonl").write_text(OLD_EXCHANGE + "\n")
+    (path / "scripts" / f"{digest[:12]}.json").write_text(GIVEN.model_dump_json() + "\n")
+    (path / "logs" / "001.log").write_text("script 012345678901 · exit code 1 · 0.50 s\n")
+    (path / "trials.jsonl").write_text(OLD_TRIAL + "\n")
+    folder = Folder(path)
+    folder.begin(JOB)
+    (attempt,) = folder.read(ATTEMPTS)
+    assert (attempt.number, attempt.judgement.reason) == (1, "met")
+    assert folder.read(PROGRAMS) == (GIVEN,)
+    assert folder.read(LOGS)[0].text.startswith("script 0123")
+    assert folder.read(EXCHANGES)[0].question.messages[0].content == "why"
+    assert folder.read(TRIALS)[0].trial.error == "died"
+    folder.append(ATTEMPTS, attempt.model_copy(update={"number": 2}))
+    assert [each.number for each in folder.read(ATTEMPTS)] == [1, 2]
+    folder.close()
+    assert kept_job(path) == JOB
+
+
+OLD_JOB = """{"issue": {"title": "t", "body": "b"}, "options": {"python": null, "pins": [], "repo": null,
+"ref": null, "device": "cpu", "sandbox": "auto", "timeout_s": 120.0, "training_timeout_s": null,
+"max_runs": 40, "seed": 0, "model": null, "max_cost": 1.0, "max_tokens": 200000, "max_calls": 16,
+"max_attempts": 6, "minutes": 20.0, "proof_minutes": 10.0, "package": null, "diagnose": false,
+"repair": null, "repair_minutes": 40.0, "without": []}}"""
+OLD_ATTEMPT = (
+    '{"number": 1, "purpose": "search", "script": "DIGEST", "origin": "block 1", '
+    '"environment": "e1", "execution": {"exit_code": 1, "seconds": "NaN"}, '
+    '"judgement": {"match": "matched", "reason": "met"}, "change": ""}'
+)
+OLD_EXCHANGE = (
+    '{"number": 1, "question": {"role": "reader", "prompt": "read@v1#0", '
+    '"messages": [{"role": "user", "content": "why"}], "answer_schema": {"a": 1}}, '
+    '"answer": {"data": {"n": [1.5]}, "text": "{}", "usage": {"usd": 0.25}}}'
+)
+OLD_TRIAL = (
+    '{"key": "program", "trial": {"patch": [], "seed": 1, "part": "guide", "value": null, '
+    '"seconds": 1.5, "rows_split": false, "error": "died"}, "symptom": ""}'
+)

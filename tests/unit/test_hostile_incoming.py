@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from bot.models.bug import Issue
-from bot.models.job import Job
 from bot.pipeline import plan
 from handlers.commands import parse as commands
 from tests.corpus.hostile.corpus import Hostile, load
+from tests.support.jobs import issue_job
 
 TEXTS = load("incoming")
 SHORT = [each for each in TEXTS if not each.fill]
@@ -61,7 +61,7 @@ def everything(issue: Issue) -> list[str]:
     """All that is made of an issue before anything runs: what was read, the programs, what will
     count, what is installed.
     """
-    return [*leaves(plan(Job(issue=issue)).model_dump())]
+    return [*leaves(plan(issue_job(issue)).model_dump())]
 
 
 @pytest.mark.parametrize("hostile", TEXTS, ids=lambda each: each.id)

@@ -6,6 +6,7 @@ from collections import Counter
 from benchmarks.neutral_runs import NeutralRow, searched
 from benchmarks.neutrality import neighbours
 from bot.models.repair import Hyperparameter
+from bot.pipeline.repair.trials import TRIALS
 from tests.unit.test_repair import FAULTY, Landscape, by_rate, rate
 from tests.unit.test_repair_arms import begin
 
@@ -71,7 +72,7 @@ def test_what_is_clearly_worse_is_dropped_after_three_trainings() -> None:
 
 def test_a_stopped_search_goes_on_from_its_trials() -> None:
     whole, trials, landscape = found(either, source=SMALL, budget=100)
-    kept = tuple(trials.session.ports.recorder.tried)
+    kept = trials.session.ports.journal.read(TRIALS)
     again, _, resumed = found(either, source=SMALL, kept=kept, budget=100)
     assert again == whole
     assert len(resumed.runs) == 1  # the recorded one

@@ -6,12 +6,15 @@ from threading import Event
 
 import pytest
 
+from bot.models.attempt import Attempt
 from bot.models.bug import Issue
-from bot.models.job import PROOFS, Job, Options
+from bot.models.job import PROOFS, ReproduceIssue
+from bot.models.journal import ATTEMPTS
 from bot.pipeline import plan, run
 from bot.ports import Ports
 from sandbox.port import RunResult
-from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
+from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryJournal
+from tests.support.jobs import issue_job, job_options
 from tests.support.sandbox import FakeSandbox
 
 PROGRAM = "import lib\nlib.fit()\n"
@@ -43,7 +46,7 @@ def fails(exception="RuntimeError", message=MESSAGE):
     return RunResult(exit_code=1, stderr=traceback(exception, message), seconds=1.0)
 
 
-BARE = Options(without=PROOFS)
+BARE = job_options(without=PROOFS)
 OK = RunResult(exit_code=0, stdout="done\n", seconds=1.0)
 
 
@@ -51,7 +54,7 @@ def world(program, builder=None, cancel=None):
     return Ports(
         sandbox=FakeSandbox(program),
         builder=builder or FakeBuilder(),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=FrozenClock(step=0.1),
         listener=ListListener(),
         cancel=cancel or Event(),
@@ -60,7 +63,7 @@ def world(program, builder=None, cancel=None):
 
 def decide(subject, program, builder=None, **options):
     return run(
-        Job(issue=subject, options=Options(**{"without": PROOFS, **options})),
+        issue_job(subject, **{"without": PROOFS, **options}),
         world(program, builder),
     )
 
@@ -256,12 +259,12 @@ def test_what_passes_on_the_processor_only_is_not_refuted():
 def test_a_failure_of_the_driver_is_not_looked_for_without_one():
     ports = world(lambda spec: pytest.fail("nothing should run"))
     found = run(
-        Job(
+        ReproduceIssue(
             issue=report(
                 'import lib\nlib.fit(device="cuda")\n',
                 "RuntimeError: CUDA error: device-side assert triggered",
             ),
-            options=BARE,
+            **dict(BARE),
         ),
         ports,
     )
@@ -309,8 +312,8 @@ def test_an_environment_that_cannot_be_built_says_why():
 def test_a_feature_request_is_not_run():
     ports = world(lambda spec: pytest.fail("nothing should run"))
     found = run(
-        Job(
-            issue=issue(
+        issue_job(
+            issue(
                 "It would be great if `fit` had a callback argument.",
                 "Add callbacks",
                 ("enhancement",),
@@ -346,7 +349,7 @@ def test_being_stopped_leaves_a_report_of_what_was_done():
             cancel.set()
         return fails()
 
-    found = run(Job(issue=report(), options=BARE), world(program, cancel=cancel))
+    found = run(ReproduceIssue(issue=report(), **dict(BARE)), world(program, cancel=cancel))
     assert found.verdict.kind == "cancelled"
     assert len(found.attempts) == 1
 
@@ -372,12 +375,12 @@ def test_the_cap_on_runs_is_kept():
 
 def test_what_a_killed_process_had_kept_is_not_run_again():
     first = world(by_turns(fails()))
-    whole = run(Job(issue=report(), options=BARE), first)
+    whole = run(ReproduceIssue(issue=report(), **dict(BARE)), first)
     again = world(by_turns(fails()))
-    again.recorder.earlier = whole.attempts[:2]
-    resumed = run(Job(issue=report(), options=BARE), again)
+    again.journal.fill(ATTEMPTS, whole.attempts[:2])
+    resumed = run(ReproduceIssue(issue=report(), **dict(BARE)), again)
     assert len(whole.attempts) == 3
-    assert [attempt.number for attempt in again.recorder.attempts] == [3], (
+    assert [row.number for row in again.journal.appended if isinstance(row, Attempt)] == [3], (
         "only what was missing is run"
     )
     assert (resumed.verdict, resumed.attempts) == (whole.verdict, whole.attempts)
@@ -385,24 +388,24 @@ def test_what_a_killed_process_had_kept_is_not_run_again():
 
 def test_an_attempt_of_another_program_is_not_taken_for_ours():
     other = run(
-        Job(issue=report(program="import lib\nlib.other()\n")), world(by_turns(fails()))
+        issue_job(report(program="import lib\nlib.other()\n")), world(by_turns(fails()))
     ).attempts
     again = world(by_turns(OK))
-    again.recorder.earlier = other
-    resumed = run(Job(issue=report(), options=BARE), again)
+    again.journal.fill(ATTEMPTS, other)
+    resumed = run(ReproduceIssue(issue=report(), **dict(BARE)), again)
     assert resumed.verdict.kind == "not_reproduced"
-    assert len(again.recorder.attempts) == len(resumed.attempts)
+    assert again.journal.read(ATTEMPTS) == resumed.attempts
 
 
 def test_a_plan_shows_what_will_be_run_without_running_it():
-    draft = plan(Job(issue=report(), options=BARE))
-    done = run(Job(issue=report(), options=BARE), world(by_turns(fails())))
+    draft = plan(ReproduceIssue(issue=report(), **dict(BARE)))
+    done = run(ReproduceIssue(issue=report(), **dict(BARE)), world(by_turns(fails())))
     assert (draft.script, draft.signature) == (done.script, done.signature)
     assert draft.verdict is None
-    assert draft.hash == plan(Job(issue=report(), options=BARE)).hash
-    assert draft.hash != plan(Job(issue=report(), options=Options(pins=("lib==2.0",)))).hash
+    assert draft.hash == plan(ReproduceIssue(issue=report(), **dict(BARE))).hash
+    assert draft.hash != plan(issue_job(report(), pins=("lib==2.0",))).hash
     assert (
-        plan(Job(issue=issue("Please add a dark mode.", "Feature request: dark mode"))).verdict.kind
+        plan(issue_job(issue("Please add a dark mode.", "Feature request: dark mode"))).verdict.kind
         == "not_a_bug"
     )
 
@@ -424,11 +427,11 @@ def test_a_clone_that_a_named_release_takes_the_place_of_is_said_not_to_have_run
 def test_a_negative_verdict_needs_a_run_that_reached_the_operation(end):
     ports = world(lambda spec: end)
     ports.sandbox.reaches = False
-    found = run(Job(issue=report(), options=BARE), ports)
+    found = run(ReproduceIssue(issue=report(), **dict(BARE)), ports)
     assert found.verdict.kind == "inconclusive"
     assert "no run was observed to reach" in found.verdict.reason
     assert found.verdict.runs == len([a for a in found.attempts if a.purpose == "confirm"])
-    reached = run(Job(issue=report(), options=BARE), world(lambda spec: end))
+    reached = run(ReproduceIssue(issue=report(), **dict(BARE)), world(lambda spec: end))
     assert reached.verdict.kind in {"not_reproduced", "different_failure"}
 
 
@@ -475,7 +478,7 @@ def test_a_block_that_prints_versions_is_no_program():
     form = "```python\nimport lib, sys\nprint(lib.__version__, sys.version)\n```\n"
     subject = report()
     subject = subject.model_copy(update={"body": f"{form}\n{subject.body}"})
-    found = plan(Job(issue=subject, options=BARE))
+    found = plan(ReproduceIssue(issue=subject, **dict(BARE)))
     assert [script.fences for script in found.scripts] == [(1,)]
 
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 import pytest
 
 from bot.errors import BuildError, Stopped, TransientError, UserError
-from bot.models.attempt import Reduced, Step
+from bot.models.attempt import Attempt, Reduced, Step
 from bot.models.bisect import Release
 from bot.models.environment import PinSource, RepoSource, Requirement
-from bot.models.job import PROOFS, Interruption, Note, Options
+from bot.models.job import PROOFS, Interruption, Note, ProofOptions
 from bot.models.report import Inconclusive, Report
 from bot.pipeline import reporting
 from bot.pipeline.confirm.confirming import Decision, confirm
@@ -35,8 +35,8 @@ BROKEN = broken(17, 19)
 
 def confirmed(world):
     """The verdict of the world's program, as the pipeline has it before any proof."""
-    judgement = world.runner.run(world.script, world.built, 0, "search")
-    result = SearchResult(world.script, world.spec, world.built, judgement)
+    run = world.runner.run(world.script, world.built, 0, "search")
+    result = SearchResult(world.script, world.spec, world.built, run)
     verdict, _ = confirm(world.runner, result)
     assert verdict.kind == "reproduced"
     return Decision(verdict, world.runner.bug, world.runner.signature, result)
@@ -44,7 +44,7 @@ def confirmed(world):
 
 def finished(world, **more):
     """The report of a run without any proof."""
-    budget = ModelBudget(world.runner.ports, world.runner.job.options, 0.0)
+    budget = ModelBudget(world.runner.ports, world.runner.job.model, 0.0)
     found = reporting.report(world.runner, confirmed(world), budget)
     return reporting.finished(found, world.runner, world.runner.ports.clock()).model_copy(
         update=more
@@ -401,7 +401,7 @@ def test_a_bisection_of_another_package_does_not_take_the_place_of_the_first(ord
     world = two_packages()
     found = finished(world)
     for package in order:
-        job = world.runner.job.model_copy(update={"options": Options(package=package)})
+        job = world.runner.job.model_copy(update={"proof": ProofOptions(package=package)})
         found = resume.prove(found, job, world.runner.ports, "bisect")
     assert (found.bisection.package, found.bisection.first_bad.at) == ("numpy", "1.9"), (
         "the one with a boundary comes first"
@@ -439,7 +439,7 @@ def test_notes_of_an_earlier_try_are_taken_back():
     world = World(BROKEN, released(40), bad="1.18", proof_minutes=0)
     first = proved(world, "control")
     assert "there was no time left to run a control" in first.notes_on()
-    job = world.runner.job.model_copy(update={"options": Options(proof_minutes=10)})
+    job = world.runner.job.model_copy(update={"proof": ProofOptions(minutes=10)})
     found = resume.prove(first, job, world.runner.ports, "control")
     assert found.verdict.control.type == "fixed-version"
     assert not any("no time left" in note for note in found.notes_on())
@@ -672,9 +672,6 @@ def test_a_try_that_was_killed_is_gone_on_with_and_its_counts_are_said_to_lack()
     world.script, short = long, world.script
     first = finished(world)
     world.runner.run(short, world.built, 100_004, "minimize", "smaller program")
-    lost = world.runner.attempts[-1]
-    world.runner.ports.recorder.earlier = (lost,)
-    world.runner.ports.recorder.programs = {lost.number: short}
     found = resume.prove(first, world.runner.job, world.runner.ports, "minimize").reduced
     said = [
         each.text for each in world.runner.ports.listener.heard if "continuing from" in each.text
@@ -721,15 +718,15 @@ def test_a_defect_of_ours_in_a_proof_costs_that_proof_alone_and_is_told(proof):
     whole in the report.
     """
     world = World(BROKEN, released(40), bad="1.18")
-    recorder = world.runner.ports.recorder
+    journal = world.runner.ports.journal
 
-    class Breaks(type(recorder)):
-        def attempt(self, attempt):
-            if attempt.purpose == proof:
+    class Breaks(type(journal)):
+        def append(self, kind, entry):
+            if isinstance(entry, Attempt) and entry.purpose == proof:
                 raise RuntimeError("a list is not what it was")
-            super().attempt(attempt)
+            super().append(kind, entry)
 
-    ports = replace(world.runner.ports, recorder=Breaks())
+    ports = replace(world.runner.ports, journal=Breaks())
     first = finished(world)
     session = Session.begin(world.runner.job, ports, world.runner.attempts)
     runner = session.judging(world.runner.bug, world.runner.signature)

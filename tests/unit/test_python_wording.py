@@ -8,11 +8,11 @@ import pytest
 
 from bot.models.bug import BugReport, Issue, ReportKind, Traceback
 from bot.models.environment import Environment, Package, PinSource
-from bot.models.job import Options
 from bot.pipeline.environment import specify
 from bot.pipeline.reading import intake
 from bot.rules.packages import python_wording
 from bot.rules.packages.python_wording import Range
+from tests.support.jobs import job_options
 
 DAY = datetime(2023, 6, 1, tzinfo=UTC)
 
@@ -86,13 +86,15 @@ OLD = report("__init__() got an unexpected keyword argument 'x'")
 
 
 def test_without_a_version_the_wording_narrows_the_usual_python() -> None:
-    found = specify.specify(OLD, Issue(title="t", body="b", created_at=DAY), Options(), "")
+    found = specify.specify(
+        OLD, Issue(title="t", body="b", created_at=DAY), job_options().environment, ""
+    )
     assert found.python == "3.9"
 
 
 def test_another_python_is_tried_where_the_wording_fits_none_that_was_built() -> None:
     subject = Issue(title="t", body="b", repository="acme/acmelib", created_at=DAY)
-    spec = specify.specify(OLD, subject, Options(), "import acmelib")
+    spec = specify.specify(OLD, subject, job_options().environment, "import acmelib")
     package = Package(name="acmelib", version="1.0", rung=PinSource.DATE)
     built = Environment(id="e", python="3.11.4", interpreter="python3", packages=(package,))
     assert specify.alternatives(spec, OLD, subject, built)[0].python == "3.9"
@@ -101,5 +103,5 @@ def test_another_python_is_tried_where_the_wording_fits_none_that_was_built() ->
         each == spec.python
         for each in (one.python for one in specify.alternatives(spec, OLD, subject, fitting))
     )
-    asked = specify.specify(OLD, subject, Options(python="3.11"), "import acmelib")
+    asked = specify.specify(OLD, subject, job_options(python="3.11").environment, "import acmelib")
     assert {each.python for each in specify.alternatives(asked, OLD, subject, built)} == {"3.11"}

@@ -11,7 +11,7 @@ import pytest
 
 from bot.errors import BuildError, ModelUnavailable
 from bot.models.bug import Issue
-from bot.models.job import PROOFS, Job, Options
+from bot.models.job import PROOFS
 from bot.models.signature import CrashSignature, ObservationSignature
 from bot.pipeline import run
 from bot.ports import Ports
@@ -20,9 +20,10 @@ from tests.support.fakes import (
     FakeBuilder,
     FrozenClock,
     ListListener,
-    MemoryRecorder,
+    MemoryJournal,
     ScriptedModel,
 )
+from tests.support.jobs import issue_job
 from tests.support.sandbox import FakeSandbox
 from tests.support.source_index import FakeIndexer, FakeSourceIndex
 
@@ -104,7 +105,7 @@ def decide(
     world = Ports(
         FakeSandbox(program, imports=imports),
         builder or FakeBuilder(),
-        MemoryRecorder(),
+        MemoryJournal(),
         FrozenClock(step=0.1),
         ListListener(),
         Event(),
@@ -112,9 +113,8 @@ def decide(
         indexer=indexer,
     )
     return run(
-        Job(
-            issue=subject or issue(),
-            options=Options(**{**options, "without": (*PROOFS, *options.get("without", ()))}),
+        issue_job(
+            subject or issue(), **{**options, "without": (*PROOFS, *options.get("without", ()))}
         ),
         world,
     )

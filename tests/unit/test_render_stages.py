@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.models.job import Note, Options
+from bot.models.job import Note
 from bot.models.report import NeedsInfo, Report
 from bot.models.run import Command, Run, RunPlan, RunState
 from bot.render import links, plan, replies, sticky
@@ -21,6 +21,7 @@ from handlers.commands import parse
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.corpus.hostile.reader import alive, read
 from tests.golden.stages import PAGE, REPORTS, draft, run, stages
+from tests.support.jobs import job_options
 from tests.unit.test_hostile_outgoing import unlinked
 from tests.unit.versioned import World, broken, released
 
@@ -103,7 +104,7 @@ def test_the_reader_of_these_tests_sees_what_acts() -> None:
 @pytest.mark.no_cover  # tracing takes most of the time
 def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     text = hostile.text
-    options = Options(python=text, pins=(text, text), ref=text)
+    options = job_options(python=text, pins=(text, text), ref=text)
     asked = run(
         options=options,
         stage="search",
@@ -309,7 +310,7 @@ def test_labels_are_the_four_and_only_of_verdicts_about_the_issue() -> None:
 
 
 def test_an_outsiders_choices_are_shown_to_whoever_approves() -> None:
-    chosen: Run = run(options=Options(device="gpu", pins=("torch==2.1.0",)))
+    chosen: Run = run(options=job_options(device="gpu", pins=("torch==2.1.0",)))
     assert "Requested with `torch=2.1.0`, `device=gpu`." in plan.waiting(draft(), chosen, page="")
     assert "Requested with" not in plan.waiting(draft(), run(), page="")
 

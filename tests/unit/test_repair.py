@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from bot.models.bug import Issue
 from bot.models.diagnosis import Change, Finding, TrainingProgram
-from bot.models.job import Job, Options
+from bot.models.job import DiagnoseProgram
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import record_run, wanted
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair import FRESH, repair
 from bot.pipeline.repair.search import SEEDS
+from bot.pipeline.repair.trials import TRIALS
 from bot.render.phrases.repair import summary
 from sandbox.port import RunResult, SandboxError
 from tests.unit.test_diagnosed_run import trace
@@ -39,7 +39,7 @@ SPLIT = {".reprise/trace-split-7.json": b"{}"}
 class Landscape:
     """A sandbox in which the metric follows from the text of the program and the seed."""
 
-    printed, recorder = "test accuracy: {}\n", None
+    printed, journal = "test accuracy: {}\n", None
     own = ("a.py", "conf/base.yaml")
 
     def __init__(self, metric, *, split=True, noise=0.005, seeded=False, same=False):
@@ -90,11 +90,11 @@ def by_rate_and_epochs(text):
 def repaired(landscape, *kept, source=FAULTY, beside=None, suspected=(), **options):
     files = {"a.py": source.encode(), **(beside or {})}
     program = TrainingProgram(files=files, entry="a.py", arguments=("-v",))
-    job = Job(issue=Issue(title="a", body=""), options=Options())
+    job = DiagnoseProgram(program=program)
     session = Session.begin(job, world(landscape))
-    landscape.recorder = session.ports.recorder
-    landscape.recorder.tried += kept
-    recorded = record_run(program, wanted.spec(program, job.options, "a"), session)
+    landscape.journal = session.ports.journal
+    landscape.journal.fill(TRIALS, kept)
+    recorded = record_run(program, wanted.spec(program, job.environment), session)
     return repair(program, recorded, session, RepairRequest(**options), suspect=lambda: suspected)
 
 
@@ -235,7 +235,7 @@ def test_a_killed_repair_goes_on_from_its_trainings():
     """No training is made twice."""
     first, again = Landscape(by_rate), Landscape(by_rate)
     whole = repaired(first)
-    resumed = repaired(again, *first.recorder.tried[:5])
+    resumed = repaired(again, *first.journal.read(TRIALS)[:5])
     assert (resumed.patch, resumed.improvement) == (whole.patch, whole.improvement)
     assert len(again.runs) == len(first.runs) - 5
 

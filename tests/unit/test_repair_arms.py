@@ -9,14 +9,14 @@ import pytest
 
 from benchmarks.autotrainer_actions import ACTIONS, PresentValues
 from benchmarks.repair_arms import ARMS
-from bot.models.bug import Issue
 from bot.models.diagnosis import Diagnosis, TrainingProgram
-from bot.models.job import Job, Options
+from bot.models.job import DiagnoseProgram
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import record_run, wanted
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.repair import begun, changeable
 from bot.pipeline.repair.search import Search
+from bot.pipeline.repair.trials import TRIALS
 from bot.rules import hyperparameters
 from bot.rules.repair import candidates
 from sandbox.port import RunResult
@@ -79,10 +79,10 @@ class Watched(Landscape):
 def begin(landscape, source=KERAS, kept=(), budget=12, arguments=()):
     files = {"a.py": source.encode()}
     program = TrainingProgram(files=files, entry="a.py", arguments=arguments)
-    job = Job(issue=Issue(title="a", body=""), options=Options())
+    job = DiagnoseProgram(program=program)
     session = Session.begin(job, world(landscape))
-    session.ports.recorder.tried += kept
-    recorded = record_run(program, wanted.spec(program, job.options, "a"), session)
+    session.ports.journal.fill(TRIALS, kept)
+    recorded = record_run(program, wanted.spec(program, job.environment), session)
     with begun(program, recorded, session, RepairRequest(budget=budget)) as trials:
         yield trials
 
@@ -153,7 +153,7 @@ def test_a_finished_arm_comes_to_the_same_patch_without_a_training(arm) -> None:
 
     first, again = Watched(metric, lambda _: JUMPS), Watched(metric, lambda _: JUMPS)
     patch, trials = found_by(arm, first, budget=6)
-    kept = trials.session.ports.recorder.tried
+    kept = trials.session.ports.journal.read(TRIALS)
     resumed, _ = found_by(arm, again, kept=tuple(kept), budget=6)
     assert resumed == patch
     assert len(again.runs) == 1  # the recorded one

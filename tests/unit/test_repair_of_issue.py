@@ -7,7 +7,7 @@ from time import sleep
 from bot.errors import ModelUnavailable
 from bot.models.bug import Issue
 from bot.models.diagnosis import Finding
-from bot.models.job import PROOFS, Job, Options
+from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.repair import RepairRequest
 from bot.pipeline import run
 from bot.render.comment import comment
@@ -16,6 +16,7 @@ from bot.render.sections.repair import document
 from bot.render.terminal import print_document
 from sandbox.port import RunResult
 from tests.support.fakes import ScriptedModel
+from tests.support.jobs import job_options
 from tests.unit.test_pipeline import world
 from tests.unit.test_repair import FAULTY, Landscape, by_rate
 
@@ -23,7 +24,7 @@ REPORT = Issue(
     title="The network does not learn",
     body=f"The accuracy stays low whatever I do.\n\n```python\n{FAULTY}```\n",
 )
-OPTIONS = Options(without=PROOFS, diagnose=True, repair=RepairRequest())
+OPTIONS = job_options(without=PROOFS, diagnose=True, repair=RepairRequest())
 
 
 class InIssue(Landscape):
@@ -46,7 +47,7 @@ class Slow(InIssue):
 
 
 def reported(options=OPTIONS, metric=by_rate, sandbox=InIssue):
-    return run(Job(issue=REPORT, options=options), world(sandbox(metric)))
+    return run(ReproduceIssue(issue=REPORT, **dict(options)), world(sandbox(metric)))
 
 
 def test_the_patch_stands_in_comment_and_json():
@@ -58,7 +59,7 @@ def test_the_patch_stands_in_comment_and_json():
     assert "-optimizer = torch.optim.SGD(model.parameters(), lr=50.0)" in text
     patch = json.loads(report_text(report))["patch"]
     assert (patch["proven"], patch["patch"][0]["parameter"]) == (True, "learning_rate")
-    plain = reported(OPTIONS.model_copy(update={"repair": None}))
+    plain = reported(job_options(without=PROOFS, diagnose=True))
     assert (report.verdict, plain.repair) == (plain.verdict, None)
 
 
@@ -74,7 +75,7 @@ def test_what_a_model_alone_suspects_is_tried_in_a_run_of_the_app():
 
     ports = world(InIssue(lambda text: 0.9 if "Adamax" in text else 0.3))
     ports = replace(ports, model=ScriptedModel(answer))
-    report = run(Job(issue=REPORT, options=OPTIONS), ports)
+    report = run(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), ports)
     assert [each.fault for each in report.diagnosis.suspected] == ["OCH"]
     assert [(edit.kind, edit.after) for edit in report.repair.patch] == [("optimizer", "adamax")]
     assert report.repair.proven
@@ -82,7 +83,9 @@ def test_what_a_model_alone_suspects_is_tried_in_a_run_of_the_app():
 
 def test_a_repair_that_has_no_time_left_leaves_the_diagnosis():
     """And a note that says why there is no patch."""
-    report = reported(OPTIONS.model_copy(update={"repair_minutes": 1e-9}), sandbox=Slow)
+    report = reported(
+        job_options(without=PROOFS, repair=RepairRequest(), repair_minutes=1e-9), sandbox=Slow
+    )
     assert report.diagnosis is not None
     assert report.repair is None
     assert any("the repair did not finish" in note.text for note in report.notes)

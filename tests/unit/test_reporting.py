@@ -20,6 +20,7 @@ from bot.models.environment import (
 )
 from bot.models.report import AnyVerdict, Cancelled, Report, SetupFailed
 from bot.pipeline.confirm.confirming import Decision
+from bot.pipeline.execution.run_state import CompletedRun
 from bot.pipeline.execution.runner import SearchResult
 from bot.pipeline.reporting import finished, report, within_limit
 from bot.pipeline.search.model_budget import ModelBudget
@@ -55,9 +56,10 @@ def told(
     )
     spec = EnvironmentSpec(python="3.8", exclude_newer=day, undated=("torch",), repo=repo)
     judgement = Judgement(match=Match.MATCHED, reason="it failed")
-    result = SearchResult(world.script, spec, built.model_copy(update=more), judgement)
+    run = CompletedRun(attempt().model_copy(update={"judgement": judgement}))
+    result = SearchResult(world.script, spec, built.model_copy(update=more), run)
     decision = Decision(verdict, runner.bug, runner.signature, result)
-    budget = ModelBudget(runner.ports, runner.job.options, 0.0)
+    budget = ModelBudget(runner.ports, runner.job.model, 0.0)
     return finished(report(runner, decision, budget), runner, 0.0)
 
 

@@ -9,7 +9,6 @@ import pytest
 from bot.models.attempt import Match, Script
 from bot.models.bug import Issue
 from bot.models.environment import Environment
-from bot.models.job import Options
 from bot.models.signature import WarningSignature
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.judge import judge
@@ -17,6 +16,7 @@ from bot.pipeline.execution.observe import observe
 from bot.pipeline.reading import intake, signature
 from bot.pipeline.search import candidates
 from sandbox.port import RunResult
+from tests.support.jobs import job_options
 
 LIBRARY = """import warnings
 class ShapeMismatchError(Exception): pass
@@ -249,7 +249,7 @@ def test_a_reported_deprecation_is_visible_however_python_hides_it(execute, at_l
     )
     program = Script(files={"repro.py": "import acme\nfor _ in range(2):\n    acme.old()\n"})
     run = launch.spec(
-        program, Environment(id="e", python="3", interpreter="p"), Options(), wanted, 0, "run"
+        program, Environment(id="e", python="3", interpreter="p"), job_options(), wanted, 0, "run"
     )
     seen = observe(execute(program.source, run.env))
     assert judge(seen, wanted, program).match is Match.MATCHED

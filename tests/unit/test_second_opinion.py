@@ -19,7 +19,7 @@ from bot.models.diagnosis import (
     TrainingProgram,
 )
 from bot.models.dialogue import ModelAnswer, Usage
-from bot.models.job import Job
+from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.training import Epoch
 from bot.pipeline import run as pipeline
 from bot.pipeline.diagnosis import opinion, run_text
@@ -33,6 +33,7 @@ from bot.rules.diagnosis import diagnose, success
 from prompts import load
 from tests.support import traces
 from tests.support.fakes import ScriptedModel
+from tests.support.jobs import job_options
 from tests.unit.test_diagnosed_run import OK, OPTIONS, REPORT
 from tests.unit.test_hostile_outgoing import checked
 from tests.unit.test_pipeline import world
@@ -59,12 +60,12 @@ def parsed(*faults, found=Diagnosis(findings=(RULE,))):  # noqa: B008 - a frozen
     return opinion.parse(answer, asked, STUCK, found)
 
 
-def asked(model, trace=STUCK, *, found=None, options=OPTIONS, **limits):
+def asked(model, trace=STUCK, *, found=None, **limits):
     ports = replace(world(lambda spec: OK), model=model)
-    options = options.model_copy(update=limits)
-    session = Session.begin(Job(issue=REPORT, options=options), ports)
+    options = job_options(**{"without": PROOFS, **limits})
+    session = Session.begin(ReproduceIssue(issue=REPORT, **dict(options)), ports)
     run = found or DiagnosedRun(diagnosis=Diagnosis(findings=(RULE,)))
-    budget = ModelBudget(ports, options, ports.clock())
+    budget = ModelBudget(ports, options.model, ports.clock())
     return opinion.second_opinion(run, trace, PROGRAM, session, budget)
 
 
@@ -316,7 +317,7 @@ def report(*faults):
 
     model = ScriptedModel(answer)
     ports = replace(world(lambda spec: OK), model=model)
-    found = pipeline(Job(issue=REPORT, options=OPTIONS), ports)
+    found = pipeline(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), ports)
     assert found.verdict.kind == "needs_info"
     return found, model
 

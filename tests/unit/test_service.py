@@ -15,6 +15,7 @@ from bot.errors import BuildError, ModelUnavailable, Stopped, TransientError
 from bot.models.bug import Issue
 from bot.models.dialogue import Reconstruction, Usage
 from bot.models.job import PROOFS, Note
+from bot.models.journal import ATTEMPTS, LOGS
 from bot.models.run import Choices, Command, Delivery, Repository, RunState
 from bot.pipeline import run as pipeline
 from bot.pipeline.proof import resume
@@ -23,7 +24,7 @@ from bot.service import recording
 from bot.service.app import Service, reap, reconcile
 from bot.service.app_context import AppContext, HostPolicy
 from bot.service.ports import Hook, Target, Task, Throttled
-from bot.service.recording import StoreRecorder
+from bot.service.recording import StoreJournal
 from sandbox.port import RunResult
 from tests.support import traces
 from tests.support.fakes import (
@@ -83,7 +84,7 @@ class App:
         """Another worker over the same store and queue."""
         return Service(AppContext(self.store, self.queue, self.hub, self._engine, self.house))
 
-    def _engine(self, job, *, recorder, listener, cancel, clone, earlier=None):
+    def _engine(self, job, *, journal, listener, cancel, clone, earlier=None):
         self.worked.append(job)
         self.earlier.append(earlier)
         self.clones.append(clone)
@@ -92,7 +93,7 @@ class App:
         ports = Ports(
             FakeSandbox(self.program),
             self.builder(),
-            recorder,
+            journal,
             clock,
             listener,
             cancel,
@@ -210,8 +211,8 @@ def test_a_new_bug_report_ends_in_one_comment_a_label_and_reactions():
         "reproduced",
         "reporter",
     )
-    assert len(app.store.attempts(run.id)) == 3
-    assert MESSAGE in app.store.log(run.id, 1)
+    assert len(app.store.entries(run.id, ATTEMPTS)) == 3
+    assert MESSAGE in app.store.entries(run.id, LOGS)[0].text
 
 
 def test_a_feature_request_is_not_answered():
@@ -262,7 +263,7 @@ def test_someone_with_write_permission_may_choose():
     app = App()
     app.deliver("comment", command(python="3.10", pins=("torch==2.1.0",), runs=7), sender="max")
     (job,) = app.worked
-    assert (job.options.python, job.options.pins, job.options.max_runs) == (
+    assert (job.environment.python, job.environment.pins, job.limits.max_runs) == (
         "3.10",
         ("torch==2.1.0",),
         7,
@@ -370,7 +371,7 @@ def test_a_verdict_is_followed_by_a_control_a_bisection_and_a_smaller_program():
     assert found.reduced is not None
     (body,) = app.ours()
     assert "1.20" in body
-    assert len(app.store.attempts(app.runs()[0].id)) == len(found.attempts)
+    assert len(app.store.entries(app.runs()[0].id, ATTEMPTS)) == len(found.attempts)
 
 
 @pytest.mark.parametrize(
@@ -386,7 +387,7 @@ def test_the_configuration_says_what_follows_a_verdict(defaults, without, minute
     app = Versions(config=f"defaults: {defaults}\n")
     app.deliver()
     (job,) = app.worked
-    assert (job.options.without, job.options.proof_minutes) == (without, minutes)
+    assert (job.without, job.proof.minutes) == (without, minutes)
     found = app.report()
     assert [
         found.verdict.control.type == "none",
@@ -401,8 +402,8 @@ def test_a_proof_that_is_asked_for_is_the_only_one_and_has_more_time(proof):
     choices = {"package": "lib"} if proof == "bisect" else {}
     app.deliver("comment", command(proof, **choices), sender="max")
     (job,) = app.worked
-    assert set(job.options.without) == set(PROOFS) - {proof}
-    assert (job.options.proof_minutes, job.options.max_runs, job.options.package) == (
+    assert set(job.without) == set(PROOFS) - {proof}
+    assert (job.proof.minutes, job.limits.max_runs, job.proof.package) == (
         30,
         30,
         choices.get("package"),
@@ -486,9 +487,7 @@ def test_a_diagnosed_run_has_the_longer_of_two_limits(config, choices, limit):
     app = Trains(config)
     app.deliver("comment", command("diagnose", **choices), sender="max")
     assert app.limits == [("training", limit)]
-    assert app.worked[0].options.timeout_s == choices.get(
-        "timeout_s", 10 if "10" in config else 120
-    )
+    assert app.worked[0].limits.timeout_s == choices.get("timeout_s", 10 if "10" in config else 120)
 
 
 def test_the_configuration_asks_for_a_diagnosis_and_a_model_for_a_second_opinion():
@@ -539,10 +538,8 @@ def test_a_proof_goes_on_from_a_run_that_was_reproduced_and_the_comment_keeps_wh
     ] * (len(second.attempts) - len(first.attempts))
     assert ran == len(first.attempts), "nothing but what was counted was run"
     newer, older = app.runs()
-    assert app.store.attempts(newer.id) == second.attempts
-    assert [app.store.log(newer.id, each) for each in (1, 2)] == [
-        app.store.log(older.id, each) for each in (1, 2)
-    ]
+    assert app.store.entries(newer.id, ATTEMPTS) == second.attempts
+    assert app.store.entries(newer.id, LOGS)[:2] == app.store.entries(older.id, LOGS)[:2]
     assert "1.20" in app.ours()[0]
 
 
@@ -570,7 +567,7 @@ def test_an_approved_proof_does_not_go_on_from_the_program_of_a_model():
     app.deliver("comment", command("minimize"), sender="passer-by")
     waiting, first = app.runs()
     asked = waiting.model_copy(update={"created_at": datetime.now(UTC)})
-    assert "model" in asked.request.job.options.without
+    assert "model" in asked.request.job.without
     assert recording.earlier(app.store, asked, "nobody") is None, (
         "who holds no lease takes nothing over"
     )
@@ -599,7 +596,7 @@ def test_a_proof_takes_write_permission_or_an_approval_of_just_that(sender):
     )
     app.deliver("comment", command("approve", plans[2]), sender="max")
     (job,) = app.worked
-    assert (job.options.package, job.options.without) == ("lib", ("control", "minimize", "model"))
+    assert (job.proof.package, job.without) == ("lib", ("control", "minimize", "model"))
     assert app.store.report(app.runs()[2].id).bisection.first_fixed.at == "1.20"
 
 
@@ -770,12 +767,12 @@ def test_a_dead_workers_run_is_taken_over_and_its_attempts_are_kept():
     with pytest.raises(SystemExit):
         app._engine(
             taken.request.job,
-            recorder=StoreRecorder(app.store, run.id, "dead"),
+            journal=StoreJournal(app.store, run.id, "dead"),
             listener=lambda progress: None,
             cancel=Event(),
             clone=None,
         )
-    assert len(app.store.attempts(run.id)) == 1
+    assert len(app.store.entries(run.id, ATTEMPTS)) == 1
     assert reap(app.service.context) == 0, "the lease still holds"
     sleep(0.3)
     assert reap(app.service.context) == 1
@@ -836,7 +833,7 @@ def test_a_worker_that_ends_during_a_proof_releases_the_run_and_another_resumes_
     there.go_on.set()
     thread.join(5)
     (run,) = app.runs()
-    kept, ran = len(app.store.attempts(run.id)), len(there.seen)
+    kept, ran = len(app.store.entries(run.id, ATTEMPTS)), len(there.seen)
     assert (run.state, run.verdict, app.store.report(run.id)) == (RunState.QUEUED, "", None)
     assert kept >= 3
     app.queue.drain(app.another().handle)
@@ -860,7 +857,7 @@ def test_cancel_while_the_second_worker_goes_on_with_a_proof():
     there.began.clear()
     there.go_on.clear()
     (run,) = app.runs()
-    kept = len(app.store.attempts(run.id))
+    kept = len(app.store.entries(run.id, ATTEMPTS))
     thread, _ = working(app, Task(kind="run", id=run.id, turn=run.turn))
     assert there.began.wait(60)
     app.store.cancel("max", run=run.id)
@@ -899,7 +896,7 @@ def test_what_a_proof_went_on_from_is_there_for_the_next_worker_and_is_not_count
     there.go_on.set()
     thread.join(5)
     assert app.runs()[0].state is RunState.QUEUED
-    ran, had = len(there.seen), len(app.store.attempts(app.runs()[0].id))
+    ran, had = len(there.seen), len(app.store.entries(app.runs()[0].id, ATTEMPTS))
     app.queue.drain(app.another().handle)
     found = app.report()
     assert (found.bisection.first_fixed.at, found.verdict.control.type) == ("1.20", "fixed-version")
@@ -947,12 +944,12 @@ def test_a_worker_that_lost_its_lease_in_a_proof_reports_nothing():
     app.ahead += 60
     assert reap(app.service.context) == 1
     assert app.store.take_run(run.id, "another", 60.0) is not None
-    kept = app.store.attempts(run.id)
+    kept = app.store.entries(run.id, ATTEMPTS)
     there.go_on.set()
     thread.join(5)
     (run,) = app.runs()
     assert (run.state, run.verdict, app.store.report(run.id)) == (RunState.RUNNING, "", None)
-    assert app.store.attempts(run.id) == kept
+    assert app.store.entries(run.id, ATTEMPTS) == kept
     assert not any("Reproduced" in body for body in app.ours())
 
 
@@ -1165,8 +1162,8 @@ def test_an_approval_covers_the_options_too_and_equal_requests_are_one():
     assert len(app.runs()) == 2, "the same request waits already"
     app.deliver("comment", command("approve", plans[-1]), sender="max")
     (job,) = app.worked
-    assert (job.options.timeout_s, job.options.max_runs) == (120.0, 40)
-    assert job.options.without == ("model",), "no model may add programs to what was approved"
+    assert (job.limits.timeout_s, job.limits.max_runs) == (120.0, 40)
+    assert job.without == ("model",), "no model may add programs to what was approved"
     approved = [
         body for body in app.ours() if "reprise:plan:" in body and "`max` approved it" in body
     ]

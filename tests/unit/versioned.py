@@ -19,7 +19,7 @@ from bot.models.environment import (
     RepoSource,
     Requirement,
 )
-from bot.models.job import Job, Options
+from bot.models.journal import ATTEMPTS
 from bot.models.report import Report, Reproduced
 from bot.pipeline import plan
 from bot.pipeline.execution.runner import Session
@@ -27,7 +27,8 @@ from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
 from bot.pipeline.proof.outcome import Failing
 from bot.ports import Ports
 from sandbox.port import RunResult
-from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryRecorder
+from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryJournal
+from tests.support.jobs import issue_job
 from tests.support.sandbox import FakeSandbox
 
 REPRODUCED = Reproduced(
@@ -96,7 +97,7 @@ class World:
             repository="acme/lib",
             created_at=datetime(2026, 1, 1, tzinfo=UTC),
         )
-        job = Job(issue=issue, options=Options(**options))
+        job = issue_job(issue, **options)
         self.sandbox = FakeSandbox(lambda spec: program(spec.env["COMMIT"] or spec.env["LIB"]))
         links = {"lib": "https://lib.example/changes"}
         self.builder = FakeBuilder(on_build=build, released={"lib": history}, changelogs=links)
@@ -104,7 +105,7 @@ class World:
         ports = Ports(
             sandbox=self.sandbox,
             builder=self.builder,
-            recorder=MemoryRecorder(earlier=earlier),
+            journal=MemoryJournal().fill(ATTEMPTS, earlier),
             clock=FrozenClock(step=step),
             listener=ListListener(),
             cancel=self.cancel,

@@ -9,7 +9,7 @@ from benchmarks.truth.plain import chosen
 from benchmarks.truth.stages.stage import Stage
 from bot.adapters.issues.issue_files import from_text
 from bot.models.bug import Issue
-from bot.models.job import Job, Options
+from bot.models.job import ReproduceIssue, TrainingOptions
 from bot.pipeline import plan
 from bot.pipeline.reading import intake, signature as signatures
 from bot.render import plan as plan_comment
@@ -38,21 +38,21 @@ def _signature(source: Any) -> object:
 
 
 def _plan(source: Any) -> object:
-    return _planned(Job(issue=issue_of(source)))
+    return _planned(ReproduceIssue(issue=issue_of(source)))
 
 
 def _diagnosed_plan(source: Any) -> object:
-    return _planned(Job(issue=issue_of(source), options=Options(diagnose=True)))
+    return _planned(ReproduceIssue(issue=issue_of(source), training=TrainingOptions()))
 
 
-def _planned(job: Job) -> object:
+def _planned(job: ReproduceIssue) -> object:
     """A plan without what other stages record."""
     programs = ("script", "others", "contrasts", "training")
     return chosen(plan(job), *programs, "spec", "verdict", "self_made", "hash", "runs_nothing")
 
 
 def _waiting(source: Any) -> object:
-    job = Job(issue=issue_of(source))
+    job = ReproduceIssue(issue=issue_of(source))
     asked = run()
     request = asked.request.model_copy(update={"job": job})
     waiting = asked.model_copy(update={"request": request})

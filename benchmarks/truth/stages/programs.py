@@ -11,7 +11,7 @@ from benchmarks.truth.inputs import Inputs, Program
 from benchmarks.truth.stages.stage import Stage
 from benchmarks.truth.stages.training import changed_lines
 from bot.models.diagnosis import TrainingProgram
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions
 from bot.pipeline.diagnosis import wanted
 from bot.rules.code import loops, outline
 from bot.rules.packages import imports as packages
@@ -79,7 +79,7 @@ def _environment(program: Program) -> object:
     made = TrainingProgram(
         files=dict(program.files), entry=program.entry, arguments=program.arguments
     )
-    return wanted.spec(made, Options(), "a program")
+    return wanted.spec(made, EnvironmentOptions())
 
 
 STAGES = (

@@ -18,7 +18,7 @@ from benchmarks.truth.stages.stage import Stage
 from bot.models.attempt import Script
 from bot.models.bug import Issue
 from bot.models.dialogue import Question
-from bot.models.job import PROOFS, Job, Options
+from bot.models.job import PROOFS, IssueOptions, ReproduceIssue, TrainingOptions
 from bot.models.report import Report
 from bot.models.signature import AnySignature
 from bot.pipeline import run as run_job
@@ -30,13 +30,13 @@ from bot.render.comment import comment
 from bot.render.report_json import report_json
 from bot.render.terminal import terminal
 from sandbox.port import RunResult, RunSpec
-from tests.support.engine import FakeBuilder, FrozenClock, ListListener, MemoryRecorder
+from tests.support.engine import FakeBuilder, FrozenClock, ListListener, MemoryJournal
 from tests.support.model import ScriptedModel
 from tests.support.sandbox import FakeSandbox
 from tests.support.source_index import FakeIndexer, FakeSourceIndex
 
 _SIGNATURES: TypeAdapter[AnySignature] = TypeAdapter(AnySignature)
-_BARE = Options(without=PROOFS)
+_BARE = IssueOptions(without=PROOFS)
 _GIVE_UP = {"action": "give_up", "reason": "nothing more to do", "questions": ["Which version?"]}
 
 
@@ -77,10 +77,10 @@ def _judgement(case: JudgedRun) -> object:
 
 def reported(case: JudgedRun) -> Report:
     """The report on a bug report whose program always ends in the same way."""
-    return _report(Job(issue=issue_of(case.issue), options=_BARE), _sandbox(case.result))
+    return _report(ReproduceIssue(issue=issue_of(case.issue), **dict(_BARE)), _sandbox(case.result))
 
 
-def _report(job: Job, sandbox: FakeSandbox, model: Model | None = None) -> Report:
+def _report(job: ReproduceIssue, sandbox: FakeSandbox, model: Model | None = None) -> Report:
     return run_job(job, _ports(sandbox, model))
 
 
@@ -89,7 +89,7 @@ def _ports(sandbox: FakeSandbox, model: Model | None) -> Ports:
     return Ports(
         sandbox=sandbox,
         builder=FakeBuilder(),
-        recorder=MemoryRecorder(),
+        journal=MemoryJournal(),
         clock=FrozenClock(),
         listener=ListListener(),
         model=model,
@@ -120,7 +120,7 @@ def printed(report: Report) -> dict[str, object]:
 
 def _whole(case: JudgedRun) -> object:
     sandbox = _sandbox(case.result)
-    report = _report(Job(issue=issue_of(case.issue), options=_BARE), sandbox)
+    report = _report(ReproduceIssue(issue=issue_of(case.issue), **dict(_BARE)), sandbox)
     return printed(report) | {"started": _started(sandbox)}
 
 
@@ -141,8 +141,10 @@ def _diagnosed(case: tuple[Any, KeptTraining]) -> object:
     source, kept = case
     artifacts = {f".reprise/{name}": data for name, data in kept.artifacts.items()}
     result = RunResult(exit_code=0, stdout=kept.output, seconds=1.0, artifacts=artifacts)
-    options = _BARE.model_copy(update={"diagnose": True})
-    return printed(_report(Job(issue=issue_of(source), options=options), _sandbox(result)))
+    options = IssueOptions(without=PROOFS, training=TrainingOptions())
+    return printed(
+        _report(ReproduceIssue(issue=issue_of(source), **dict(options)), _sandbox(result))
+    )
 
 
 def _questions(source: Any) -> object:
@@ -151,7 +153,7 @@ def _questions(source: Any) -> object:
     """
     issue = issue_of(source)
     model = ScriptedModel(lambda question: _answer(question, issue))
-    report = _report(Job(issue=issue, options=_BARE), _sandbox({}), model)
+    report = _report(ReproduceIssue(issue=issue, **dict(_BARE)), _sandbox({}), model)
     told = [{"prompt": asked.prompt, "messages": asked.messages} for asked in model.asked]
     return {"asked": told, **printed(report)}
 

@@ -12,7 +12,8 @@ from bot.adapters.files import recorded
 from bot.adapters.model.counting import careful
 from bot.errors import ModelUnavailable, Stopped
 from bot.models.dialogue import Exchange, ModelAnswer, Question, Usage
-from bot.ports import Model, Recorder
+from bot.models.journal import EXCHANGES
+from bot.ports import Journal, Model
 
 _VOLATILE = re.compile(
     r"\b\d+ minutes\b|(?<=, )\d+\.\d s\b|\b0x[0-9a-fA-F]{6,}\b"
@@ -59,11 +60,11 @@ class Recording(Model):
     was answered is neither asked nor paid for again; each stored answer is used once.
     """
 
-    def __init__(self, model: Model, log: Recorder) -> None:
+    def __init__(self, model: Model, log: Journal) -> None:
         self._model = model
         self._log = log
         self._lock = Lock()
-        earlier = log.exchanges()
+        earlier = log.read(EXCHANGES)
         self._number = max((exchange.number for exchange in earlier), default=0)
         self._answered = _Waiting(exchange for exchange in earlier if exchange.answer is not None)
 
@@ -90,7 +91,7 @@ class Recording(Model):
     def _store(self, exchange: Exchange) -> None:
         with self._lock:
             self._number += 1
-            self._log.exchange(exchange.model_copy(update={"number": self._number}))
+            self._log.append(EXCHANGES, exchange.model_copy(update={"number": self._number}))
 
 
 class Cassette(Model):
@@ -99,7 +100,7 @@ class Cassette(Model):
     """
 
     def __init__(self, path: Path) -> None:
-        self._exchanges = recorded(path)
+        self._exchanges = recorded(path, Exchange)
         self._missed: list[str] = []
         self._waiting = _Waiting(self._exchanges)
 

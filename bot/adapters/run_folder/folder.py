@@ -10,45 +10,43 @@ from typing import IO, TypeVar
 
 from typing_extensions import override
 
-from bot.adapters.files import append, cut_unfinished, recorded, sync, write
+from bot.adapters.files import append, cut_unfinished, recorded, sync, write, write_bytes
 from bot.errors import UserError
-from bot.models.attempt import Attempt, Script
+from bot.models.attempt import Script
 from bot.models.base import Record
 from bot.models.bug import Issue
-from bot.models.dialogue import Exchange
-from bot.models.job import Job
-from bot.models.repair import KeptTrial
+from bot.models.job import ProofOptions, ReproduceIssue
+from bot.models.journal import ATTEMPTS, EXCHANGES, E, EntryKind, RunLog, log_name
 from bot.models.report import Report
-from bot.ports import Recorder
-from bot.render.log import log_text
-from sandbox.port import RunResult
+from bot.ports import Journal
 
 MARK = ".reprise"
-EXCHANGES, TRIALS = "exchanges.jsonl", "trials.jsonl"
+SCRIPTS = "scripts"
+EXCHANGE_FILE = f"{EXCHANGES.name}.jsonl"
+_ATTEMPT_FILE = f"{ATTEMPTS.name}.jsonl"
 JOB = "job.json"
 GIVEN = "given.json"
 STATE = "run.json"
 REPORT = "report.json"
-ATTEMPTS = "attempts.jsonl"
 _OURS = (
     REPORT,
     "report.md",
     "environment.lock",
-    ATTEMPTS,
+    _ATTEMPT_FILE,
     "logs",
-    "scripts",
-    EXCHANGES,
-    TRIALS,
+    SCRIPTS,
+    EXCHANGE_FILE,
+    "trials.jsonl",
     STATE,
     JOB,
     GIVEN,
 )
-_RUNS = ("logs", "scripts", ATTEMPTS)
+_RUNS = ("logs", SCRIPTS, _ATTEMPT_FILE)
 _NOTHING = {MARK, JOB, GIVEN, "logs"}
 _R = TypeVar("_R", bound=Record)
 
 
-class Folder(Recorder):
+class Folder(Journal):
     """A folder that belongs to one run; what others put there is not touched. `begin` clears
     what an earlier run left, unless it was this very one and did not come to its end: then it
     goes on from the attempts that are there. What a run of something else came to is kept: that
@@ -59,14 +57,14 @@ class Folder(Recorder):
         self.path = path
         self._made = tuple(each for each in (path, *path.parents) if not each.exists())
         self._mark = _claim(path)
-        self._kept: dict[int, Attempt] = {}
+        self._keys: dict[str, list[str]] = {}
 
-    def begin(self, job: Job, given: Script | None = None) -> None:
+    def begin(self, job: ReproduceIssue, given: Script | None = None) -> None:
         """Keep what was asked for, so that the run can be repeated from its folder, or gone on
         with; `given` is a program that takes the place of the report's. Raises UserError when
         the result of something else lies here.
         """
-        kept, finished = _read(self.path / JOB, Job), (self.path / REPORT).exists()
+        kept, finished = _read(self.path / JOB, ReproduceIssue), (self.path / REPORT).exists()
         same_program = _read(self.path / GIVEN, Script) == given
         if finished and not (kept and same_program and _key(kept.issue) == _key(job.issue)):
             raise not_ours(self.path)
@@ -81,7 +79,7 @@ class Folder(Recorder):
         """Begin with the attempts of another run, unless there are some. Those come last and at
         once: a take-over that was killed is made anew.
         """
-        if self._kept:
+        if self.read(ATTEMPTS):
             return
         for name in _RUNS:
             if (run / name).is_dir():
@@ -92,65 +90,46 @@ class Folder(Recorder):
         self.go_on()
 
     def go_on(self) -> None:
-        """Take up the attempts that are there."""
+        """Take up what is there."""
         (self.path / "logs").mkdir(exist_ok=True)
-        path = self.path / ATTEMPTS
-        cut_unfinished(path)
-        lines = path.read_bytes().splitlines() if path.exists() else ()
-        attempts = map(Attempt.model_validate_json, lines)
-        self._kept = {attempt.number: attempt for attempt in attempts}
+        self._keys.clear()
 
     @override
-    def log(self, number: int, script: Script, result: RunResult) -> str:
-        name = f"logs/{number:03d}.log"
-        write(self.path / name, log_text(script, result))
-        if not self._program(script.digest).exists():
-            _write_all(self.path / "scripts" / script.digest[:12], script.files)
-            write(self._program(script.digest), script.model_dump_json() + "\n")
-        return name
+    def append(self, kind: EntryKind[E], entry: E) -> None:
+        if isinstance(entry, RunLog):
+            write(self.path / log_name(entry.number), entry.text)
+        elif isinstance(entry, Script):
+            _write_all(self.path / SCRIPTS / entry.digest[:12], entry.files)
+            write(self.path / SCRIPTS / f"{entry.digest[:12]}.json", entry.model_dump_json() + "\n")
+        else:
+            self._append(kind, entry)
+
+    def _append(self, kind: EntryKind[E], entry: E) -> None:
+        path, key = self.path / f"{kind.name}.jsonl", kind.key(entry)
+        if kind.name not in self._keys:
+            cut_unfinished(path)
+            self._keys[kind.name] = list(map(kind.key, self.read(kind)))
+        keys = self._keys[kind.name]
+        if key in keys:
+            del keys[keys.index(key) :]
+            kept = path.read_bytes().splitlines(keepends=True)[: len(keys)]
+            write_bytes(path, b"".join(kept))
+        append(path, entry)
+        keys.append(key)
 
     @override
-    def attempt(self, attempt: Attempt) -> None:
-        path = self.path / ATTEMPTS
-        earlier = {number: kept for number, kept in self._kept.items() if number < attempt.number}
-        if len(earlier) < len(self._kept):
-            self._kept = earlier
-            lines = (earlier[number].model_dump_json() for number in sorted(earlier))
-            write(path, "".join(f"{line}\n" for line in lines))
-        append(path, attempt)
-
-    @override
-    def recall(self, number: int) -> Attempt | None:
-        return self._kept.get(number)
-
-    @override
-    def program(self, number: int) -> Script | None:
-        kept = self._kept.get(number)
-        return _read(self._program(kept.script), Script) if kept is not None else None
-
-    @override
-    def exchange(self, exchange: Exchange) -> None:
-        cut_unfinished(self.path / EXCHANGES)
-        append(self.path / EXCHANGES, exchange, exclude_defaults=True)
-
-    @override
-    def exchanges(self) -> tuple[Exchange, ...]:
-        path = self.path / EXCHANGES
-        return recorded(path) if path.exists() else ()
-
-    @override
-    def trial(self, trial: KeptTrial) -> None:
-        cut_unfinished(self.path / TRIALS)
-        append(self.path / TRIALS, trial)
-
-    @override
-    def trials(self) -> tuple[KeptTrial, ...]:
-        path = self.path / TRIALS
-        *lines, _ = path.read_bytes().split(b"\n") if path.exists() else (b"",)
-        return tuple(map(KeptTrial.model_validate_json, lines))
-
-    def _program(self, digest: str) -> Path:
-        return self.path / "scripts" / f"{digest[:12]}.json"
+    def read(self, kind: EntryKind[E]) -> tuple[E, ...]:
+        path = self.path / f"{kind.name}.jsonl"
+        if issubclass(kind.model, Script):
+            stored = (
+                _read(each, kind.model) for each in sorted(self.path.glob(f"{SCRIPTS}/*.json"))
+            )
+            return tuple(filter(None, stored))
+        if issubclass(kind.model, RunLog):
+            logs = sorted(self.path.glob("logs/[0-9]*.log"))
+            texts = ((int(each.stem), each.read_text("utf-8", "replace")) for each in logs)
+            return tuple(kind.model(number=number, text=text) for number, text in texts)
+        return recorded(path, kind.model) if path.exists() else ()
 
     def finish(
         self,
@@ -242,9 +221,9 @@ def _claim(path: Path) -> IO[str]:
     return mark
 
 
-def kept_job(path: Path) -> Job:
+def kept_job(path: Path) -> ReproduceIssue:
     """The job of an earlier run. Raises UserError when the folder does not have it."""
-    job = _read(path / JOB, Job)
+    job = _read(path / JOB, ReproduceIssue)
     if job is None:
         raise UserError(
             f"{path} is not the folder of a run.",
@@ -278,9 +257,9 @@ def _key(issue: Issue) -> tuple[object, ...]:
     return issue.repository, issue.title, issue.body
 
 
-def _timeless(job: Job) -> Job:
+def _timeless(job: ReproduceIssue) -> ReproduceIssue:
     """A job without the time for its proofs, which makes it no other."""
-    return job.model_copy(update={"options": job.options.model_copy(update={"proof_minutes": 0.0})})
+    return job.model_copy(update={"proof": ProofOptions(package=job.proof.package, minutes=0.0)})
 
 
 def inside(name: str) -> bool:

@@ -1,6 +1,5 @@
 """Leases on runs, one live lease per issue, kept by heartbeats, lost to another worker without;
-and what a run records while it holds one: attempts with their scripts and logs, exchanges with
-models, their cost, and the report.
+and what a run records while it holds one: its journal, the cost of models, and the report.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,10 +9,8 @@ from sqlalchemy import Connection, Executable, Row, delete, func, insert, select
 from typing_extensions import override
 
 from bot.adapters.store.part import SqlPart, one, values
-from bot.adapters.store.tables import attempts, costs, exchanges, reports, runs, trials, usage
-from bot.models.attempt import Attempt, Script
-from bot.models.dialogue import Exchange
-from bot.models.repair import KeptTrial
+from bot.adapters.store.tables import costs, journal, reports, runs, usage
+from bot.models.journal import E, EntryKind, RunLog
 from bot.models.report import Report
 from bot.models.run import LIVE, Run, RunState
 from bot.service import db_text
@@ -25,7 +22,7 @@ _TAKEN = {
     RunState.REPORTED.value: RunState.REPORTED.value,
 }
 _FREE: Mapping[str, Any] = {"owner": "", "lease_until": 0.0}
-_a = attempts.c
+_j = journal.c
 
 
 class SqlLeases(SqlPart, AppStore):
@@ -157,51 +154,27 @@ class SqlResults(SqlPart, AppStore):
     """The results of runs. Whoever writes must hold the run's lease."""
 
     @override
-    def note_attempt(
-        self, run: str, owner: str, attempt: Attempt, script: Script, log: str
-    ) -> bool:
-        body = {"body": db_text.json(attempt), "script": db_text.json(script)}
-        row = {"run": run, "number": attempt.number, **body, "log": db_text.log(log)}
-        return self._leased(run, owner, self._db.insert_once(attempts, row))
+    def append_entry(self, run: str, owner: str, kind: EntryKind[E], entry: E) -> bool:
+        row = {"run": run, "kind": kind.name, "key": kind.key(entry)}
+        if isinstance(entry, RunLog):
+            entry = entry.model_copy(update={"text": db_text.log(entry.text)})
+        first = select(func.min(_j.seq)).filter_by(**row).scalar_subquery()
+        return self._leased(
+            run,
+            owner,
+            delete(journal).where(_j.run == run, _j.kind == kind.name, _j.seq >= first),
+            insert(journal).values(**row, body=db_text.json(entry), until_report=kind.until_report),
+        )
 
     @override
-    def attempts(self, run: str, last: int | None = None) -> tuple[Attempt, ...]:
-        newest = select(_a.body).where(_a.run == run).order_by(_a.number.desc()).limit(last)
-        rows = reversed(self._rows(newest))
-        return tuple(Attempt.model_validate_json(body) for (body,) in rows)
-
-    @override
-    def script(self, run: str, number: int) -> Script | None:
-        body = self._value(select(_a.script).where(_a.run == run, _a.number == number))
-        return None if body is None else Script.model_validate_json(body)
-
-    @override
-    def log(self, run: str, number: int) -> str:
-        return self._value(select(_a.log).where(_a.run == run, _a.number == number)) or ""
-
-    @override
-    def forget_attempts(self, run: str, owner: str, above: int) -> bool:
-        return self._leased(run, owner, delete(attempts).where(_a.run == run, _a.number > above))
-
-    @override
-    def note_exchange(self, run: str, owner: str, exchange: Exchange) -> bool:
-        row = {"run": run, "number": exchange.number, "body": db_text.json(exchange)}
-        return self._leased(run, owner, self._db.insert_once(exchanges, row))
-
-    @override
-    def exchanges(self, run: str) -> tuple[Exchange, ...]:
-        found = select(exchanges.c.body).where(exchanges.c.run == run).order_by(exchanges.c.number)
-        return tuple(Exchange.model_validate_json(body) for (body,) in self._rows(found))
-
-    @override
-    def note_trial(self, run: str, owner: str, trial: KeptTrial) -> bool:
-        row = {"run": run, "body": db_text.json(trial)}
-        return self._leased(run, owner, insert(trials).values(**row))
-
-    @override
-    def trials(self, run: str) -> tuple[KeptTrial, ...]:
-        found = select(trials.c.body).where(trials.c.run == run).order_by(trials.c.seq)
-        return tuple(KeptTrial.model_validate_json(body) for (body,) in self._rows(found))
+    def entries(
+        self, run: str, kind: EntryKind[E], *, key: str | None = None, last: int | None = None
+    ) -> tuple[E, ...]:
+        newest = select(_j.body).where(_j.run == run, _j.kind == kind.name)
+        if key is not None:
+            newest = newest.where(_j.key == key)
+        rows = self._rows(newest.order_by(_j.seq.desc()).limit(last))
+        return tuple(kind.model.model_validate_json(body) for (body,) in reversed(rows))
 
     @override
     def put_report(self, run: str, owner: str, report: Report) -> bool:
@@ -215,8 +188,7 @@ class SqlResults(SqlPart, AppStore):
             owner,
             self._db.upsert(reports, {"run": run, "body": db_text.json(report)}),
             update(runs).where(runs.c.id == run).values(**state),
-            delete(exchanges).where(exchanges.c.run == run),  # only an unfinished run needs them
-            delete(trials).where(trials.c.run == run),
+            delete(journal).where(_j.run == run, _j.until_report),
         )
 
     @override

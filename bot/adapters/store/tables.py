@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from bot.service import db_text
 
-REVISION = "0006"
+REVISION = "0007"
 """The migration that leads to these tables."""
 
 
@@ -123,26 +123,16 @@ runs = Table(
 # Apart from `runs`, whose rows are written anew with every heartbeat.
 requests = Table("requests", metadata, _of_run(primary_key=True), _text("body"))
 
-attempts = Table(
-    "attempts",
+journal = Table(
+    "journal",
     metadata,
-    _of_run(primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
+    _counted(),
+    _of_run(),
+    _text("kind"),
+    _text("key"),
     _text("body"),
-    _text("script"),
-    _text("log"),
-)
-
-exchanges = Table(
-    "exchanges",
-    metadata,
-    _of_run(primary_key=True),
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    _text("body"),
-)
-
-trials = Table(
-    "trials", metadata, _counted(), _of_run(), _text("body"), Index("trials_by_run", "run")
+    Column("until_report", Boolean, nullable=False),
+    UniqueConstraint("run", "kind", "key", name="journal_once"),
 )
 
 reports = Table("reports", metadata, _of_run(primary_key=True), _text("body"))

@@ -62,8 +62,8 @@ def _fresh_runs(runner: Runner, found: SearchResult) -> tuple[TestDecision, list
     while not decided and len(runs) < cap:
         number = len(runs) + 1
         runner.say("confirm", f"run {number}", number, cap)
-        seed = runner.job.options.seed + number
-        runs.append(runner.run(found.script, found.environment, seed, "confirm"))
+        seed = runner.job.limits.seed + number
+        runs.append(runner.run(found.script, found.environment, seed, "confirm").judgement)
         failures = sum(run.match is Match.MATCHED for run in runs)
         # An intermittent failure, by the report's own words: look for the other outcome too.
         early = intermittent and failures == len(runs) < _INTERMITTENT
@@ -77,7 +77,7 @@ def _cap(runner: Runner, found: SearchResult) -> int:
     """Most confirming runs; a run that only ends by the clock is not repeated forty times."""
     hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
     slow = found.judgement.match is Match.UNDECIDED and not hang
-    return min(runner.job.options.max_runs, 2 if slow else runner.job.options.max_runs)
+    return min(runner.job.limits.max_runs, 2 if slow else runner.job.limits.max_runs)
 
 
 def _determinism(runner: Runner, found: SearchResult) -> Determinism:

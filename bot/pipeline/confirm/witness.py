@@ -24,7 +24,7 @@ def witnessed(runner: Runner, found: SearchResult, verdict: AnyVerdict) -> AnyVe
     runner.say("confirm", f"checking that a run reaches {wanted.says}")
     result = runner.execute(
         launch.reached_spec(
-            found.script, found.environment, runner.job.options, runner.signature, wanted.functions
+            found.script, found.environment, runner.job, runner.signature, wanted.functions
         )
     )
     entered, lines = _reached(result, found.script.entry)

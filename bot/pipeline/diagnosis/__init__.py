@@ -5,7 +5,6 @@ and let the rules read the trace.
 from collections.abc import Callable
 from typing import NamedTuple
 
-from bot.models.bug import BugReport, ReportKind
 from bot.models.diagnosis import DiagnosedRun, Diagnosis, TrainingProgram
 from bot.models.environment import Environment, EnvironmentSpec, Requirement
 from bot.models.training import TrainingTrace
@@ -57,7 +56,7 @@ def _lacking(result: RunResult, spec: EnvironmentSpec) -> Requirement | None:
     found = setup_failures.recognise(raised.exception, raised.message) if raised else None
     if found is None or not (found.module or found.requirement):
         return None
-    return recovery.wanted(found.module, found.requirement, BugReport(kind=ReportKind.BUG), spec)
+    return recovery.wanted(found.module, found.requirement, None, spec)
 
 
 def diagnosed(

@@ -10,7 +10,7 @@ from bot.models.attempt import Script
 from bot.models.bug import BugReport
 from bot.models.diagnosis import DiagnosedRun, TrainingProgram
 from bot.models.environment import EnvironmentSpec
-from bot.models.job import Job, Note
+from bot.models.job import Note, ReproduceIssue
 from bot.models.report import Report
 from bot.models.run import RunPlan
 from bot.models.signature import AlternativesSignature, CrashSignature, members_of
@@ -18,7 +18,7 @@ from bot.pipeline import reporting
 from bot.pipeline.diagnosis import RecordedRun, diagnosed, record_run
 from bot.pipeline.diagnosis.opinion import second_opinion
 from bot.pipeline.environment import specify
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.runner import IssueSession, Session
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import candidates
 from bot.pipeline.search.model_budget import ModelBudget
@@ -27,12 +27,12 @@ from bot.rules.code import loops
 from bot.rules.parsing import tree_of
 from sandbox.port import SandboxError
 
-Then = Callable[[Report, TrainingProgram, RecordedRun, Session], Report]
+Then = Callable[[Report, TrainingProgram, RecordedRun, IssueSession], Report]
 _UNRUN = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
 _ANY = AlternativesSignature(members=())
 
 
-def planned(draft: RunPlan, job: Job) -> RunPlan:
+def planned(draft: RunPlan, job: ReproduceIssue) -> RunPlan:
     """The plan with the program to diagnose, where it is none of those that the verdict needs."""
     script = trains_in(draft.bug)
     if script is None or script.source in {each.source for each in draft.scripts}:
@@ -53,15 +53,15 @@ def _training(script: Script) -> float:
     return loops.training_score(tree) if tree is not None else 0.0
 
 
-def of_report(report: Report, job: Job, ports: Ports) -> Report:
+def of_report(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
     """A finished report with a diagnosis made now."""
     started, session = ports.clock(), Session.begin(job, ports, report.attempts)
-    budget = ModelBudget(ports, job.options, started)
+    budget = ModelBudget(ports, job.model, started)
     return reporting.finished(with_diagnosis(report, session, budget), session, started)
 
 
 def with_diagnosis(
-    report: Report, session: Session, budget: ModelBudget, then: Then | None = None
+    report: Report, session: IssueSession, budget: ModelBudget, then: Then | None = None
 ) -> Report:
     """The report with the diagnosis of its training program, or a note on why there is none. A
     model's second opinion has what is left of the budget. `then` goes on from the recorded run.
@@ -95,7 +95,7 @@ def _made(
     report: Report,
     script: Script,
     spec: EnvironmentSpec,
-    session: Session,
+    session: IssueSession,
     budget: ModelBudget,
 ) -> tuple[Report, TrainingProgram, RecordedRun]:
     files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
@@ -120,8 +120,8 @@ def _billed(report: Report, run: DiagnosedRun) -> dict[str, object]:
     return {"cost": report.cost + opinion.usage, "models": tuple(models), "prompts": prompts}
 
 
-def _spec(script: Script, bug: BugReport, job: Job) -> EnvironmentSpec:
-    return specify.specify(bug, job.issue, job.options, script.source)
+def _spec(script: Script, bug: BugReport, job: ReproduceIssue) -> EnvironmentSpec:
+    return specify.specify(bug, job.issue, job.environment, script.source)
 
 
 def _crashes(report: Report) -> str:

@@ -92,7 +92,7 @@ def second_opinion(
     report: str = "",
 ) -> DiagnosedRun:
     """The run with what a model says of it, where one is configured and there is a diagnosis."""
-    left_out = "model" in session.job.options.without
+    left_out = "model" in session.job.without
     if session.ports.model is None or left_out or run.undecided:
         return run
     if rules.success(trace) == "held out":

@@ -22,7 +22,7 @@ def record(
     on_loss: OnLoss | None = None,
 ) -> tuple[RunResult, TrainingTrace]:
     """What the run did, and what the probe saw of it. Raises Stopped."""
-    spec = launch.training_spec(program, environment, session.job.options)
+    spec = launch.training_spec(program, environment, session.job, session.job.limits.seed)
     if on_loss is None:
         result = session.execute(spec)
     else:

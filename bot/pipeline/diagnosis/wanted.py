@@ -9,10 +9,9 @@ from pathlib import PurePosixPath
 from packaging.requirements import InvalidRequirement, Requirement as Parsed
 
 from bot.errors import UserError
-from bot.models.bug import BugReport, Issue, ReportKind
 from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import EnvironmentSpec, PinSource, Requirement
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions
 from bot.pipeline.environment import specify
 from bot.rules.packages import companions, imports, repositories
 
@@ -20,12 +19,11 @@ _BLOCK = re.compile(r"(?m)^# /// script\s*$\n(?P<body>(?:^#(?: .*)?$\n)+?)^# ///
 _FILE = "requirements.txt"
 
 
-def spec(program: TrainingProgram, options: Options, name: str) -> EnvironmentSpec:
+def spec(program: TrainingProgram, options: EnvironmentOptions) -> EnvironmentSpec:
     """The environment of a program: options, then its `# /// script` block and the
     requirements.txt beside it, then the newest releases of what it imports.
     """
-    bare, issue = BugReport(kind=ReportKind.BUG), Issue(title=name, body="")
-    found = specify.specify(bare, issue, options, _imports(program))
+    found = specify.for_program(options, _imports(program))
     asked = {each.name for each in found.requirements if each.rung is PinSource.OPTION}
     for requirement in declared(program):
         if requirement.name not in asked:

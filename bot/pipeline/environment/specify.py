@@ -16,7 +16,7 @@ from packaging.utils import canonicalize_name
 from bot.errors import UserError
 from bot.models.bug import BugReport, Issue
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, RepoSource, Requirement
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions
 from bot.rules.packages import (
     backends,
     claims as said,
@@ -35,37 +35,69 @@ _WORDED = "the errors in the bug report are worded as in this version"
 HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
-def specify(report: BugReport, issue: Issue, options: Options, source: str) -> EnvironmentSpec:
+class _Wish(NamedTuple):
+    """What is to be installed and why; `modules` as a Requirement has them."""
+
+    name: str
+    reason: str
+    rung: PinSource
+    modules: tuple[str, ...] = ()
+
+
+def specify(
+    report: BugReport, issue: Issue, options: EnvironmentOptions, source: str
+) -> EnvironmentSpec:
     """The environment that a report describes: options, then claims, then the date, for what the
     program imports.
     """
-    claims = said.gathered(report)
-    wanted = _asked(options)
+    claims, at = said.gathered(report), issue.created_at
     target = _published(report, issue, source, claims)
-    for name, reason, rung, modules in (*target, *_imported(report, source, issue.created_at)):
-        new = pinned(name, reason, rung, claims, issue.created_at)
+    wishes = (*target, *_imported(report, source, at))
+    spec = _specified(options, source, wishes, claims, at)
+    python, why = _python(options, claims, at, python_wording.possible(report))
+    update = {
+        "python": python,
+        "python_why": why,
+        "repo": _repo(options, target[0].name if target else "", claims),
+        "repository": issue.repository,
+        "named": said.named(report),
+    }
+    return spec.model_copy(update=update)
+
+
+def for_program(options: EnvironmentOptions, source: str) -> EnvironmentSpec:
+    """The environment of a program that nobody reports on: options, then the newest releases of
+    what it imports.
+    """
+    return _specified(options, source, _imported(None, source, None), {}, None)
+
+
+def _specified(
+    options: EnvironmentOptions,
+    source: str,
+    wishes: Iterable[_Wish],
+    claims: Claims,
+    at: datetime | None,
+) -> EnvironmentSpec:
+    wanted = _asked(options)
+    for name, reason, rung, modules in wishes:
+        new = pinned(name, reason, rung, claims, at)
         wanted.setdefault(name, new.model_copy(update={"modules": modules}))
     variables = backends.add(
-        wanted,
-        source,
-        issue.created_at,
-        lambda name, why: pinned(name, why, PinSource.IMPORT, claims, None),
+        wanted, source, at, lambda name, why: pinned(name, why, PinSource.IMPORT, claims, None)
     )
-    repo = _repo(options, target[0].name if target else "", claims)
-    python, why = _python(options, claims, issue.created_at, python_wording.possible(report))
+    python, why = _python(options, claims, at, Range())
     return EnvironmentSpec(
         python=python,
         python_why=why,
         requirements=tuple(wanted.values()),
-        exclude_newer=issue.created_at,
+        exclude_newer=at,
         undated=companions.TORCH_FAMILY,
         device=options.device,
-        repo=repo,
+        repo=_repo(options, "", claims),
         constraints=said.bounds(claims, wanted),
         variables=variables,
         claims=said.beside(claims, options),
-        repository=issue.repository,
-        named=said.named(report),
     )
 
 
@@ -190,7 +222,7 @@ def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requir
     )
 
 
-def _asked(options: Options) -> dict[str, Requirement]:
+def _asked(options: EnvironmentOptions) -> dict[str, Requirement]:
     wanted = {}
     for text in options.pins:
         try:
@@ -214,15 +246,6 @@ def _asked(options: Options) -> dict[str, Requirement]:
     return wanted
 
 
-class _Wish(NamedTuple):
-    """What is to be installed and why; `modules` as a Requirement has them."""
-
-    name: str
-    reason: str
-    rung: PinSource
-    modules: tuple[str, ...] = ()
-
-
 def used(top: str, imported: Iterable[str], report: BugReport | None) -> tuple[str, ...]:
     """A top-level module whose distribution is only guessed, with what the report imports of it or
     quotes the files of; () for none.
@@ -236,7 +259,7 @@ def used(top: str, imported: Iterable[str], report: BugReport | None) -> tuple[s
     return tuple(dict.fromkeys((top, *(each for each in names if each.startswith(f"{top}.")))))
 
 
-def _imported(report: BugReport, source: str, at: datetime | None) -> list[_Wish]:
+def _imported(report: BugReport | None, source: str, at: datetime | None) -> list[_Wish]:
     names = imports.imported(source)
     return [
         _Wish(
@@ -313,7 +336,7 @@ def pinned(
 
 
 def _python(
-    options: Options, claims: Claims, at: datetime | None, worded: Range
+    options: EnvironmentOptions, claims: Claims, at: datetime | None, worded: Range
 ) -> tuple[str, str]:
     """The minor version, and what decided it."""
     if options.python:
@@ -332,7 +355,7 @@ def _python(
     return near, "usual at the date of the bug report" if near == usual else _WORDED
 
 
-def _repo(options: Options, target: str, claims: Claims) -> RepoSource | None:
+def _repo(options: EnvironmentOptions, target: str, claims: Claims) -> RepoSource | None:
     """The clone, when one was given and the report does not name a release that the index has."""
     if not options.repo:
         return None

@@ -11,7 +11,7 @@ from typing import Literal
 from bot.models.attempt import Script
 from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import Environment
-from bot.models.job import Options
+from bot.models.job import JobOptions
 from bot.models.signature import AnySignature, HangSignature, WarningSignature, members_of
 from sandbox.port import Limits, Mount, RunSpec
 
@@ -61,7 +61,7 @@ def probe(name: str) -> bytes:
 def spec(
     script: Script,
     environment: Environment,
-    options: Options,
+    options: JobOptions,
     signature: AnySignature,
     seed: int,
     label: str,
@@ -71,7 +71,7 @@ def spec(
     """
     files = _probed({name: text.encode("utf-8", "replace") for name, text in script.files.items()})
     variables = _variables(environment, options, seed)
-    limits = Limits(wall_s=options.timeout_s)
+    limits = Limits(wall_s=options.limits.timeout_s)
     hang = next(
         (member for member in members_of(signature) if isinstance(member, HangSignature)), None
     )
@@ -80,7 +80,7 @@ def spec(
         # The stacks that are printed half-way count as progress: an idle run may take one and a
         # half bounds, after its imports.
         wall = (
-            max(options.timeout_s, 1.5 * hang.bound_s + _GRACE_S)
+            max(options.limits.timeout_s, 1.5 * hang.bound_s + _GRACE_S)
             if hang.idle
             else hang.bound_s + _GRACE_S
         )
@@ -96,7 +96,7 @@ def spec(
         mounts=tuple(Mount(Path(path)) for path in environment.mounts),
         limits=limits,
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json"),
-        device=options.device,
+        device=options.environment.device,
         label=label,
     )
 
@@ -107,9 +107,10 @@ def _probed(files: dict[str, bytes]) -> dict[str, bytes]:
     return {**files, **probes, KEY: secrets.token_hex(16).encode()}
 
 
-def training_spec(program: TrainingProgram, environment: Environment, options: Options) -> RunSpec:
+def training_spec(
+    program: TrainingProgram, environment: Environment, options: JobOptions, seed: int
+) -> RunSpec:
     """One run of a program that also writes down how it trains."""
-    limit = options.training_timeout_s or options.timeout_s
     folder = resources.files("sandbox").joinpath("probe", "training")
     probes = {
         f"{_FOLDER}/_reprise_training/{file.name}": file.read_bytes()
@@ -119,11 +120,11 @@ def training_spec(program: TrainingProgram, environment: Environment, options: O
     return RunSpec(
         argv=(environment.interpreter, program.entry, *program.arguments),
         files={**_probed(program.files), **probes},
-        env={**_variables(environment, options, options.seed), "REPRISE_TRAINING": "1"},
+        env={**_variables(environment, options, seed), "REPRISE_TRAINING": "1"},
         mounts=tuple(Mount(Path(path)) for path in environment.mounts),
-        limits=Limits(wall_s=limit, artifact_mb=_TRAINING_MB),
+        limits=Limits(wall_s=options.limits.training_s, artifact_mb=_TRAINING_MB),
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json", TRAINING),
-        device=options.device,
+        device=options.environment.device,
         label="training",
     )
 
@@ -131,16 +132,17 @@ def training_spec(program: TrainingProgram, environment: Environment, options: O
 def trial_spec(
     program: TrainingProgram,
     environment: Environment,
-    options: Options,
+    options: JobOptions,
     part: Part,
+    seed: int,
     *,
     limit_s: float,
     probed: bool,
 ) -> RunSpec:
-    """One training of a repair, on a part of the rows that the program tests on, with the seed of
-    the options; `probed`, with the training probe.
+    """One training of a repair, on a part of the rows that the program tests on; `probed`, with
+    the training probe.
     """
-    run = training_spec(program, environment, options)
+    run = training_spec(program, environment, options, seed)
     unprobed = {name: text for name, text in run.files.items() if "_reprise_training" not in name}
     env = {**run.env, "REPRISE_TRIAL": part}
     if not probed:
@@ -170,14 +172,14 @@ def _warning_filters(signature: AnySignature) -> str:
 def reached_spec(
     script: Script,
     environment: Environment,
-    options: Options,
+    options: JobOptions,
     signature: AnySignature,
     wanted: tuple[tuple[str, str], ...],
 ) -> RunSpec:
     """One run that also writes down which of the wanted functions (file, name) it enters and
     which lines of the program run.
     """
-    run = spec(script, environment, options, signature, options.seed, "reached")
+    run = spec(script, environment, options, signature, options.limits.seed, "reached")
     return replace(
         run,
         files={**run.files, f"{_FOLDER}/_reprise_reached.py": probe("reached.py")},
@@ -187,7 +189,7 @@ def reached_spec(
 
 
 def names_spec(
-    environment: Environment, options: Options, names: tuple[str, ...], modules: tuple[str, ...]
+    environment: Environment, options: JobOptions, names: tuple[str, ...], modules: tuple[str, ...]
 ) -> RunSpec:
     """The probe that finds where names can be imported from."""
     return RunSpec(
@@ -195,13 +197,13 @@ def names_spec(
         files={"names.py": probe("names.py")},
         env=_variables(environment, options, 0),
         mounts=tuple(Mount(Path(path)) for path in environment.mounts),
-        limits=Limits(wall_s=options.timeout_s),
+        limits=Limits(wall_s=options.limits.timeout_s),
         label="names",
     )
 
 
 def import_spec(
-    environment: Environment, options: Options, names: tuple[str, ...], modules: tuple[str, ...]
+    environment: Environment, options: JobOptions, names: tuple[str, ...], modules: tuple[str, ...]
 ) -> RunSpec:
     """The probe that imports what distributions install."""
     run = names_spec(environment, options, names, modules)
@@ -210,7 +212,7 @@ def import_spec(
     return replace(run, argv=argv, files=files, label="import")
 
 
-def _variables(environment: Environment, options: Options, seed: int) -> dict[str, str]:
+def _variables(environment: Environment, options: JobOptions, seed: int) -> dict[str, str]:
     variables = {**_QUIET, **environment.variables}
     path = [_FOLDER, *filter(None, [environment.variables.get("PYTHONPATH", "")])]
     variables |= {
@@ -224,6 +226,6 @@ def _variables(environment: Environment, options: Options, seed: int) -> dict[st
         "OMP_WAIT_POLICY": "PASSIVE",
         "KMP_BLOCKTIME": "0",
     }
-    if options.device == "cpu":
+    if options.environment.device == "cpu":
         variables["CUDA_VISIBLE_DEVICES"] = ""
     return variables

@@ -9,22 +9,28 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from threading import Event, Thread
 from time import monotonic
+from typing import Generic, NamedTuple
+
+from typing_extensions import TypeVar
 
 from bot.errors import Stopped
 from bot.models.attempt import Attempt, Judgement, Match, Script
 from bot.models.environment import Environment
-from bot.models.job import Interruption, Job
-from bot.ports import Ports, Recorder
+from bot.models.job import Interruption, JobOptions
+from bot.models.journal import ATTEMPTS, LOGS, PROGRAMS
+from bot.pipeline.execution.log_text import run_log
+from bot.ports import Journal, Ports
 from sandbox.port import RunResult
 
 _POLL_S = 0.1
+J = TypeVar("J", bound=JobOptions, default=JobOptions, covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class RunContext:
+class RunContext(Generic[J]):
     """The job and the ports. A context derived by `within` has a cancel flag of its own."""
 
-    job: Job
+    job: J
     ports: Ports
     expired: Event = field(default_factory=Event)
 
@@ -39,7 +45,7 @@ class RunContext:
             raise Stopped(self.interruption)
 
     @contextmanager
-    def within(self, seconds: float) -> Iterator[RunContext]:
+    def within(self, seconds: float) -> Iterator[RunContext[J]]:
         """A context whose cancel flag is also set after `seconds`.
 
         It interrupts builds and runs too: they raise Stopped, and `interruption` says why.
@@ -65,25 +71,35 @@ class RunContext:
             watcher.join()
 
 
-@dataclass(frozen=True, slots=True)
-class LastRun:
-    """The run that was made last. `result` is None when an earlier process made it."""
+class CompletedRun(NamedTuple):
+    """A run as an attempt, with its streams; `result` is None when an earlier process made it."""
 
-    script: Script
-    environment: Environment
-    result: RunResult | None
+    attempt: Attempt
+    result: RunResult | None = None
+
+    @property
+    def judgement(self) -> Judgement:
+        """How the run was judged."""
+        return self.attempt.judgement
+
+    @property
+    def match(self) -> Match:
+        """How the run compares with the signature."""
+        return self.attempt.judgement.match
 
 
 class AttemptLog(list[Attempt]):
-    """Keeps every attempt and hands it to the recorder at once; `add` is the only way in.
+    """Keeps every attempt and hands it to the journal at once; `add` is the only way in.
 
-    `earlier` are the attempts of a finished run that is taken up again.
+    `earlier` are the attempts of a finished run that is taken up again; `programs` are those of all
+    attempts, by digest.
     """
 
-    def __init__(self, recorder: Recorder, earlier: Iterable[Attempt] = ()) -> None:
+    def __init__(self, journal: Journal, earlier: Iterable[Attempt] = ()) -> None:
         super().__init__(earlier)
-        self._recorder = recorder
-        self.last_run: LastRun | None = None
+        self._journal = journal
+        self._kept = {attempt.number: attempt for attempt in journal.read(ATTEMPTS)}
+        self.programs = {script.digest: script for script in journal.read(PROGRAMS)}
 
     def of(self, script: Script, environment: Environment, *purposes: str) -> list[Attempt]:
         """The attempts of a script in an environment, for these purposes or any."""
@@ -105,18 +121,26 @@ class AttemptLog(list[Attempt]):
         rows = self.of(script, environment, *purposes)
         return {row.execution.seed: row.judgement for row in rows if row.execution.seed is not None}
 
-    def add(self, attempt: Attempt, run: LastRun) -> None:
-        """Append an attempt; one that was made now goes to the recorder as well."""
+    def add(self, attempt: Attempt, script: Script, result: RunResult | None) -> CompletedRun:
+        """Append an attempt; one that was made now goes to the journal as well."""
         self.append(attempt)
-        self.last_run = run
-        if run.result is not None:
-            self._recorder.attempt(attempt)
+        if result is not None:
+            self._keep(attempt, script, result)
+        self.programs[script.digest] = script
+        return CompletedRun(attempt, result)
+
+    def _keep(self, attempt: Attempt, script: Script, result: RunResult) -> None:
+        self._kept = {number: kept for number, kept in self._kept.items() if number < len(self)}
+        if script.digest not in self.programs:
+            self._journal.append(PROGRAMS, script)
+        self._journal.append(LOGS, run_log(attempt.number, script, result))
+        self._journal.append(ATTEMPTS, attempt)
 
     def kept(
         self, script: Script, environment: Environment, seed: int, purpose: str, change: str
     ) -> Attempt | None:
         """What a killed process recorded under the next number, if it was this very run."""
-        attempt = self._recorder.recall(len(self) + 1)
+        attempt = self._kept.get(len(self) + 1)
         if attempt is None:
             return None
         same = (attempt.script, attempt.environment, attempt.execution.seed, attempt.purpose) == (
@@ -135,9 +159,9 @@ class AttemptLog(list[Attempt]):
         Only what lies ahead of the attempts so far counts.
         """
         found, number = None, len(self) + 1
-        while (attempt := self._recorder.recall(number)) is not None:
+        while (attempt := self._kept.get(number)) is not None:
             if attempt.purpose == purpose and attempt.judgement.match is Match.MATCHED:
-                script = self._recorder.program(number)
+                script = self.programs.get(attempt.script)
                 found = script if script is not None and fits(attempt, script) else found
             number += 1
         return found

@@ -5,38 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Generic
 
 from bot.errors import Stopped
 from bot.models.attempt import Attempt, Execution, Judgement, Script
 from bot.models.bug import BugReport
 from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.job import Job, Note, Proof
+from bot.models.job import Note, Proof, ReproduceIssue
+from bot.models.journal import log_name
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import judge, launch, observe
-from bot.pipeline.execution.run_state import AttemptLog, LastRun, RunContext
+from bot.pipeline.execution.run_state import AttemptLog, CompletedRun, J, RunContext
 from bot.ports import Ports, Progress, Stage
 from sandbox.port import OnOutput, RunResult, RunSpec
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """Where a search ended: the script and its environment, and how the last run was judged."""
+    """Where a search ended: the script, its environment and its last run."""
 
     script: Script
     spec: EnvironmentSpec
     environment: Environment
-    judgement: Judgement
+    run: CompletedRun
+
+    @property
+    def judgement(self) -> Judgement:
+        """How the last run was judged."""
+        return self.run.judgement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Session:
+class Session(Generic[J]):
     """What lasts for a whole job: its attempts, environments, notes and timings.
 
     All four only grow. `proof` is the proof that is being made: building and running are shown
     as part of it.
     """
 
-    context: RunContext
+    context: RunContext[J]
     attempts: AttemptLog
     environments: dict[str, tuple[EnvironmentSpec, Environment]] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
@@ -44,12 +51,12 @@ class Session:
     proof: Proof | None = None
 
     @classmethod
-    def begin(cls, job: Job, ports: Ports, earlier: Iterable[Attempt] = ()) -> Session:
+    def begin(cls, job: J, ports: Ports, earlier: Iterable[Attempt] = ()) -> Session[J]:  # type: ignore[misc]
         """A session for a new job, or for one that goes on after `earlier` attempts."""
-        return cls(context=RunContext(job, ports), attempts=AttemptLog(ports.recorder, earlier))
+        return cls(context=RunContext(job, ports), attempts=AttemptLog(ports.journal, earlier))
 
     @property
-    def job(self) -> Job:
+    def job(self) -> J:
         """What was asked for."""
         return self.context.job
 
@@ -114,19 +121,22 @@ class Session:
             raise Stopped(self.context.interruption)
         return result
 
-    def latest(self) -> SearchResult | None:
-        """The last run, with the spec that its environment was built from."""
-        last = self.attempts.last_run
-        if last is None:
-            return None
-        spec = next(
-            spec for spec, built in self.environments.values() if built.id == last.environment.id
-        )
-        return SearchResult(last.script, spec, last.environment, self.attempts[-1].judgement)
+    def reached(self) -> SearchResult | None:
+        """How far an interrupted search came: its newest run, with the spec of its environment."""
+        for attempt in reversed(self.attempts):
+            script = self.attempts.programs[attempt.script]
+            for spec, built in self.environments.values():
+                if built.id == attempt.environment:
+                    return SearchResult(script, spec, built, CompletedRun(attempt))
+        return None
+
+
+IssueSession = Session[ReproduceIssue]
+"""The session of an issue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Runner(Session):
+class Runner(IssueSession):
     """A session in which runs can be judged: the signature is frozen."""
 
     bug: BugReport
@@ -134,7 +144,7 @@ class Runner(Session):
 
     def run(
         self, script: Script, environment: Environment, seed: int, purpose: str, change: str = ""
-    ) -> Judgement:
+    ) -> CompletedRun:
         """Run a script once, judge it, and keep the attempt.
 
         An attempt that an earlier, killed process kept is taken over instead of repeated.
@@ -142,10 +152,9 @@ class Runner(Session):
         kept = self.attempts.kept(script, environment, seed, purpose, change)
         if kept is not None:
             self.context.check()
-            self.attempts.add(kept, LastRun(script, environment, None))
-            return kept.judgement
-        number, options = len(self.attempts) + 1, self.job.options
-        spec = launch.spec(script, environment, options, self.signature, seed, f"run {number}")
+            return self.attempts.add(kept, script, None)
+        number = len(self.attempts) + 1
+        spec = launch.spec(script, environment, self.job, self.signature, seed, f"run {number}")
         result = self.execute(spec)
         key, mounts = spec.files[launch.KEY], environment.mounts
         seen = observe.observe(result, environment.roots, key=key, mounts=mounts)
@@ -156,12 +165,11 @@ class Runner(Session):
             script=script.digest,
             origin=script.origin,
             environment=environment.id,
-            execution=_execution(result, seed, self.ports.recorder.log(number, script, result)),
+            execution=_execution(result, seed, log_name(number)),
             judgement=judge.judge(seen, self.signature, script),
             change=change,
         )
-        self.attempts.add(attempt, LastRun(script, environment, result))
-        return attempt.judgement
+        return self.attempts.add(attempt, script, result)
 
     @contextmanager
     def proving(self, proof: Proof, seconds: float) -> Iterator[Runner]:

@@ -148,8 +148,8 @@ class BatchRunner:
                     yield row.id, CandidateRun(row.result(), row.first, frozenset(row.left))
 
     def _spec(self, script: Script, seed: int) -> RunSpec:
-        options = self.runner.job.options
-        return launch.spec(script, self.environment, options, self.signature, seed, "minimise")
+        job = self.runner.job
+        return launch.spec(script, self.environment, job, self.signature, seed, "minimise")
 
     def _plan(self, base: Script, jobs: Sequence[Job]) -> dict[str, object]:
         cover, self.cover = base if self.cover else None, False
@@ -175,10 +175,10 @@ class BatchRunner:
 
     def _limit(self, row: CandidateResult, script: Script) -> None:
         if script == self.base and not row.timed_out:
-            most = self.runner.job.options.timeout_s
+            most = self.runner.job.limits.timeout_s
             self.limit_s = min(most, _LIMIT_S + _SLOWER * row.seconds)
             self.limit_cpu_s = min(most, _LIMIT_CPU_S + _SLOWER * row.cpu)
 
     def _unlimited(self) -> None:
         """Nothing is known yet of how long a program takes."""
-        self.limit_s = self.limit_cpu_s = self.runner.job.options.timeout_s
+        self.limit_s = self.limit_cpu_s = self.runner.job.limits.timeout_s

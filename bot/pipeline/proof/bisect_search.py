@@ -177,7 +177,7 @@ class BisectSearch:
             return
         while visit.tally.runs + visit.tally.others < probe_test.REFERENCE:
             used = used_seeds(self.failing, self.runner, visit.environment)
-            first = self.runner.job.options.seed + 1
+            first = self.runner.job.limits.seed + 1
             self._run(self.bad, visit, next(seed for seed in count(first) if seed not in used))
 
     def _probe(self, at: int) -> None:
@@ -236,7 +236,7 @@ class BisectSearch:
         that depends on the seed is then there at every bad revision.
         """
         while visit.environment is not None and self._settled(at) is None:
-            seeds = chain(self._failing_seeds, count(self.runner.job.options.seed + 1))
+            seeds = chain(self._failing_seeds, count(self.runner.job.limits.seed + 1))
             self._run(at, visit, next(seed for seed in seeds if seed not in visit.seeds))
 
     def _run(self, at: int, visit: Visit, seed: int) -> None:
@@ -244,7 +244,8 @@ class BisectSearch:
         self._check_time()
         change = f"{self.package} {self.revisions[at].name}".strip()
         script = self.failing.script
-        visit.count(self.runner.run(script, visit.environment, seed, "bisect", change))
+        run = self.runner.run(script, visit.environment, seed, "bisect", change)
+        visit.count(run.judgement)
         visit.seeds.add(seed)
 
     def _prefetch(self, way: int, step: int, size: int, hints: tuple[int, ...]) -> None:

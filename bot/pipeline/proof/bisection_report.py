@@ -102,7 +102,7 @@ def with_links(runner: Runner, found: Bisection) -> Bisection:
 
 
 def _between(runner: Runner, older: Point | None, newer: Point | None) -> tuple[Commit, ...]:
-    address, commits = runner.job.options.repo, runner.ports.commits
+    address, commits = runner.job.environment.repo, runner.ports.commits
     if not address or commits is None or older is None or newer is None:
         return ()
     try:

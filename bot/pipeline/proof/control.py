@@ -68,7 +68,7 @@ class _Search:
         confirmed = runner.attempts.by_seed(failing.script, failing.environment, "confirm")
         side = _Side(failing.script, failing.environment, AS_REPORTED, confirmed)
         side.runs |= self._earlier(side)
-        most = max(5, runner.job.options.max_runs)
+        most = max(5, runner.job.limits.max_runs)
         wanted = fisher.pairs(side.failures, len(side.runs), most=most)
         contrasts = (
             Candidate("report-contrast", script.origin, (failing.spec,), script=script)
@@ -139,7 +139,7 @@ class _Search:
 
     def _alternate(self, failing: _Side, passing: _Side, wanted: int) -> str:
         """Run both sides in turn under the same seeds; why it is no control, "" when it is one."""
-        first = self.runner.job.options.seed + 1
+        first = self.runner.job.limits.seed + 1
         for done, seed in enumerate(range(first, first + wanted)):
             if done and self.runner.ports.clock() > self.deadline:
                 text = f"the time limit for a control was reached after {done} of {wanted} pairs"
@@ -151,7 +151,7 @@ class _Search:
                 if seed not in side.runs:
                     side.runs[seed] = self.runner.run(
                         side.script, side.environment, seed, "control", side.change
-                    )
+                    ).judgement
             judgement = passing.runs[seed]
             if judgement.match is Match.MATCHED:
                 return "it fails there too"

@@ -153,7 +153,7 @@ class FreshRuns:
     def run(self, script: Script, seed: int, change: str, purpose: str = PURPOSE) -> Judgement:
         """One run, judged."""
         self.count += 1
-        return self.runner.run(script, self.environment, seed, purpose, change)
+        return self.runner.run(script, self.environment, seed, purpose, change).judgement
 
     def reserve_s(self, script: Script, test: FailureTest, total_s: float) -> float:
         """Seconds for the runs that come after the search."""
@@ -182,4 +182,4 @@ class FreshRuns:
         return next(same, None)
 
     def _seed(self, run: int) -> int:
-        return self.runner.job.options.seed + _SEEDS + run
+        return self.runner.job.limits.seed + _SEEDS + run

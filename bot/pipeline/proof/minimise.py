@@ -82,7 +82,7 @@ def oracle_of(
 ) -> Oracle:
     """The oracle for a confirmed failure."""
     batch = BatchRunner(runner, environment, runner.signature)
-    return Oracle(batch, FailureTest(runner.signature, known), seeds or (runner.job.options.seed,))
+    return Oracle(batch, FailureTest(runner.signature, known), seeds or (runner.job.limits.seed,))
 
 
 @dataclass(slots=True)

@@ -57,7 +57,7 @@ def prove(failing: Failing, runner: Runner, wanted: tuple[Proof, ...] = PROOFS) 
     A proof that cannot be made leaves a note. All share `proof_minutes`.
     """
     clock = runner.ports.clock
-    deadline = clock() + 60 * runner.job.options.proof_minutes
+    deadline = clock() + 60 * runner.job.proof.minutes
     wanted = tuple(proof for proof in PROOFS if proof in wanted)
     for proof in wanted:
         if runner.ports.cancel.is_set():
@@ -76,7 +76,7 @@ def bisect_clone(
     """The report with a bisection over a clone's commits, and that bisection. What it finds to pass
     becomes the control where there was none. Raises UserError where there is nothing to bisect.
     """
-    clock, seconds = runner.ports.clock, 60 * runner.job.options.proof_minutes
+    clock, seconds = runner.ports.clock, 60 * runner.job.proof.minutes
     ends = clock() + seconds
     with runner.proving("bisect", seconds) as limited:
         with limited.stage("bisect", f"bisect: {good} to {bad}"):
@@ -135,7 +135,7 @@ def _bisect(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
     if failing.doubt:
         runner.note(f"nothing was bisected: {failing.doubt}")
         return ProofOutcome("bisect", tuple(runner.notes))
-    package = runner.job.options.package or _package_at_fault(failing, runner)
+    package = runner.job.proof.package or _package_at_fault(failing, runner)
     if not package:
         runner.note("nothing was bisected: the bug report does not show which package is at fault")
         return ProofOutcome("bisect", tuple(runner.notes))
@@ -202,9 +202,9 @@ def _passes_in(spec: EnvironmentSpec | None, runner: Runner) -> Callable[[Script
         return None
 
     def passes(script: Script) -> bool:
-        seed, change = runner.job.options.seed + 1, "smaller program, control"
-        judgement = runner.run(script, runner.build(spec), seed, "minimize", change)
-        return judgement.match is Match.PASSED
+        seed, change = runner.job.limits.seed + 1, "smaller program, control"
+        run = runner.run(script, runner.build(spec), seed, "minimize", change)
+        return run.match is Match.PASSED
 
     return passes
 

@@ -6,7 +6,7 @@ from bot.errors import UserError
 from bot.models.attempt import Match, Script
 from bot.models.bisect import Bisection
 from bot.models.environment import Environment, EnvironmentSpec, RepoSource
-from bot.models.job import PROOFS, Job, Proof
+from bot.models.job import PROOFS, Proof, ReproduceIssue
 from bot.models.report import Control, Report, Reproduced
 from bot.pipeline import reporting
 from bot.pipeline.confirm import verdicts
@@ -20,7 +20,7 @@ from bot.ports import Ports
 
 
 def prove(
-    report: Report, job: Job, ports: Ports, proof: Proof, *, script: Script | None = None
+    report: Report, job: ReproduceIssue, ports: Ports, proof: Proof, *, script: Script | None = None
 ) -> Report:
     """The report with a control, a bisection or a smaller program made now.
 
@@ -32,14 +32,14 @@ def prove(
     return reporting.finished(proofs.prove(failing, runner, (proof,)), runner, started)
 
 
-def resume_proofs(report: Report, job: Job, ports: Ports) -> Report:
+def resume_proofs(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
     """The report with the first proof that the job's options do not leave out."""
-    wanted = next(proof for proof in PROOFS if proof not in job.options.without)
+    wanted = next(proof for proof in PROOFS if proof not in job.without)
     return prove(report, job, ports, wanted)
 
 
 def bisect(
-    report: Report, job: Job, ports: Ports, source: RepoSource, good: str, bad: str
+    report: Report, job: ReproduceIssue, ports: Ports, source: RepoSource, good: str, bad: str
 ) -> tuple[Report, Bisection]:
     """The report with a bisection over the commits of a clone, which takes the place of the
     installed package; and that bisection, which may not be the first in the report.
@@ -58,7 +58,7 @@ def program(report: Report) -> Script | None:
 
 
 def _taken_up(
-    report: Report, job: Job, ports: Ports, proof: Proof, given: Script | None
+    report: Report, job: ReproduceIssue, ports: Ports, proof: Proof, given: Script | None
 ) -> tuple[Failing, Runner]:
     """The failure of a report and a runner that goes on after its attempts.
 
@@ -101,8 +101,8 @@ def _confirmed(
     report: Report, runner: Runner, script: Script, spec: EnvironmentSpec, environment: Environment
 ) -> Report:
     """The report with the verdict on a program that it has no confirming runs of."""
-    judgement = runner.run(script, environment, runner.job.options.seed, "search", "as given")
-    verdict, match = confirm(runner, SearchResult(script, spec, environment, judgement))
+    run = runner.run(script, environment, runner.job.limits.seed, "search", "as given")
+    verdict, match = confirm(runner, SearchResult(script, spec, environment, run))
     if match is not Match.MATCHED:
         shown = verdicts.describe(runner.signature)
         raise UserError(

@@ -2,7 +2,7 @@
 
 from bot.models.bug import BugReport, ReportKind, Symptom
 from bot.models.dialogue import Reconstruction
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions
 from bot.models.report import (
     AnyVerdict,
     BudgetReached,
@@ -36,7 +36,7 @@ def not_a_bug(bug: BugReport) -> NotABug | None:
 
 
 def unanswerable(
-    bug: BugReport, signature: AnySignature | None, options: Options
+    bug: BugReport, signature: AnySignature | None, options: EnvironmentOptions
 ) -> AnyVerdict | None:
     """The verdict on a report that no run here could decide, or None."""
     if signature is not None and (lacking := _hardware(signature, options)):
@@ -52,7 +52,7 @@ def unanswerable(
     return None
 
 
-def _hardware(signature: AnySignature, options: Options) -> AnyVerdict | None:
+def _hardware(signature: AnySignature, options: EnvironmentOptions) -> AnyVerdict | None:
     rules = [
         setup_failures.demanded(member.exception, member.message)
         if isinstance(member, CrashSignature)

@@ -56,7 +56,7 @@ def repair(
     heard: Heard = lambda _: None,
 ) -> Repair:
     """Search, minimise and prove a patch. What a model suspects is tried behind what the rules
-    find; it is asked only where there is something to try. Trials that the recorder has are not
+    find; it is asked only where there is something to try. Trials that the journal has are not
     made again. Raises Stopped.
     """
     with begun(program, recorded, session, request, heard=heard) as trials:
@@ -131,8 +131,7 @@ def _runs(subject: FaultyProgram, session: Session, request: RepairRequest) -> T
 
 
 def _longest(session: Session) -> float:
-    options = session.job.options
-    return options.training_timeout_s or options.timeout_s
+    return session.job.limits.training_s
 
 
 def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:

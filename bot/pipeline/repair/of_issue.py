@@ -10,16 +10,17 @@ from bot.models.diagnosis import TrainingProgram
 from bot.models.job import Note
 from bot.models.report import Report
 from bot.pipeline.diagnosis import RecordedRun
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.runner import IssueSession
 from bot.pipeline.repair import repair
 from sandbox.port import SandboxError
 
 
 def with_repair(
-    report: Report, program: TrainingProgram, recorded: RecordedRun, session: Session
+    report: Report, program: TrainingProgram, recorded: RecordedRun, session: IssueSession
 ) -> Report:
     """The report with the patch that was found for its program, or a note on why there is none."""
-    options = session.job.options
+    options = session.job.training
+    assert options is not None
     assert options.repair is not None
     try:
         with session.context.within(60 * options.repair_minutes) as context:

@@ -106,9 +106,8 @@ class TrialRuns:
         }
 
     def _spec(self, one: TrialRun) -> RunSpec:
-        options = self.session.job.options.model_copy(update={"seed": one.seed})
         return launch.trial_spec(
-            one.program, self.environment, options, one.part,
+            one.program, self.environment, self.session.job, one.part, one.seed,
             limit_s=self.limit_s, probed=self.probed,
         )  # fmt: skip
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from statistics import fmean
 from typing import NamedTuple
 
 from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import Environment
+from bot.models.journal import EntryKind
 from bot.models.repair import Hyperparameter, KeptTrial, Metric, Patch, Trial
 from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import endings, trace as traces
@@ -98,7 +100,7 @@ class Trials:
     _kept: dict[object, KeptTrial] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for each in self.session.ports.recorder.trials():
+        for each in self.session.ports.journal.read(TRIALS):
             if each.key == self.key:
                 trial = each.trial
                 self._kept[_key(TrialRequest(trial.patch, trial.seed, trial.part))] = each
@@ -117,7 +119,7 @@ class Trials:
         for place, result in self.runs.run(runs) if runs else ():
             made = self._trial(new[place], result)
             self._kept[_key(new[place])] = made
-            self.session.ports.recorder.trial(made)
+            self.session.ports.journal.append(TRIALS, made)
             self.heard(made.trial)
         self.made |= {_key(task): self._kept[_key(task)].trial for task in asked}
         return [self.made[_key(task)] for task in asked]
@@ -146,6 +148,15 @@ class Trials:
         )
         symptom = self.look(seen) if self.look and seen else ""
         return KeptTrial(key=self.key, trial=trial, symptom=symptom)
+
+
+def _entry_key(kept: KeptTrial) -> str:
+    trial = kept.trial
+    edits = sorted((edit.parameter, edit.after) for edit in trial.patch)
+    return sha256(repr((kept.key, edits, trial.seed, trial.part)).encode()).hexdigest()
+
+
+TRIALS = EntryKind("trials", KeptTrial, _entry_key, until_report=True)
 
 
 def _key(task: TrialRequest) -> object:

@@ -47,7 +47,7 @@ def mended(
 def _problem(session: Session, bug: BugReport, built: Environment, names: Sequence[str]) -> str:
     """The end of the traceback of an import, "" where nothing is wrong with it."""
     used = imports.top_level("\n".join(fence.text for fence in bug.programs))
-    run = launch.import_spec(built, session.job.options, tuple(names), used)
+    run = launch.import_spec(built, session.job, tuple(names), used)
     with session.stage("environment", f"importing {', '.join(names[:3])}"):
         result = session.execute(run)
     if result.timed_out or not result.exit_code:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from bot.errors import ModelUnavailable
 from bot.models.dialogue import Exchange, Message, ModelAnswer, Question, Role, Usage
-from bot.models.job import Options
+from bot.models.job import ModelLimits
 from bot.ports import Ports
 from prompts import load
 
@@ -31,7 +31,7 @@ class ModelBudget:
     """The model of one job with its budget. `began` is the clock's reading when the job began."""
 
     ports: Ports
-    options: Options
+    options: ModelLimits
     began: float
     exchanges: list[Exchange] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)

@@ -7,6 +7,7 @@ from itertools import groupby
 
 from bot.models.attempt import Attempt, Execution
 from bot.models.environment import Chunk, Context
+from bot.pipeline.execution.run_state import CompletedRun
 from bot.rules.code.line_budget import shown
 from prompts import fence, shared
 from sandbox.port import RunResult
@@ -76,10 +77,10 @@ def refused(objections: Iterable[str]) -> str:
     return shared("refused", objections="\n".join(f"- {objection}" for objection in objections))
 
 
-def outcome(attempt: Attempt, result: RunResult | None) -> str:
+def outcome(run: CompletedRun) -> str:
     """What a run did: how it ended, where it failed, and what it printed."""
-    judgement, execution = attempt.judgement, attempt.execution
-    shown = [_shortened(text.strip()) for text in _streams(attempt, result)]
+    judgement, execution = run.judgement, run.attempt.execution
+    shown = [_shortened(text.strip()) for text in _streams(run.attempt, run.result)]
     return shared(
         "outcome",
         ended=_ended(execution),

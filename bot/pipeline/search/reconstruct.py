@@ -20,7 +20,7 @@ from bot.models.run import RunPlan
 from bot.models.signature import CrashSignature, ObservationSignature
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import asked, specify
-from bot.pipeline.execution.runner import Runner, SearchResult, Session
+from bot.pipeline.execution.runner import IssueSession, Runner, SearchResult
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import (
     candidates,
@@ -39,7 +39,7 @@ from prompts import fence, load
 
 
 def reconstruct(
-    session: Session, draft: RunPlan, budget: ModelBudget, verdict: AnyVerdict
+    session: IssueSession, draft: RunPlan, budget: ModelBudget, verdict: AnyVerdict
 ) -> Reconstructed:
     """A program for a report whose own programs led to this verdict, or that has none."""
     written = Reconstructed()
@@ -57,7 +57,7 @@ def reconstruct(
 
 
 def _program(
-    session: Session,
+    session: IssueSession,
     draft: RunPlan,
     budget: ModelBudget,
     verdict: AnyVerdict,
@@ -111,7 +111,7 @@ def _own_program(runner: Runner, material: Material) -> SearchResult | None:
     return found if found is not None and found.judgement.match is Match.MATCHED else None
 
 
-def _placed(session: Session, refined: Interpretation, material: Material) -> Interpretation:
+def _placed(session: IssueSession, refined: Interpretation, material: Material) -> Interpretation:
     """Without the place of a failure whose words are known, where its file is not installed: an
     example script, a module of a repository that is no package.
     """
@@ -150,8 +150,8 @@ class _Basis:
         return environment_text.described(self.spec, self.environment, self.problem)
 
 
-def _basis(session: Session, draft: RunPlan) -> _Basis:
-    issue, options = session.job.issue, session.job.options
+def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
+    issue, options = session.job.issue, session.job.environment
     spec = draft.spec or session.matched(specify.specify(draft.bug, issue, options, ""))
     try:
         environment = session.build(spec)
@@ -165,7 +165,7 @@ def _basis(session: Session, draft: RunPlan) -> _Basis:
     return _Basis(spec, environment, *found, problem=problem)
 
 
-def _focus(session: Session, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:
+def _focus(session: IssueSession, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:
     """The package under test, or all that the report's program imports where there is none."""
     target = specify.under_test(spec, draft.bug, session.job.issue)
     if target is not None:
@@ -174,10 +174,10 @@ def _focus(session: Session, draft: RunPlan, spec: EnvironmentSpec) -> list[str]
 
 
 def _interpreted(
-    session: Session, draft: RunPlan, budget: ModelBudget, basis: _Basis
+    session: IssueSession, draft: RunPlan, budget: ModelBudget, basis: _Basis
 ) -> Interpretation:
     issue = session.job.issue
-    if "refine" in session.job.options.without:
+    if "refine" in session.job.without:
         return Interpretation(claim=issue.title, signature=draft.signature, inferred=("claim",))
     with session.stage("intake", "asking a model how it reads the report"):
         question = interpretation.build(issue, draft.bug, basis.told, basis.contexts)
@@ -185,7 +185,9 @@ def _interpreted(
     return interpretation.parse(answer.data, issue, draft.signature)
 
 
-def _material(session: Session, draft: RunPlan, refined: Interpretation, basis: _Basis) -> Material:
+def _material(
+    session: IssueSession, draft: RunPlan, refined: Interpretation, basis: _Basis
+) -> Material:
     """Adds what the model says is needed to what the rules found. Where that could not be
     installed, what neither the model nor the report's words name is left out, then all but what
     the model names.
@@ -211,7 +213,7 @@ def _material(session: Session, draft: RunPlan, refined: Interpretation, basis: 
 
 
 def _built(
-    session: Session,
+    session: IssueSession,
     spec: EnvironmentSpec,
     named: set[str],
     basis: _Basis,
@@ -242,7 +244,7 @@ def _built(
 
 
 def _sources(
-    session: Session,
+    session: IssueSession,
     draft: RunPlan,
     environment: Environment,
     names: list[str],
@@ -253,7 +255,7 @@ def _sources(
     the sources, never the run.
     """
     ports = session.ports
-    if ports.indexer is None or "context" in session.job.options.without or not names:
+    if ports.indexer is None or "context" in session.job.without or not names:
         return None, ()
     with session.stage("candidates", "reading the sources of " + ", ".join(names[:3])):
         try:

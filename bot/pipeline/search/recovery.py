@@ -14,6 +14,7 @@ from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requ
 from bot.models.signature import HangSignature, members_of
 from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution import artifacts, launch
+from bot.pipeline.execution.run_state import CompletedRun
 from bot.pipeline.execution.runner import Runner, SearchResult
 from bot.rules.intake.python import module_of
 from bot.rules.packages import repositories
@@ -49,11 +50,11 @@ def run(
     runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
 ) -> SearchResult:
     """Run a program once, and get past what the environment lacks, as long as there is a way."""
-    built, seed = runner.build(spec), runner.job.options.seed
+    built, seed = runner.build(spec), runner.job.limits.seed
     with runner.stage("search", doing or change):
-        judgement = runner.run(script, built, seed, "search", change)
+        completed = runner.run(script, built, seed, "search", change)
     for _ in range(MOST_FIXES):
-        fix = next_fix(runner, spec, built, script, judgement)
+        fix = next_fix(runner, spec, built, script, completed)
         if fix is None:
             break
         try:
@@ -63,23 +64,23 @@ def run(
             break
         spec, script = fix.spec, fix.script
         with runner.stage("search", fix.change):
-            judgement = runner.run(script, built, seed, "search", fix.change)
-    return SearchResult(script, spec, built, judgement)
+            completed = runner.run(script, built, seed, "search", fix.change)
+    return SearchResult(script, spec, built, completed)
 
 
 def next_fix(
-    runner: Runner, spec: EnvironmentSpec, built: Environment, script: Script, judgement: Judgement
+    runner: Runner, spec: EnvironmentSpec, built: Environment, script: Script, run: CompletedRun
 ) -> Fix | None:
     """The next thing to try with this program; None when nothing helps."""
-    failure = judgement.setup_failure
-    if judgement.match is Match.UNDECIDED:
-        return _shorter(runner, spec, script)
+    failure = run.judgement.setup_failure
+    if run.match is Match.UNDECIDED:
+        return _shorter(runner, spec, script) if run.attempt.execution.timed_out else None
     if failure is None:
         return None
     if failure.module or failure.requirement:
         text = failure.requirement
         if text.startswith("["):
-            text = _extended(runner, spec, judgement) + text
+            text = _extended(runner, spec, run.judgement) + text
         return _install(runner, spec, script, failure.module, text)
     fixed, change = script, ""
     if failure.rewrite == "cpu":
@@ -111,7 +112,7 @@ def _edited(script: Script, source: str, fixes: tuple[ScriptFix, ...]) -> Script
 
 def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | None:
     hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
-    if hang or not runner.attempts[-1].execution.timed_out:
+    if hang:
         return None
     fixed = _edited(script, *downscale.shorten(script.source))
     return Fix(spec, fixed, "with fewer iterations") if fixed is not script else None
@@ -129,7 +130,9 @@ def _install(
     return Fix(wider, script, change) if added else None
 
 
-def wanted(module: str, text: str, bug: BugReport, spec: EnvironmentSpec) -> Requirement | None:
+def wanted(
+    module: str, text: str, bug: BugReport | None, spec: EnvironmentSpec
+) -> Requirement | None:
     """What to install for a missing module or a requirement that an error names; None when it is
     no requirement, or is there.
     """
@@ -197,7 +200,7 @@ def _located(
     modules = [top + part for part in _PARTS for top in tops]
     if not modules:
         return {}
-    result = runner.execute(launch.names_spec(built, runner.job.options, names, tuple(modules)))
+    result = runner.execute(launch.names_spec(built, runner.job, names, tuple(modules)))
     found = artifacts.last_row(result.stdout)
     # The answer comes out of the sandbox: only what was asked for is taken.
     return {name: module for name, module in found.items() if name in names and module in modules}

@@ -18,13 +18,13 @@ from bot.rules.packages import frame_fit, versions
 
 def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> Decision:
     """The verdict on the report's own programs."""
-    if runner.job.options.repo and spec.repo is None:
+    if runner.job.environment.repo and spec.repo is None:
         runner.note("the bug report names a release, so the clone was not run; --ref HEAD runs it")
     found = search(runner, _as_quoted(runner, spec), scripts)
     verdict, match = confirm(runner, found)
     decision = Decision(verdict, runner.bug, runner.signature, found)
     if match is not Match.MATCHED:
-        return _elsewhere(runner, found, decision) if _may_differ(runner, found) else decision
+        return _elsewhere(runner, found, decision) if _may_differ(found) else decision
     note_place(runner)
     contrasts, claims = _contrasts(runner, found)
     return replace(decision, contrasts=contrasts, claims=claims)
@@ -94,27 +94,28 @@ def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResu
     return recovery.run(runner, spec, script, change, f"running {script.origin}")
 
 
-def _may_differ(runner: Runner, found: SearchResult) -> bool:
+def _may_differ(found: SearchResult) -> bool:
     """Whether other versions could change the outcome: not when something is missing from the
     report, nor when a run takes too long.
     """
     failure = found.judgement.setup_failure
     absent = failure is not None and bool(failure.needs or failure.names or failure.hardware)
-    return not absent and not runner.attempts[-1].execution.timed_out
+    return not absent and not found.run.attempt.execution.timed_out
 
 
 def _contrasts(runner: Runner, found: SearchResult) -> tuple[tuple[Script, ...], tuple[Claim, ...]]:
     """The variants of the failing program that the report says work and that do, in the same
     environment; and a claim on each.
     """
-    working, claims, seed = list[Script](), list[Claim](), runner.job.options.seed
+    working, claims, seed = list[Script](), list[Claim](), runner.job.limits.seed
     for script in candidates.contrasts(runner.bug):
         with runner.stage("confirm", f"running {script.origin}, which should work"):
-            judgement = runner.run(script, found.environment, seed, "contrast", "said to work")
-            fix = recovery.next_fix(runner, found.spec, found.environment, script, judgement)
+            run = runner.run(script, found.environment, seed, "contrast", "said to work")
+            fix = recovery.next_fix(runner, found.spec, found.environment, script, run)
             if fix is not None and fix.spec == found.spec:
                 script = fix.script
-                judgement = runner.run(script, found.environment, seed, "contrast", fix.change)
+                run = runner.run(script, found.environment, seed, "contrast", fix.change)
+        judgement = run.judgement
         if judgement.match is Match.PASSED:
             working.append(script)
         holds = {Match.PASSED: True, Match.MATCHED: False}.get(judgement.match)

@@ -136,13 +136,13 @@ class _Writer:
 
     def without(self, part: str) -> bool:
         """Whether a part is left out."""
-        return part in self.runner.job.options.without
+        return part in self.runner.job.without
 
     def loop(self) -> SearchResult | None:
         """Ask for actions and carry them out, until a program fails as reported or none is left
         to try.
         """
-        while self.programs < self.runner.job.options.max_attempts:
+        while self.programs < self.runner.job.model.max_attempts:
             for action in self._actions():
                 if isinstance(action, GiveUpAction):
                     self._give_up(action)
@@ -153,7 +153,7 @@ class _Writer:
         return self.last
 
     def _actions(self) -> tuple[Action, ...]:
-        most = self.runner.job.options.max_attempts
+        most = self.runner.job.model.max_attempts
         text = f"writing a program (try {self.programs + 1} of at most {most})"
         with self.runner.stage("candidates", text):
             first = self.notebook.is_new
@@ -164,7 +164,7 @@ class _Writer:
                 self.notebook.sources(),
                 "" if self.without("feedback") else self._history(),
                 self.budget.left(),
-                self.runner.job.options.timeout_s,
+                self.runner.job.limits.timeout_s,
             )
             data = self.budget.ask(question).data
         thought = " ".join(data["thought"].split())
@@ -263,11 +263,11 @@ class _Writer:
         if self.without("probe"):
             return self.notebook.tell(shared("no_probes"))
         self.written.amendable = ""
-        options = self.runner.job.options
+        job = self.runner.job
         script = Script(files={"repro.py": action.code}, origin="a model's probe", author="model")
         with self.runner.stage("search", "running a probe"):
             spec = launch.spec(
-                script, self.environment, options, self.runner.signature, options.seed, "probe"
+                script, self.environment, job, self.runner.signature, job.limits.seed, "probe"
             )
             result = self.runner.execute(spec)
         text = prompt_text.probed(result, action.code)
@@ -295,11 +295,11 @@ class _Writer:
             self.notebook.ran(why, why.partition("\n")[0])
             return None
         self.last = found
-        self.notebook.ran(self._outcome(), prompt_text.earlier(self.runner.attempts[-1]))
+        self.notebook.ran(prompt_text.outcome(found.run), prompt_text.earlier(found.run.attempt))
         return None
 
     def _objections(self) -> list[str]:
-        device = self.runner.job.options.device
+        device = self.runner.job.environment.device
         wrong = list(checks.objections(self.program, self.refined, device=device))
         if (
             self.refined.needs_contrast
@@ -317,12 +317,11 @@ class _Writer:
             return ""
         origin = "the contrast program, without the reported point"
         twin = Script(files={"repro.py": self.contrast}, origin=origin, author="model")
-        seed = self.runner.job.options.seed
+        seed = self.runner.job.limits.seed
         with self.runner.stage("search", "running the contrast program, which must not fail"):
-            judgement = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
-        passed = (
-            judgement.match is Match.PASSED and not self.runner.attempts[-1].execution.exit_code
-        )
+            run = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
+        judgement = run.judgement
+        passed = run.match is Match.PASSED and not run.attempt.execution.exit_code
         same = judgement.match is Match.MATCHED  # what counts does not tell the two apart
         if passed or not (same or self.refined.needs_contrast):
             text, evidence = "without the reported point it works", judgement.reason
@@ -330,12 +329,7 @@ class _Writer:
             return ""
         if same:
             self.refined = self.refined.model_copy(update={"needs_contrast": True})
-        return shared("confounded", reason=judgement.reason, outcome=self._outcome())
-
-    def _outcome(self) -> str:
-        attempts = self.runner.attempts
-        last = attempts.last_run
-        return prompt_text.outcome(attempts[-1], last.result if last is not None else None)
+        return shared("confounded", reason=judgement.reason, outcome=prompt_text.outcome(run))
 
     def _history(self) -> str:
         return self.notebook.history(self.program, self.contrast)

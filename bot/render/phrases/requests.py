@@ -1,6 +1,6 @@
 """Who requested a run and how, and its current state, in words."""
 
-from bot.models.job import Options
+from bot.models.job import ReproduceIssue, RunLimits
 from bot.models.repair import RepairRequest
 from bot.models.run import NewRun, Run
 from bot.ports import Progress, Stage
@@ -19,7 +19,7 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
 """The stages, as readers see them."""
 
 _PROOFS = {"control": "control", "bisect": "bisection", "minimize": "minimizing"}
-_DEFAULTS, _SHOWN, _NAME, _LINE = Options(), 8, 80, 160
+_DEFAULTS, _SHOWN, _NAME, _LINE = RunLimits(), 8, 80, 160
 
 
 def asked(run: Run) -> tuple[Inline, ...]:
@@ -43,7 +43,7 @@ def unposted(run: Run) -> str:
 def chosen(request: NewRun) -> tuple[Inline, ...]:
     """The command and its options: " as `/reproduce bisect` with `torch=2.1.0`"."""
     command = f" as `{PREFIX} {request.proof}`" if request.proof else ""
-    options = options_of(request.job.options)
+    options = options_of(request.job)
     parts: list[Inline] = [command] if command else []
     for number, option in enumerate(options[:_SHOWN]):
         parts += [", " if number else " with ", Code(clip(one_line(option), _NAME))]
@@ -56,22 +56,22 @@ def name(login: str) -> Inline:
     return Code(clip(one_line(login), 60)) if login.strip() else "someone"
 
 
-def options_of(options: Options) -> list[str]:
+def options_of(job: ReproduceIssue) -> list[str]:
     """The options that differ from the defaults, as they are written in a command."""
-    device, runs, timeout = options.device, options.max_runs, options.timeout_s
-    repair = options.repair
+    environment, runs, timeout = job.environment, job.limits.max_runs, job.limits.timeout_s
+    repair = job.training.repair if job.training is not None else None
     pairs = {
-        "python": options.python,
-        "device": device if device != _DEFAULTS.device else None,
-        "ref": options.ref,
-        "seed": options.seed or None,
+        "python": environment.python,
+        "device": environment.device if environment.device != "cpu" else None,
+        "ref": environment.ref,
+        "seed": job.limits.seed or None,
         "runs": runs if runs != _DEFAULTS.max_runs else None,
-        "package": options.package,
+        "package": job.proof.package,
         "metric": repair.metric if repair else None,
         "budget": f"{repair.budget:g}x" if repair and repair != RepairRequest() else None,
         "timeout": f"{timeout:g}" if timeout != _DEFAULTS.timeout_s else None,
     }
-    pins = [pin.replace("==", "=", 1) for pin in options.pins]
+    pins = [pin.replace("==", "=", 1) for pin in environment.pins]
     return pins + [f"{key}={value}" for key, value in pairs.items() if value]
 
 

@@ -4,7 +4,7 @@ report words them.
 
 from bot.models.bug import BugReport, VersionClaim
 from bot.models.environment import Claimed, PinSource, Requirement
-from bot.models.job import Options
+from bot.models.job import EnvironmentOptions
 from bot.rules.packages import companions, evidence, repositories, versions
 
 Claims = dict[str, list[VersionClaim]]
@@ -51,7 +51,7 @@ def bounds(claims: Claims, wanted: dict[str, Requirement]) -> tuple[Requirement,
     return tuple(found)
 
 
-def beside(claims: Claims, options: Options) -> tuple[Claimed, ...]:
+def beside(claims: Claims, options: EnvironmentOptions) -> tuple[Claimed, ...]:
     """What the report itself names, for the comparison with what is built."""
     found = [
         Claimed(name=name, claimed=ranked[0].version, resolved="", note=_contradiction(ranked))

@@ -8,10 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Literal, Protocol
 
-from bot.models.attempt import Attempt, Script
 from bot.models.base import Record
-from bot.models.dialogue import Exchange
-from bot.models.repair import KeptTrial
+from bot.models.journal import E, EntryKind
 from bot.models.report import Report
 from bot.models.run import Delivery, NewRun, Run, RunState
 from bot.service.ports import Reaction, Task
@@ -203,36 +201,17 @@ class AppStore(Protocol):
 
     # What a run records. The methods that write return False when the lease was lost.
 
-    def note_attempt(
-        self, run: str, owner: str, attempt: Attempt, script: Script, log: str
-    ) -> bool:
-        """Store one attempt with its script and log; the first of a number stays."""
-
-    def attempts(self, run: str, last: int | None = None) -> tuple[Attempt, ...]:
-        """The attempts of a run, by number; the `last` ones where that is given."""
-
-    def script(self, run: str, number: int) -> Script | None:
-        """The program of one attempt, None when there is no such attempt."""
-
-    def log(self, run: str, number: int) -> str:
-        """The log of one attempt, "" when there is none."""
-
-    def forget_attempts(self, run: str, owner: str, above: int) -> bool:
-        """Delete attempts with a number above `above`: earlier work no longer matches."""
-
-    def note_exchange(self, run: str, owner: str, exchange: Exchange) -> bool:
-        """Store a question to a model and its answer until there is a report; the first of a
-        number stays.
+    def append_entry(self, run: str, owner: str, kind: EntryKind[E], entry: E) -> bool:
+        """Append to the run's journal; an entry with the same key goes, with all that follow it.
+        What is needed `until_report` goes with the report.
         """
 
-    def exchanges(self, run: str) -> tuple[Exchange, ...]:
-        """The exchanges with models of a run, by number."""
-
-    def note_trial(self, run: str, owner: str, trial: KeptTrial) -> bool:
-        """Store a trial of a repair. False when the lease is lost."""
-
-    def trials(self, run: str) -> tuple[KeptTrial, ...]:
-        """The trials of a run's repair, in order."""
+    def entries(
+        self, run: str, kind: EntryKind[E], *, key: str | None = None, last: int | None = None
+    ) -> tuple[E, ...]:
+        """The journal of a run, in order: all entries of a kind, the one with a key, or the `last`
+        ones.
+        """
 
     def put_report(self, run: str, owner: str, report: Report) -> bool:
         """Store the report; RUNNING becomes REPORTED."""

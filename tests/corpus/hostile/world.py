@@ -20,6 +20,7 @@ from typing import Any
 from bot.adapters.store import MEMORY, SqlStore
 from bot.app_factory import _Engine
 from bot.models.bug import Issue
+from bot.models.journal import ATTEMPTS, LOGS
 from bot.models.report import Report
 from bot.models.run import Delivery, Repository, Run
 from bot.render.html import page
@@ -113,7 +114,7 @@ def lived(case: Case, root: Path, sandbox: Sandbox, settings: dict[str, Any]) ->
 def look(seen: Seen, run: Run, store: SqlStore, settings: Settings) -> None:
     """What a visitor of the run's page and its files sees."""
     seen.run, seen.report = run, store.report(run.id)
-    attempts = () if seen.report is not None else store.attempts(run.id)
+    attempts = () if seen.report is not None else store.entries(run.id, ATTEMPTS)
     hidden = settings.secrets
     shown = view(
         run, seen.report, attempts, github_url="https://github.com", now=NOW, secrets=hidden
@@ -122,8 +123,8 @@ def look(seen: Seen, run: Run, store: SqlStore, settings: Settings) -> None:
     seen.files = {"the page": seen.page, "the run": run.model_dump_json()}
     if seen.report is not None:
         seen.files["report.json"] = report_text(seen.report, secrets=hidden)
-        for attempt in seen.report.attempts:
-            seen.files[f"log {attempt.number}"] = store.log(run.id, attempt.number)
+        for log in store.entries(run.id, LOGS):
+            seen.files[f"log {log.number}"] = log.text
 
 
 def policy(settings: Settings) -> HostPolicy:

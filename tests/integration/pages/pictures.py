@@ -14,6 +14,9 @@ import tempfile
 from datetime import UTC, datetime
 from pathlib import Path
 
+from sandbox.select import choose
+from tests.support.jobs import issue_job
+
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
@@ -23,7 +26,6 @@ from rich.text import Text  # noqa: E402
 
 from bot import bootstrap, pipeline  # noqa: E402
 from bot.adapters.issues.source import example  # noqa: E402
-from bot.models.job import Job, Options  # noqa: E402
 from bot.models.report import Report  # noqa: E402
 from bot.models.run import (  # noqa: E402
     NewRun,
@@ -33,7 +35,7 @@ from bot.models.run import (  # noqa: E402
 from bot.render import sticky  # noqa: E402
 from bot.render.terminal import terminal  # noqa: E402
 from bot.rules.verdicts import KINDS  # noqa: E402
-from bot.service.recording import StoreRecorder  # noqa: E402
+from bot.service.recording import StoreJournal  # noqa: E402
 from bot.settings import load  # noqa: E402
 from handlers.app import create  # noqa: E402
 from handlers.setup import Setup  # noqa: E402
@@ -62,15 +64,15 @@ def worked(store: MemoryStore) -> tuple[Run, Report]:
         number=237,
         requester="maintainer",
         trigger="comment",
-        job=Job(issue=issue, options=Options()),
+        job=issue_job(issue),
     )
     run, _ = store.add_run(asked)
     store.take_run(run.id, "me", 3_600)
     settings = load()
     world = bootstrap.ports(
-        asked.job.options,
         settings,
-        recorder=StoreRecorder(store, run.id, "me"),
+        sandbox=choose(asked.job.environment.sandbox),
+        journal=StoreJournal(store, run.id, "me"),
         listener=lambda _: None,
     )
     report = pipeline.run(asked.job, world)

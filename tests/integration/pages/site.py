@@ -17,7 +17,7 @@ from starlette.types import ASGIApp
 
 from bot.adapters.store import SqlStore
 from bot.models.attempt import Attempt, Script
-from bot.models.job import Job, Options
+from bot.models.journal import ATTEMPTS, LOGS, PROGRAMS, RunLog
 from bot.models.report import Report
 from bot.models.run import NewRun, Repository, Run, RunState
 from bot.service.ports.store import AppStore
@@ -26,6 +26,7 @@ from handlers.app import create
 from handlers.server import address, bound, make
 from tests.golden.stages import REPORTS
 from tests.support.fakes import InlineQueue
+from tests.support.jobs import issue_job
 
 SECRET = "webhook secret of this test"
 WEAK = "postgres"
@@ -83,7 +84,7 @@ def new(name: str, report: Report, number: int, **values: object) -> NewRun:
         number=number,
         requester="octocat",
         trigger="comment",
-        job=Job(issue=report.issue, options=Options(python="3.11", pins=("torch==2.1.0",))),
+        job=issue_job(report.issue, python="3.11", pins=("torch==2.1.0",)),
         plan="ab" * 32,
     )
     return asked.model_copy(update=values)
@@ -96,7 +97,11 @@ def worked(store: AppStore, run: Run, report: Report, attempts: tuple[Attempt, .
         script = report.script or Script(
             files={"repro.py": "pass\n"}
         )  # a program of a model that showed nothing is not kept
-        assert store.note_attempt(run.id, "worker", attempt, script, LOG)
+        if not store.entries(run.id, PROGRAMS, key=script.digest):
+            assert store.append_entry(run.id, "worker", PROGRAMS, script)
+        log = RunLog(number=attempt.number, text=LOG)
+        assert store.append_entry(run.id, "worker", LOGS, log)
+        assert store.append_entry(run.id, "worker", ATTEMPTS, attempt)
 
 
 def filled(store: AppStore) -> dict[str, str]:

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 from bot.errors import TransientError
-from bot.models.job import Options
 from bot.models.run import Repository
 from bot.render.html.page import REFRESH_S, run_page
 from bot.render.html.svg.runs import ceiling
@@ -29,6 +28,7 @@ from tests.golden.stages import REPORTS, run
 from tests.integration.pages.reading import words, wrong
 from tests.integration.pages.site import LOG, SECRET, SETTINGS, WEAK, Site, new, served, worked
 from tests.support.fakes import InlineQueue, MemoryStore
+from tests.support.jobs import job_options
 from tests.unit.test_hostile_outgoing import poisoned
 
 REPRODUCED = sum(report.verdict.kind == "reproduced" for report in REPORTS.values())
@@ -337,7 +337,7 @@ def test_a_question_without_a_body_is_answered_without_one(pages: Site) -> None:
 @pytest.mark.parametrize("hostile", TEXTS, ids=lambda each: each.id)
 def test_hostile_text_in_every_place_of_a_report_is_only_shown(hostile: Hostile) -> None:
     asked = run(
-        options=Options(python=hostile.text, pins=(hostile.text,)), approved_by=hostile.text
+        options=job_options(python=hostile.text, pins=(hostile.text,)), approved_by=hostile.text
     )
     for name in (
         "reproduced-with-control",

@@ -1,0 +1,1 @@
+"""What all products share: one way to run a job of any kind."""

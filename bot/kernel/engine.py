@@ -1,0 +1,42 @@
+"""Runs a job of any kind: the one way that the command line, the App and the benchmarks go.
+
+The engine knows no product. A kind of job is a row of its table: the type of the job, and what runs
+it over the ports.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+from bot.models.job import JobOptions
+from bot.ports import Ports
+
+J = TypeVar("J", bound=JobOptions)
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class JobKind(Generic[J, R]):
+    """A row: jobs of this type, and what runs one. Its result is what printers and GitHub see."""
+
+    job: type[J]
+    run: Callable[[J, Ports], R]
+
+
+class Engine:
+    """Runs jobs by the table of their kinds."""
+
+    def __init__(self, *kinds: JobKind[Any, Any]) -> None:
+        self._kinds = {kind.job: kind for kind in kinds}
+        assert len(self._kinds) == len(kinds), "a kind of job has one row"
+
+    @property
+    def kinds(self) -> tuple[type[JobOptions], ...]:
+        """The types of job that can be run."""
+        return tuple(self._kinds)
+
+    def execute(self, job: JobOptions, ports: Ports) -> object:
+        """What came of a job. Raises UserError, TransientError and SandboxError; all else that can
+        happen is a result.
+        """
+        return self._kinds[type(job)].run(job, ports)

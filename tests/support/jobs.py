@@ -1,0 +1,25 @@
+"""Jobs in one line: options by their names in a command, wherever the job keeps them."""
+
+from typing import Any
+
+from bot.models.bug import Issue
+from bot.models.diagnosis import TrainingProgram
+from bot.models.job import DiagnoseProgram, IssueOptions, ReproduceIssue
+
+
+def job_options(**flat: Any) -> IssueOptions:
+    """The options for an issue."""
+    return IssueOptions.model_validate({"options": flat})
+
+
+def issue_job(issue: Issue, **flat: Any) -> ReproduceIssue:
+    """A job for an issue with these options."""
+    return ReproduceIssue(issue=issue, **dict(job_options(**flat)))
+
+
+def program_job(source: str = "", **flat: Any) -> DiagnoseProgram:
+    """A job for a program of one file."""
+    given = job_options(**flat)
+    program = TrainingProgram(files={"a.py": source.encode()}, entry="a.py")
+    own = {name: getattr(given, name) for name in ("environment", "limits", "model", "without")}
+    return DiagnoseProgram(program=program, **own)

@@ -17,7 +17,7 @@ from rich.table import Table
 from bot.models.base import Record
 from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import Environment
-from bot.models.job import Options
+from bot.models.job import JobOptions
 from bot.models.repair import Hyperparameter
 from bot.pipeline.execution import launch
 from bot.pipeline.repair.moving import Mover, Runner
@@ -101,7 +101,7 @@ def sandboxed(sandbox: Sandbox, environment: Environment) -> Runner:
 
     def started(program: TrainingProgram) -> str:
         spec = launch.trial_spec(
-            program, environment, Options(), "whole", limit_s=_SECONDS, probed=False
+            program, environment, JobOptions(), "whole", 0, limit_s=_SECONDS, probed=False
         )
         return sandbox.run(spec).stderr
 

@@ -505,6 +505,8 @@ def test_what_a_killed_worker_had_is_taken_at_once_under_a_new_turn(server, remo
         remote.offer(run("b", 0))
         assert worker.has(run("b", 0), seconds=1.0)
     assert len(worker.taken) == 3
+    with server.client() as client:  # what a scaler counts
+        assert client.zrange("arq:queue:cpu", 0, -1) == [b"run:b:0"]
 
 
 MALFORMED = {

@@ -16,6 +16,7 @@ from time import monotonic, time
 from typing import Any
 
 from arq import ArqRedis, Worker, func
+from arq.constants import in_progress_key_prefix, job_key_prefix, retry_key_prefix
 from arq.jobs import Job, JobStatus
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
@@ -183,6 +184,7 @@ async def _offer(redis: ArqRedis, task: Task, delay_s: float) -> None:
     two times; offered again while it is handled, it is handled once more.
     """
     queue, due = queue_name(task.lane), round((time() + delay_s) * 1000)
+    await _forget(redis, task.model_copy(update={"turn": task.turn - 1}))
     for name in _names(task):
         values = task.model_dump()
         job = await redis.enqueue_job(
@@ -193,6 +195,17 @@ async def _offer(redis: ArqRedis, task: Task, delay_s: float) -> None:
         if await Job(name, redis, queue).status() is not JobStatus.in_progress:
             await redis.zadd(queue, {name: due}, xx=True, lt=True)
             return
+
+
+async def _forget(redis: ArqRedis, task: Task) -> None:
+    """Drop what is in progress of a turn that another one follows: a killed worker's job would be
+    counted for a day.
+    """
+    for name in _names(task) if task.turn >= 0 else ():
+        if await redis.exists(in_progress_key_prefix + name):
+            keys = (in_progress_key_prefix, job_key_prefix, retry_key_prefix)
+            await redis.zrem(queue_name(task.lane), name)
+            await redis.delete(*(key + name for key in keys))
 
 
 async def _abort(redis: ArqRedis, task: Task) -> None:

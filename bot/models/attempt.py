@@ -197,3 +197,16 @@ class Reduced(Record):
     ended: Ended = "complete"
     confirmed: bool = True
     resumed: int = 0
+
+
+class ObservedTensor(Record):
+    """A variable of the program that held a tensor in whose computation no parameter took part."""
+
+    path: str
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+Reached = frozenset[tuple[str, int]]
+"""The lines of a program that ran: file and line."""

@@ -13,7 +13,8 @@ from bot.models.bug import BugReport, Frame, Issue, Quote, ReportKind, Traceback
 from bot.models.environment import Environment, EnvironmentSpec, Package, PinSource, Requirement
 from bot.models.job import IssueOptions
 from bot.pipeline.environment import asked, specify
-from bot.rules.packages import imports, pythons, repositories, versions
+from bot.rules.code import module_names
+from bot.rules.packages import pythons, repositories, versions
 from tests.support.jobs import job_options
 
 DAY = datetime(2024, 12, 1, tzinfo=UTC)
@@ -165,7 +166,7 @@ def test_import_names_become_distributions(source: str, distribution: str) -> No
 
 
 def test_a_damaged_program_still_shows_its_imports() -> None:
-    assert imports.top_level(
+    assert module_names.top_level(
         "import torch, numpy as np\n>>> from einops import rearrange\nprint 'x'\nimport os"
     ) == (
         "torch",

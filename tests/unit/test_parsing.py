@@ -12,8 +12,8 @@ from bot.models.signature import CrashSignature
 from bot.pipeline.execution.judge import judge
 from bot.pipeline.execution.observe import observe
 from bot.rules import parsing
+from bot.rules.code import module_names
 from bot.rules.intake import python
-from bot.rules.packages import imports
 from bot.rules.reduce import edits
 from bot.rules.script_fixes import imports as script_imports
 from sandbox.port import RunResult
@@ -53,7 +53,7 @@ def test_hostile_text_is_unreadable_and_never_a_defect(what, largest):
     for read in (parsing.tree_of, python.tree_of, python.attempt):
         read(text)
     assert isinstance(python.module_of(text), ast.Module)
-    imports.imported(text)
+    module_names.imported(text)
     script_imports.undefined(text)
     edits.valid("a.py", text)
     script = Script(files={"repro.py": text})

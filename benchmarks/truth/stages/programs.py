@@ -13,7 +13,7 @@ from benchmarks.truth.stages.training import changed_lines
 from bot.models.diagnosis import TrainingProgram
 from bot.models.job import EnvironmentOptions
 from bot.pipeline.diagnosis import wanted
-from bot.rules.code import loops, outline
+from bot.rules.code import loops, module_names, outline
 from bot.rules.packages import imports as packages
 from bot.rules.parsing import tree_of
 from bot.rules.reduce import passes
@@ -40,8 +40,8 @@ def _code(source: str) -> object:
     return {
         "outline": [tuple(segment) for segment in outline.outline(source, _ENTRY)],
         "training": loops.training_score(tree) if tree is not None else None,
-        "imported": packages.imported(source),
-        "distributions": list(map(packages.distribution, packages.imported(source))),
+        "imported": module_names.imported(source),
+        "distributions": list(map(packages.distribution, module_names.imported(source))),
         "undefined": imports.undefined(source),
         "fixes": {fix.__name__: _fixed(fix, source) for fix in _FIXES},
         "doubt": doubts.doubt({_ENTRY: source}),

@@ -17,6 +17,7 @@ from bot.errors import UserError
 from bot.models.bug import BugReport, Issue
 from bot.models.environment import Environment, EnvironmentSpec, PinSource, RepoSource, Requirement
 from bot.models.job import EnvironmentOptions
+from bot.rules.code import module_names
 from bot.rules.packages import (
     backends,
     claims as said,
@@ -260,7 +261,7 @@ def used(top: str, imported: Iterable[str], report: BugReport | None) -> tuple[s
 
 
 def _imported(report: BugReport | None, source: str, at: datetime | None) -> list[_Wish]:
-    names = imports.imported(source)
+    names = module_names.imported(source)
     return [
         _Wish(
             companions.installed_as(name, at),
@@ -298,7 +299,7 @@ def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> 
         else f"named like the repository {issue.repository}"
     )
     top = "" if known or imports.well_known(name) else name.replace("-", "_")
-    modules = used(top, imports.imported(source), report)
+    modules = used(top, module_names.imported(source), report)
     name = companions.installed_as(name, issue.created_at)
     return [_Wish(name, reason, PinSource.REPOSITORY, modules)]
 
@@ -307,7 +308,7 @@ def _published_as(name: str, source: str) -> str:
     """One of the names under which a project publishes: the one that the program imports."""
     for pair in companions.SHARED_VERSIONS:
         if name == pair[0]:
-            used = {imports.distribution(module) for module in imports.imported(source)}
+            used = {imports.distribution(module) for module in module_names.imported(source)}
             return next((each for each in pair if each in used), name)
     return name
 

@@ -11,13 +11,11 @@ from dataclasses import replace
 from threading import Condition, Event, Thread
 from time import monotonic
 
-from bot.models.attempt import Mode, Script
+from bot.models.attempt import Mode, ObservedTensor, Reached, Script
 from bot.models.base import Record
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Session
-from bot.rules.packages import imports
-from bot.rules.reduce.data import ObservedTensor
-from bot.rules.reduce.statements import Reached
+from bot.rules.code import module_names
 from sandbox.inbox import Inbox
 from sandbox.port import Limits, RunResult, RunSpec, SandboxError, Stream
 
@@ -222,7 +220,7 @@ def libraries(script: Script) -> list[str]:
     candidates.
     """
     ours, texts = own_modules(script), (script.files[path] for path in sorted(script.files))
-    names = dict.fromkeys(name for text in texts for name in imports.imported(text))
+    names = dict.fromkeys(name for text in texts for name in module_names.imported(text))
     return [name for name in names if name.split(".")[0] not in ours]
 
 

@@ -11,7 +11,8 @@ from bot.models.environment import RepoSource
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.proof.outcome import Failing
 from bot.ports import Commits
-from bot.rules.packages import imports, provided
+from bot.rules.code import module_names
+from bot.rules.packages import provided
 
 _SHOWN = 6
 
@@ -107,7 +108,7 @@ def subject(
 def _tops(runner: Runner, script: Script) -> tuple[str, ...]:
     """The top-level modules that the program imports, and those that its failure went through."""
     own = {name.partition("/")[0].removesuffix(".py") for name in script.files}
-    named = [top for text in script.files.values() for top in imports.top_level(text)]
+    named = [top for text in script.files.values() for top in module_names.top_level(text)]
     failures = (attempt.judgement.failure for attempt in runner.attempts.matched())
     frames = [frame.package for failure in failures if failure for frame in failure.frames]
     return tuple(

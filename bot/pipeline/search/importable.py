@@ -12,7 +12,7 @@ from bot.pipeline.execution import launch
 from bot.pipeline.execution.runner import Session
 from bot.pipeline.search import recovery
 from bot.rules import setup_failures
-from bot.rules.packages import imports
+from bot.rules.code import module_names
 
 _MOST_LINES = 8
 _MOST_TEXT = 1_200
@@ -46,7 +46,7 @@ def mended(
 
 def _problem(session: Session, bug: BugReport, built: Environment, names: Sequence[str]) -> str:
     """The end of the traceback of an import, "" where nothing is wrong with it."""
-    used = imports.top_level("\n".join(fence.text for fence in bug.programs))
+    used = module_names.top_level("\n".join(fence.text for fence in bug.programs))
     run = launch.import_spec(built, session.job, tuple(names), used)
     with session.stage("environment", f"importing {', '.join(names[:3])}"):
         result = session.execute(run)

@@ -42,7 +42,7 @@ from bot.pipeline.search import (
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.pipeline.search.notebook import Notebook
 from bot.ports import SourceIndex
-from bot.rules.packages import imports
+from bot.rules.code import module_names
 from prompts import fence, load, shared
 
 Read = Callable[[Environment, list[str]], tuple[SourceIndex | None, tuple[Context, ...]]]
@@ -248,7 +248,7 @@ class _Writer:
 
     def _imported(self) -> tuple[str, ...]:
         """What the program imports, and the names that the report is about."""
-        return (*imports.imported(self.program), *self.refined.api)
+        return (*module_names.imported(self.program), *self.refined.api)
 
     def _move(self, spec: EnvironmentSpec, built: Environment, *more: str) -> None:
         """Go on in another environment, with the sources as they are there."""

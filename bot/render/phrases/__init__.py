@@ -1,6 +1,7 @@
 """Every fact about a run as a plain sentence, phrased once for all three printers."""
 
 from bot.models.attempt import Match
+from bot.models.dialogue import Usage
 from bot.models.environment import PinSource
 
 MATCHES = {
@@ -43,3 +44,12 @@ def shown(items: tuple[str, ...], limit: int, rest: str = "more") -> tuple[str, 
     """The first items, and how many more there are."""
     more = (f"{len(items) - limit} {rest}",) if len(items) > limit else ()
     return (*items[:limit], *more)
+
+
+def spent(used: Usage) -> str:
+    """What models used, in a few words."""
+    about = "about " if used.estimated else ""
+    digits = 4 if used.usd < 0.01 else 2
+    price = f"{used.usd:.{digits}f} USD" if used.usd else "price unknown"
+    tokens = used.input_tokens + used.output_tokens
+    return f"model: {count(used.calls, 'call')}, {about}{tokens:,} tokens, {price}"

@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from bot.models.diagnosis import Curve, DiagnosedRun, FaultType, Finding
-from bot.render.phrases import count, sentence
-from bot.render.phrases.program import spent
+from bot.render.phrases import count, sentence, spent
 from bot.render.scales import number
 
 FAULTS: dict[FaultType, str] = {

@@ -5,9 +5,8 @@ what was measured at what cost.
 import math
 
 from bot.models.attempt import Attempt, Ended, Evidence, Judgement, Match, Reduced, Script
-from bot.models.dialogue import Usage
 from bot.models.report import Report
-from bot.render.phrases import count
+from bot.render.phrases import count, spent
 from bot.rules.reduce.edits import size
 
 ENDED: dict[Ended, str] = {
@@ -132,15 +131,6 @@ def cost(report: Report) -> str:
     """Calls, tokens and dollars in a few words; "" when no model was used."""
     used = report.cost
     return spent(used) if used.calls or report.reconstruction is not None else ""
-
-
-def spent(used: Usage) -> str:
-    """What models used, in a few words."""
-    about = "about " if used.estimated else ""
-    digits = 4 if used.usd < 0.01 else 2
-    price = f"{used.usd:.{digits}f} USD" if used.usd else "price unknown"
-    tokens = used.input_tokens + used.output_tokens
-    return f"model: {count(used.calls, 'call')}, {about}{tokens:,} tokens, {price}"
 
 
 def weighed(judgement: Judgement) -> str:

@@ -10,7 +10,8 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from bot.models.environment import PinSource, Requirement
-from bot.rules.packages import companions, imports
+from bot.rules.code import module_names
+from bot.rules.packages import companions
 from bot.rules.packages.versions import pinned
 
 _CHOSEN = re.compile(r"KERAS_BACKEND\W{1,12}(tensorflow|jax|torch|numpy)\b")
@@ -61,7 +62,7 @@ def _same_line(wanted: dict[str, Requirement], tensorflow: str, three: bool) -> 
 def _backend(source: str, has_tensorflow: bool) -> str:
     if chosen := _CHOSEN.search(source):
         return chosen[1]
-    used = () if has_tensorflow else imports.top_level(source)
+    used = () if has_tensorflow else module_names.top_level(source)
     return next((name for name in ("torch", "jax") if name in used), "tensorflow")
 
 

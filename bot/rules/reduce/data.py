@@ -5,7 +5,7 @@ tensors of the shape and type that a run showed for a variable, in the place of 
 import ast
 from collections.abc import Iterator, Mapping
 
-from bot.models.base import Record
+from bot.models.attempt import ObservedTensor
 from bot.rules.intake.python import name_of
 from bot.rules.reduce.edits import Files, ParsedFile, Reduction, Replacement, parsed_files
 from bot.rules.reduce.statements import unwrapped
@@ -24,15 +24,6 @@ _FLOATS = {
     "bfloat16": ", dtype=torch.bfloat16",
 }
 _Values = Mapping[str, str]
-
-
-class ObservedTensor(Record):
-    """A variable of the program that held a tensor in whose computation no parameter took part."""
-
-    path: str
-    name: str
-    shape: tuple[int, ...]
-    dtype: str
 
 
 def constants(files: Files) -> tuple[Reduction, ...]:

@@ -5,6 +5,7 @@ until nothing goes.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from bot.models.attempt import ObservedTensor
 from bot.rules.reduce import data, expressions, inline, statements, tidy
 from bot.rules.reduce.edits import Files, Reduction, ReductionNode
 
@@ -18,7 +19,7 @@ class ProgramFacts:
     """
 
     entry: str
-    tensors: tuple[data.ObservedTensor, ...] = ()
+    tensors: tuple[ObservedTensor, ...] = ()
     keep_values: bool = False
     stack: statements.Stack = frozenset()
 

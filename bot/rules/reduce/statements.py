@@ -6,6 +6,7 @@ a long program goes with them in the first tries.
 import ast
 from collections.abc import Callable, Iterator
 
+from bot.models.attempt import Reached
 from bot.rules.code.syntax import Function
 from bot.rules.reduce.edits import (
     Files,
@@ -21,7 +22,6 @@ from bot.rules.reduce.edits import (
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _UNWRAPPED = (ast.If, ast.With, ast.AsyncWith, ast.Try, ast.While)
 Stack = frozenset[tuple[str, int]]
-Reached = frozenset[tuple[str, int]]
 _Nodes = set[ast.AST]
 
 

@@ -162,7 +162,9 @@ class _Writer:
                 self.refined,
                 environment_text.described(self.spec, self.environment),
                 self.notebook.sources(),
-                "" if self.without("feedback") else self._history(),
+                ""
+                if self.without("feedback")
+                else self.notebook.history(self.program, self.contrast),
                 self.budget.left(),
                 self.runner.job.options.timeout_s,
             )
@@ -336,6 +338,3 @@ class _Writer:
         attempts = self.runner.attempts
         last = attempts.last_run
         return prompt_text.outcome(attempts[-1], last.result if last is not None else None)
-
-    def _history(self) -> str:
-        return self.notebook.history(self.program, self.contrast)

@@ -5,7 +5,6 @@ and who wrote what.
 from collections.abc import Iterable
 from shlex import quote
 
-from bot.models.bug import Issue
 from bot.models.pull_request import Proposal, RegressionTest, RepositoryPatch
 from bot.models.report import Report
 from bot.render.comment import LIMIT, arranged
@@ -64,7 +63,8 @@ def body(
 ) -> str:
     """The body. `pages` are the addresses of the pages of the runs that it is made from."""
     report, hidden = scrubbed(report, tuple(secrets)), scrubbed(proposal, tuple(secrets))
-    first = Headline(_what(proposal), ("for ", _issue(report.issue), ", made by Reprise."))
+    number = Hyperlink(f"#{report.issue.number}", report.issue.url, own=True)
+    first = Headline(_what(proposal), ("for ", number, ", made by Reprise."))
     parts = [
         Section("about", blocks=[first]),
         Section("why", blocks=_why(report, hidden)),
@@ -96,10 +96,6 @@ def _why(report: Report, proposal: Proposal) -> list[Block]:
 
 def _twice(block: Block) -> bool:
     return isinstance(block, Paragraph) and not block.text
-
-
-def _issue(issue: Issue) -> Inline:
-    return Hyperlink(f"#{issue.number}", issue.url, own=True)
 
 
 def _test(report: Report, test: RegressionTest) -> Section:

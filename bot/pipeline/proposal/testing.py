@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from bot.errors import UserError
 from bot.models.attempt import Attempt, Match, Script
-from bot.models.pull_request import REGULAR, ProposedFile, RegressionTest, TestLayout, TreeEntry
+from bot.models.pull_request import REGULAR, ProposedFile, RegressionTest, TestLayout
 from bot.models.report import Report, Reproduced
 from bot.models.signature import members_of
 from bot.pipeline.proposal.files import RepositoryFiles
@@ -114,7 +114,8 @@ def _subject(
     assert isinstance(verdict, Reproduced)
     assert report.script is not None
     slug = f"issue_{number}" if number is not None else "reported_failure"
-    same = [each for each in repository.entries if _named(each, layout.name.format(slug))]
+    name = layout.name.format(slug)
+    same = [each for each in repository.entries if PurePosixPath(each.path).name == name]
     # Equal names in two folders hide one another.
     taken = not all(_ours(repository.text(entry.path) or "") for entry in same)
     return writing.TestedIssue(
@@ -125,10 +126,6 @@ def _subject(
         if report.script.author == "model"
         else "the bug report's program",
     )
-
-
-def _named(entry: TreeEntry, name: str) -> bool:
-    return PurePosixPath(entry.path).name == name
 
 
 def _ours(text: str) -> bool:

@@ -162,7 +162,9 @@ class _Writer:
                 self.refined,
                 environment_text.described(self.spec, self.environment),
                 self.notebook.sources(),
-                "" if self.without("feedback") else self._history(),
+                ""
+                if self.without("feedback")
+                else self.notebook.history(self.program, self.contrast),
                 self.budget.left(),
                 self.runner.job.limits.timeout_s,
             )
@@ -330,6 +332,3 @@ class _Writer:
         if same:
             self.refined = self.refined.model_copy(update={"needs_contrast": True})
         return shared("confounded", reason=judgement.reason, outcome=prompt_text.outcome(run))
-
-    def _history(self) -> str:
-        return self.notebook.history(self.program, self.contrast)

@@ -18,7 +18,7 @@ from bot.models.diagnosis import DiagnosedRun, Finding, SecondOpinion, TrainingP
 from bot.models.job import DiagnoseProgram, JobOptions
 from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis.opinion import second_opinion
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.reading import intake, report_excerpt
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.ports import Model, Ports

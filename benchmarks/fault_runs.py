@@ -26,7 +26,7 @@ from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import RecordedRun, endings, trace as traces
 from bot.pipeline.diagnosis.of_program import record_program
 from bot.pipeline.diagnosis.record import record
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.settings import Settings
 from sandbox.cache import Cache
 from sandbox.interpreters import Interpreter, snapshot

@@ -13,7 +13,8 @@ from bot.models.bug import Issue
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.models.job import ReproduceIssue, RunLimits
 from bot.models.signature import CrashSignature
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.runner import judging
+from bot.pipeline.execution.session import Session
 from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
 from bot.pipeline.reading import intake
 from bot.ports import Builder, Ports
@@ -125,7 +126,7 @@ def _minimised(sandbox: Sandbox, built: Environment, rate: float, seed: int) -> 
         listener=ListListener(),
     )
     job = ReproduceIssue(issue=Issue(title="bench", body=""), limits=RunLimits(seed=seed))
-    runner = Session.begin(job, ports).judging(intake.read(job.issue), _SIGNATURE)
+    runner = judging(Session.begin(job, ports), intake.read(job.issue), _SIGNATURE)
     script = Script(files={"repro.py": _PROGRAM.format(rows=round(1000 * (1 - rate)))})
     failed = runs = 0
     while runs < _CONFIRMING or failed < _FEWEST:  # as it was confirmed: it is known to fail

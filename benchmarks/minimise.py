@@ -27,7 +27,8 @@ from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requ
 from bot.models.job import JobOptions, ReproduceIssue
 from bot.models.signature import AnySignature
 from bot.pipeline.execution import judge, launch, observe
-from bot.pipeline.execution.runner import Runner, Session
+from bot.pipeline.execution.runner import Runner, judging
+from bot.pipeline.execution.session import Session
 from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
 from bot.pipeline.reading import intake
 from bot.ports import Builder, Ports, Progress
@@ -200,7 +201,7 @@ def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
         sandbox=sandbox, builder=builder, journal=MemoryJournal(), clock=monotonic, listener=quiet
     )
     job = ReproduceIssue(issue=Issue(title="bench", body=""))
-    return Session.begin(job, ports).judging(intake.read(job.issue), signature)
+    return judging(Session.begin(job, ports), intake.read(job.issue), signature)
 
 
 def _still(runner: Runner, script: Script, built: Environment, held: FailureIdentity) -> bool:

@@ -9,7 +9,7 @@ from bot.adapters.run_folder.folder import Folder
 from bot.models.diagnosis import TrainingProgram
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import RecordedRun
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 
 
 @dataclass(frozen=True, slots=True)

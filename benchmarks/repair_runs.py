@@ -18,7 +18,7 @@ from benchmarks.repairs import RepairRow, measured, recovered, truth_edits
 from bot.adapters.run_folder.folder import Folder
 from bot.errors import RepriseError
 from bot.models.repair import Patch, RepairRequest, Trial
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.repair import FRESH, begun, changeable, repair
 from bot.pipeline.repair.trials import TrialRequest, Trials
 from bot.rules.repair import comparing

@@ -107,13 +107,11 @@ class _Engine:
     ) -> Report:
         from bot import bootstrap
         from bot.adapters.git.clone import Credentials
-        from bot.adapters.model.cassette import Recording
-        from bot.adapters.model.configured import configured
         from bot.pipeline.proof import resume
         from bot.products import execute
 
         bootstrap.make_room(self._settings)
-        model, repo = configured(self._settings, job.model.name or ""), job.environment.repo
+        repo = job.environment.repo
         ports = bootstrap.ports(
             self._settings,
             journal=journal,
@@ -121,6 +119,6 @@ class _Engine:
             cancel=cancel,
             sandbox=self._sandbox,
             credentials=Credentials(repo, clone.username, clone.token) if clone and repo else None,
-            model=Recording(model, journal) if model is not None else None,
+            model=bootstrap.model_of(job, self._settings, journal),
         )
         return execute(job, ports) if earlier is None else resume.resume_proofs(earlier, job, ports)

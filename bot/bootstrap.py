@@ -16,7 +16,7 @@ from bot.adapters.packages.builder import UvBuilder
 from bot.adapters.run_folder.folder import Folder
 from bot.adapters.run_folder.keeping import keep_runs
 from bot.models.attempt import Script
-from bot.models.job import ReproduceIssue
+from bot.models.job import JobOptions, ReproduceIssue
 from bot.models.report import Report
 from bot.ports import Journal, Listener, Model, Ports, SourceIndexer, TrainingWatch
 from bot.products import execute
@@ -57,6 +57,17 @@ def ports(
         cache=settings.cache_dir,
         training=training or TrainingWatch(),
     )
+
+
+def model_of(
+    job: JobOptions, settings: Settings, journal: Journal, given: Model | None = None
+) -> Model | None:
+    """The model that a job may ask: the one given, else the one that its options or the settings
+    name; the journal keeps the exchanges. None when there is none, or the job leaves it out.
+    """
+    mute = "model" in job.without
+    asked = None if mute else given or configured(settings, job.model.name or "")
+    return Recording(asked, journal) if asked is not None else None
 
 
 def prove(
@@ -102,14 +113,13 @@ def _worked(
     asked: the one given, else the one that the options or the settings name, if any. What killed
     processes left is removed.
     """
-    asked = model or configured(settings, job.model.name or "")
     world = ports(
         settings,
         sandbox=sandbox or choose(job.environment.sandbox),
         journal=folder,
         listener=listener,
         cancel=cancel,
-        model=None if asked is None else Recording(asked, folder),
+        model=model_of(job, settings, folder, model),
     )
     sweep(world.sandbox, settings)
     report = work(world)

@@ -12,8 +12,6 @@ from rich.console import Console
 
 from bot import bootstrap
 from bot.adapters import program_files
-from bot.adapters.model.cassette import Recording
-from bot.adapters.model.configured import configured
 from bot.adapters.run_folder import training
 from bot.adapters.run_folder.folder import EXCHANGE_FILE
 from bot.cli.error_boundary import say
@@ -56,15 +54,13 @@ def working(job: ProgramJob, out: Path | None, *, resumed: bool = False) -> Iter
     settings, sandbox = load(), choose_sandbox(job)
     now = datetime.now().astimezone()
     path = out or bootstrap.run_folder(job.name, settings.runs_dir, now)
-    mute = "model" in job.without
-    model = None if mute else configured(settings, job.model.name or "")
     with working_in(path, settings) as (folder, cancel), shown_on(errors()) as view:
         if not resumed:
             (folder.path / EXCHANGE_FILE).unlink(missing_ok=True)
         ports = bootstrap.ports(
             settings,
             sandbox=sandbox, journal=folder, listener=view, cancel=cancel,
-            model=Recording(model, folder) if model is not None else None,
+            model=bootstrap.model_of(job, settings, folder),
             training=_watch(view, folder.path),
         )  # fmt: skip
         bootstrap.sweep(sandbox, settings)

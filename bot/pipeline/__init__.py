@@ -23,7 +23,8 @@ from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.diagnosis import of_issue
 from bot.pipeline.environment import specify
-from bot.pipeline.execution.runner import IssueSession, Runner, SearchResult, Session
+from bot.pipeline.execution.runner import IssueSession, Runner, judging
+from bot.pipeline.execution.session import SearchResult, Session
 from bot.pipeline.proof import proofs
 from bot.pipeline.proof.outcome import Failing
 from bot.pipeline.reading import intake, signature as signatures, triage
@@ -47,7 +48,7 @@ def run(job: ReproduceIssue, ports: Ports) -> Report:
     if isinstance(decision.verdict, Reproduced) and found and bug and signature:
         wanted = tuple(proof for proof in PROOFS if proof not in job.without)
         failing = Failing(found.script, found.spec, found.environment, report, decision.contrasts)
-        report = proofs.prove(failing, session.judging(bug, signature), wanted)
+        report = proofs.prove(failing, judging(session, bug, signature), wanted)
     if job.training is not None:
         then = with_repair if job.training.repair is not None else None
         report = of_issue.with_diagnosis(report, session, budget, then)
@@ -120,7 +121,7 @@ def _by_rules(session: IssueSession, draft: RunPlan, decision: Decision) -> Deci
     assert draft.signature is not None
     assert draft.spec is not None
     try:
-        runner = session.judging(draft.bug, draft.signature)
+        runner = judging(session, draft.bug, draft.signature)
         return report_programs.decide(runner, draft.spec, draft.scripts)
     except BuildError as error:
         verdict = SetupFailed(reason=str(error), tried=verdicts.tried(error.steps))
@@ -136,7 +137,7 @@ def _with_model(
     try:
         verdict = None
         if written.result is not None and signature is not None:
-            verdict = _confirmed(session.judging(draft.bug, signature), written.result)
+            verdict = _confirmed(judging(session, draft.bug, signature), written.result)
     except Stopped:
         return _cancelled(session, replace(decision, signature=signature))
     if written.stopped:

@@ -22,7 +22,8 @@ from bot.models.bisect import Provided
 from bot.models.bug import Issue
 from bot.models.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
 from bot.models.report import Report, Reproduced
-from bot.pipeline.execution.runner import Runner, Session
+from bot.pipeline.execution.runner import Runner, judging
+from bot.pipeline.execution.session import Session
 from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
 from bot.pipeline.proof.control import control
 from bot.pipeline.proof.outcome import Failing
@@ -74,7 +75,7 @@ def prepared(
     bug = intake.read(issue)
     signature = signatures.freeze(bug)
     assert signature is not None
-    return Session.begin(issue_job(issue, **options), ports).judging(bug, signature)
+    return judging(Session.begin(issue_job(issue, **options), ports), bug, signature)
 
 
 def failing(at: Runner, script: Script, spec: EnvironmentSpec) -> Failing:

@@ -15,7 +15,8 @@ from bot.models.attempt import Script
 from bot.models.bug import Issue
 from bot.models.environment import Environment
 from bot.models.signature import CrashSignature, NonFiniteSignature, OutputSignature
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.runner import judging
+from bot.pipeline.execution.session import Session
 from bot.pipeline.proof import minimise as minimising
 from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
 from bot.pipeline.reading import intake
@@ -76,7 +77,7 @@ def confirmed(source, signature, runs=2, files=None, here=HERE):
         listener=ListListener(),
     )
     job = issue_job(Issue(title="t", body="b"), timeout_s=30)
-    runner = Session.begin(job, ports).judging(intake.read(job.issue), signature)
+    runner = judging(Session.begin(job, ports), intake.read(job.issue), signature)
     script = Script(files={"repro.py": source, **(files or {})})
     for seed in range(1, runs + 1):
         runner.run(script, here, seed, "confirm")

@@ -19,7 +19,8 @@ from bot.models.attempt import Reduced, Script
 from bot.models.bug import Issue
 from bot.models.environment import Environment
 from bot.models.signature import CrashSignature
-from bot.pipeline.execution.runner import Runner, Session
+from bot.pipeline.execution.runner import Runner, judging
+from bot.pipeline.execution.session import Session
 from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
 from bot.pipeline.reading import intake
 from bot.ports import Ports
@@ -79,7 +80,7 @@ def _worked(journal: Folder, cache: Path) -> tuple[Runner, Reduced]:
         listener=ListListener(),
         cache=cache,
     )
-    runner = Session.begin(JOB, ports).judging(intake.read(JOB.issue), INDEX)
+    runner = judging(Session.begin(JOB, ports), intake.read(JOB.issue), INDEX)
     for seed in (1, 2):
         runner.run(SCRIPT, HERE, seed, "confirm")
     found = confirmed_identity(runner, SCRIPT, HERE)

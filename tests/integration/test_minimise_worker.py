@@ -18,7 +18,8 @@ from bot.models.bug import Issue
 from bot.models.environment import Environment
 from bot.models.job import ReproduceIssue
 from bot.models.signature import CrashSignature
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.runner import judging
+from bot.pipeline.execution.session import Session
 from bot.pipeline.proof.minimise import confirmed_identity, minimise
 from bot.pipeline.reading import intake
 from bot.settings import load
@@ -40,7 +41,8 @@ def work() -> None:
         sandbox=DockerSandbox(),
     )
     job = ReproduceIssue(issue=Issue(title="t", body="b"), **dict(options))
-    runner = Session.begin(job, world).judging(
+    runner = judging(
+        Session.begin(job, world),
         intake.read(job.issue),
         CrashSignature(exception="IndexError", message="list index out of range"),
     )

@@ -18,7 +18,7 @@ from bot.models.job import DiagnoseProgram
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import RecordedRun
 from bot.pipeline.diagnosis.record import record
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.repair import repair
 from bot.pipeline.repair.trials import TRIALS
 from bot.rules.diagnosis import diagnose

@@ -7,7 +7,7 @@ import pytest
 from bot import bootstrap
 from bot.models.diagnosis import TrainingProgram
 from bot.models.job import DiagnoseProgram
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.settings import load
 from tests.integration.test_minimise import HERE

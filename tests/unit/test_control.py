@@ -10,6 +10,7 @@ from bot.models.attempt import Match
 from bot.models.bisect import Release
 from bot.models.environment import Package, PinSource
 from bot.models.signature import ObservationSignature, Predicate
+from bot.pipeline.execution.runner import judging
 from bot.pipeline.proof.control import control
 from bot.rules import fisher
 from sandbox.port import RunResult
@@ -208,7 +209,7 @@ def test_observed_numbers_get_an_effect_size():
         right=Predicate(op="<=", value=1.0),
         api=("lib",),
     )
-    world.runner = world.runner.judging(world.runner.bug, signature)
+    world.runner = judging(world.runner, world.runner.bug, signature)
     source = 'import json, lib\nprint("REPRISE", json.dumps({"loss": lib.fit()}))\n'
     world.script = world.script.model_copy(update={"files": {"repro.py": source}})
     world.sandbox.program = lambda spec: RunResult(

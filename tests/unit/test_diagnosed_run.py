@@ -12,7 +12,7 @@ from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.training import RECORDS
 from bot.pipeline import diagnosis, plan, run
 from bot.pipeline.diagnosis import wanted
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.render.comment import comment
 from sandbox.port import RunResult
 from sandbox.probe.training.core import kept

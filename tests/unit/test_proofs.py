@@ -17,7 +17,8 @@ from bot.models.job import PROOFS, Interruption, Note, ProofOptions
 from bot.models.report import Inconclusive, Report
 from bot.pipeline import reporting
 from bot.pipeline.confirm.confirming import Decision, confirm
-from bot.pipeline.execution.runner import SearchResult, Session
+from bot.pipeline.execution.runner import judging
+from bot.pipeline.execution.session import SearchResult, Session
 from bot.pipeline.proof import proofs, resume
 from bot.pipeline.proof.batch_server import BatchServer
 from bot.pipeline.search.model_budget import ModelBudget
@@ -729,7 +730,7 @@ def test_a_defect_of_ours_in_a_proof_costs_that_proof_alone_and_is_told(proof):
     ports = replace(world.runner.ports, journal=Breaks())
     first = finished(world)
     session = Session.begin(world.runner.job, ports, world.runner.attempts)
-    runner = session.judging(world.runner.bug, world.runner.signature)
+    runner = judging(session, world.runner.bug, world.runner.signature)
     found = proofs.prove(world.failing(first), runner, PROOFS)
     (note,) = [note for note in found.notes_on() if "internal error" in note]
     assert note.endswith("an internal error (RuntimeError); please report it")

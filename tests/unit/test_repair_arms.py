@@ -13,7 +13,7 @@ from bot.models.diagnosis import Diagnosis, TrainingProgram
 from bot.models.job import DiagnoseProgram
 from bot.models.repair import RepairRequest
 from bot.pipeline.diagnosis import record_run, wanted
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.repair import begun, changeable
 from bot.pipeline.repair.search import Search
 from bot.pipeline.repair.trials import TRIALS

@@ -21,7 +21,7 @@ from bot.models.environment import (
 from bot.models.report import AnyVerdict, Cancelled, Report, SetupFailed
 from bot.pipeline.confirm.confirming import Decision
 from bot.pipeline.execution.run_state import CompletedRun
-from bot.pipeline.execution.runner import SearchResult
+from bot.pipeline.execution.session import SearchResult
 from bot.pipeline.reporting import finished, report, within_limit
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.render.comment import comment

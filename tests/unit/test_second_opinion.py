@@ -23,7 +23,7 @@ from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.training import Epoch
 from bot.pipeline import run as pipeline
 from bot.pipeline.diagnosis import opinion, run_text
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.render.comment import comment
 from bot.render.report_json import report_json

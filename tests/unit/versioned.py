@@ -22,7 +22,8 @@ from bot.models.environment import (
 from bot.models.journal import ATTEMPTS
 from bot.models.report import Report, Reproduced
 from bot.pipeline import plan
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.runner import judging
+from bot.pipeline.execution.session import Session
 from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
 from bot.pipeline.proof.outcome import Failing
 from bot.ports import Ports
@@ -112,7 +113,7 @@ class World:
             commits=commits,
         )
         draft = plan(job)
-        self.runner = Session.begin(job, ports).judging(draft.bug, draft.signature)
+        self.runner = judging(Session.begin(job, ports), draft.bug, draft.signature)
         self.script = draft.script
         requirement = Requirement(
             name="lib", specifier=f"=={bad}", rung=PinSource.ISSUE, reason="reported"

@@ -9,7 +9,8 @@ from bot.models.report import AnyVerdict, Claim, Determinism, Reproduced
 from bot.models.signature import AnySignature, HangSignature, members_of
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.witness import witnessed
-from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.execution.runner import Runner
+from bot.pipeline.execution.session import SearchResult
 from bot.rules import flaky
 from bot.rules.signatures import doubts
 from bot.rules.statistics import SequentialTest, TestDecision

@@ -4,7 +4,8 @@ from bot.models.report import AnyVerdict, DifferentFailure, NotReproduced
 from bot.models.signature import OutputSignature, members_of
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.execution import artifacts, launch
-from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.execution.runner import Runner
+from bot.pipeline.execution.session import SearchResult
 from bot.rules.operation import Functions, operation
 from sandbox.port import RunResult
 

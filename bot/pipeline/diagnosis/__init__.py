@@ -12,7 +12,7 @@ from bot.pipeline.diagnosis import endings
 from bot.pipeline.diagnosis.curves import curves
 from bot.pipeline.diagnosis.record import OnLoss, record
 from bot.pipeline.environment import specify
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.search import recovery
 from bot.rules import diagnosis as rules, setup_failures
 from sandbox.port import RunResult

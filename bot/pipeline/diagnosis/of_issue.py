@@ -18,7 +18,8 @@ from bot.pipeline import reporting
 from bot.pipeline.diagnosis import RecordedRun, diagnosed, record_run
 from bot.pipeline.diagnosis.opinion import second_opinion
 from bot.pipeline.environment import specify
-from bot.pipeline.execution.runner import IssueSession, Session
+from bot.pipeline.execution.runner import IssueSession
+from bot.pipeline.execution.session import Session
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import candidates
 from bot.pipeline.search.model_budget import ModelBudget

@@ -10,7 +10,7 @@ from bot.models.environment import Environment
 from bot.models.job import DiagnoseProgram
 from bot.pipeline.diagnosis import RecordedRun, diagnosed, record_run, wanted
 from bot.pipeline.diagnosis.opinion import second_opinion
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.ports import Ports
 

@@ -24,7 +24,7 @@ from bot.models.diagnosis import (
 from bot.models.dialogue import ModelAnswer, Question
 from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import run_text
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.reading.report_excerpt import contains, cut
 from bot.pipeline.search.model_budget import BudgetExceeded, ModelBudget, question
 from bot.rules import diagnosis as rules

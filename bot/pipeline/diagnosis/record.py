@@ -8,7 +8,7 @@ from bot.models.environment import Environment
 from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import live, trace
 from bot.pipeline.execution import launch
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from sandbox.port import RunResult
 
 OnLoss = Callable[[int, float], None]

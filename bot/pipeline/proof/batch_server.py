@@ -14,7 +14,7 @@ from time import monotonic
 from bot.models.attempt import Mode, ObservedTensor, Reached, Script
 from bot.models.base import Record
 from bot.pipeline.execution import launch
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.rules.code import module_names
 from sandbox.inbox import Inbox
 from sandbox.port import Limits, RunResult, RunSpec, SandboxError, Stream

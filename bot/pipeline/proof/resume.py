@@ -11,7 +11,8 @@ from bot.models.report import Control, Report, Reproduced
 from bot.pipeline import reporting
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import confirm
-from bot.pipeline.execution.runner import Runner, SearchResult, Session
+from bot.pipeline.execution.runner import Runner, judging
+from bot.pipeline.execution.session import SearchResult, Session
 from bot.pipeline.proof import proofs
 from bot.pipeline.proof.minimise import confirmed_identity
 from bot.pipeline.proof.outcome import Failing
@@ -73,7 +74,7 @@ def _taken_up(
         report = _of_another_program(report, given)
     resumed = proof if proof in report.cut_short else None
     bug = intake.read(report.issue)
-    runner = Session.begin(job, ports, report.attempts).judging(bug, signature)
+    runner = judging(Session.begin(job, ports, report.attempts), bug, signature)
     environment = runner.build(spec)
     if confirmed_identity(runner, script, environment) is None:
         report = _confirmed(report, runner, script, spec, environment)

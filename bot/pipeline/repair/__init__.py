@@ -25,7 +25,7 @@ from bot.models.repair import (
 )
 from bot.pipeline.diagnosis import RecordedRun, endings, trace as traces
 from bot.pipeline.execution.launch import Part
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.repair.compared_curves import compared_curves, probed
 from bot.pipeline.repair.minimise import minimised
 from bot.pipeline.repair.moving import MovedPatch, Mover

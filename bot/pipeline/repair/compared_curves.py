@@ -6,7 +6,7 @@ from bot.models.diagnosis import Curve
 from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import trace as traces
 from bot.pipeline.diagnosis.curves import curves
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 
 _PANELS = ("loss", "gradients", "updates", "dead")

@@ -4,7 +4,7 @@ from bot.errors import BuildError
 from bot.models.job import RepairProgram
 from bot.models.repair import Repair
 from bot.pipeline.diagnosis.of_program import judge, record_program
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.repair import repair
 from bot.ports import Ports
 

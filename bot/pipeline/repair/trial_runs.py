@@ -15,7 +15,7 @@ from bot.models.attempt import Script
 from bot.models.diagnosis import TrainingProgram
 from bot.models.environment import Environment
 from bot.pipeline.execution import launch
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.proof import batch_server
 from bot.pipeline.proof.batch_server import BatchServer, CandidateResult, Coverage, late_imports
 from sandbox.port import Limits, RunResult, RunSpec

@@ -19,7 +19,7 @@ from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import endings, trace as traces
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.launch import Part
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
 from bot.rules import hyperparameters
 from bot.rules.hyperparameters import Observation, ProgramFile

@@ -9,7 +9,7 @@ from bot.models.bug import BugReport
 from bot.models.environment import Environment, EnvironmentSpec
 from bot.pipeline.environment import specify
 from bot.pipeline.execution import launch
-from bot.pipeline.execution.runner import Session
+from bot.pipeline.execution.session import Session
 from bot.pipeline.search import recovery
 from bot.rules import setup_failures
 from bot.rules.code import module_names

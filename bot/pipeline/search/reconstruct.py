@@ -20,7 +20,8 @@ from bot.models.run import RunPlan
 from bot.models.signature import CrashSignature, ObservationSignature
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import asked, specify
-from bot.pipeline.execution.runner import IssueSession, Runner, SearchResult
+from bot.pipeline.execution.runner import IssueSession, Runner, judging
+from bot.pipeline.execution.session import SearchResult
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import (
     candidates,
@@ -73,7 +74,7 @@ def _program(
     assert refined.signature is not None
     written.update(refined=refined)
     written.signature = refined.signature
-    runner = session.judging(draft.bug, refined.signature)
+    runner = judging(session, draft.bug, refined.signature)
     if draft.script is not None and draft.signature is not None:
         alike = readings.same(draft.signature, refined.signature)
         if alike and isinstance(verdict, NotReproduced):

@@ -15,7 +15,8 @@ from bot.models.signature import HangSignature, members_of
 from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution import artifacts, launch
 from bot.pipeline.execution.run_state import CompletedRun
-from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.execution.runner import Runner
+from bot.pipeline.execution.session import SearchResult
 from bot.rules.intake.python import module_of
 from bot.rules.packages import repositories
 from bot.rules.packages.imports import distribution

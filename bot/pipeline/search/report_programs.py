@@ -11,7 +11,8 @@ from bot.models.report import Claim, NotReproduced
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import Decision, confirm
 from bot.pipeline.environment import specify
-from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.execution.runner import Runner
+from bot.pipeline.execution.session import SearchResult
 from bot.pipeline.search import candidates, recovery
 from bot.rules.packages import frame_fit, versions
 

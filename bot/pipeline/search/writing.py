@@ -28,7 +28,8 @@ from bot.models.signature import AnySignature, signature_hash
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution import launch
-from bot.pipeline.execution.runner import Runner, SearchResult
+from bot.pipeline.execution.runner import Runner, judging
+from bot.pipeline.execution.session import SearchResult
 from bot.pipeline.reading import report_excerpt
 from bot.pipeline.search import (
     checks,
@@ -215,7 +216,7 @@ class _Writer:
         told = (reading(by, old, why), reading("model", found.signature))
         written.update(readings=(*earlier, *told), refined=found)
         written.signature, written.amendable, self.refined = found.signature, "", found
-        self.runner = self.runner.judging(self.runner.bug, found.signature)
+        self.runner = judging(self.runner, self.runner.bug, found.signature)
         return shared("amended")
 
     def _changed(self, action: EnvironmentAction) -> str:

@@ -18,8 +18,8 @@ from bot.models.bug import MOST_BODY, Issue
 from bot.models.job import ReproduceIssue
 from bot.models.report import Cancelled, Report
 from bot.models.run import NewRun, Repository, Run, RunState
-from bot.pipeline import plan
 from bot.pipeline.reading import intake
+from bot.products import plan
 from bot.render.html import page
 from bot.render.html.view import view
 from bot.service import db_text

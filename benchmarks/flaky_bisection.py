@@ -14,7 +14,7 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks.wheels import Wheels, failing
-from bot import pipeline
+from bot import products
 from bot.adapters.packages.builder import UvBuilder
 from bot.models.base import Record
 from bot.models.bisect import Bisection
@@ -141,7 +141,7 @@ def _reproduced(wheels: Wheels, cache: Path, sandbox: Sandbox, reported: int, se
         clock=monotonic,
         listener=ListListener(),
     )
-    return pipeline.run(
+    return products.execute(
         ReproduceIssue(issue=issue, limits=RunLimits(seed=seed), without=("control", "minimize")),
         ports,
     )

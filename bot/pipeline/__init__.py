@@ -9,7 +9,7 @@ program is confirmed like any other.
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from bot.errors import BuildError, Stopped
@@ -21,14 +21,12 @@ from bot.models.signature import ObservationSignature
 from bot.pipeline import reporting
 from bot.pipeline.confirm import verdicts
 from bot.pipeline.confirm.confirming import Decision, confirm
-from bot.pipeline.diagnosis import of_issue
 from bot.pipeline.environment import specify
 from bot.pipeline.execution.runner import IssueSession, Runner, judging
 from bot.pipeline.execution.session import SearchResult, Session
 from bot.pipeline.proof import proofs
 from bot.pipeline.proof.outcome import Failing
 from bot.pipeline.reading import intake, signature as signatures, triage
-from bot.pipeline.repair.of_issue import with_repair
 from bot.pipeline.search import candidates, report_programs
 from bot.pipeline.search.model_budget import ModelBudget
 from bot.pipeline.search.reconstruct import reconstruct
@@ -36,23 +34,28 @@ from bot.pipeline.search.writing import Reconstructed
 from bot.ports import Ports, Stage
 
 
-def run(job: ReproduceIssue, ports: Ports) -> Report:
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a job does with an issue beside its verdict: nothing, unless another product adds it."""
+
+    plan: Callable[[RunPlan, ReproduceIssue], RunPlan] = lambda draft, _: draft
+    work: Callable[[Report, IssueSession, ModelBudget], Report] = lambda report, *_: report
+
+
+def run(job: ReproduceIssue, ports: Ports, beside: Beside | None = None) -> Report:
     """Reproduce one issue. Raises UserError, TransientError and SandboxError; everything else
     becomes a verdict.
     """
-    session, started = Session.begin(job, ports), ports.clock()
+    session, started, beside = Session.begin(job, ports), ports.clock(), beside or Beside()
     budget = ModelBudget(ports, job.model, started)
-    decision = _decide(session, budget)
+    decision = _decide(session, budget, beside)
     report = reporting.report(session, decision, budget)
     found, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and found and bug and signature:
         wanted = tuple(proof for proof in PROOFS if proof not in job.without)
         failing = Failing(found.script, found.spec, found.environment, report, decision.contrasts)
         report = proofs.prove(failing, judging(session, bug, signature), wanted)
-    if job.training is not None:
-        then = with_repair if job.training.repair is not None else None
-        report = of_issue.with_diagnosis(report, session, budget, then)
-    return reporting.finished(report, session, started)
+    return reporting.finished(beside.work(report, session, budget), session, started)
 
 
 def plan(
@@ -61,15 +64,8 @@ def plan(
 ) -> RunPlan:
     """What will be run for a report, and what will count: read off the report alone.
 
-    With a verdict nothing will be run, but for a diagnosis.
+    With a verdict nothing will be run.
     """
-    draft = _plan(job, stage)
-    return of_issue.planned(draft, job) if job.training is not None else draft
-
-
-def _plan(
-    job: ReproduceIssue, stage: Callable[[Stage, str], AbstractContextManager[None]]
-) -> RunPlan:
     issue, options = job.issue, job.environment
     with stage("intake", "reading the report"):
         bug = intake.read(issue)
@@ -95,11 +91,11 @@ def _plan(
     return draft(script=scripts[0], others=scripts[1:], contrasts=variants, spec=spec)
 
 
-def _decide(session: IssueSession, budget: ModelBudget) -> Decision:
+def _decide(session: IssueSession, budget: ModelBudget, beside: Beside) -> Decision:
     """Rules first; a model is asked only for what they leave open."""
     decision = Decision(Cancelled(reason=""))
     try:
-        draft = plan(session.job, session.stage)
+        draft = beside.plan(plan(session.job, session.stage), session.job)
         for sentence in draft.bug.unread:
             session.note(sentence)
         if draft.spec is not None:

@@ -27,7 +27,7 @@ from bot.models.run import (
     RunState,
     approval_hash,
 )
-from bot.pipeline import plan
+from bot.products import plan
 from bot.render import plan as plans, replies
 from bot.service.app_context import IssueEvent
 from bot.service.ports.store import AppStore, OurComment, Settled

@@ -8,9 +8,9 @@ import pytest
 from bot.models.bug import Issue
 from bot.models.environment import Environment
 from bot.models.job import PROOFS
-from bot.pipeline import run
 from bot.pipeline.reading import signature
 from bot.ports import Ports
+from bot.products import execute as run
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
 from tests.support.jobs import issue_job

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot import bootstrap, pipeline
+from bot import bootstrap, products
 from bot.models.report import Report
 from bot.models.run import RunState
 from bot.pipeline.repair import FRESH
@@ -65,7 +65,7 @@ def engine(trainings: Trainings) -> Any:
         ports = Ports(
             FakeSandbox(trainings), FakeBuilder(), journal, FrozenClock(step=0.1), listener, cancel
         )
-        return pipeline.run(job, ports)
+        return products.execute(job, ports)
 
     return work
 
@@ -309,7 +309,7 @@ class RealWorld(TrainingWorld):
         ports = bootstrap.ports(
             load(), sandbox=choose("process"), journal=journal, listener=listener, cancel=cancel
         )
-        self.found = pipeline.run(job, ports)
+        self.found = products.execute(job, ports)
         return self.found
 
 

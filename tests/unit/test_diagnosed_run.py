@@ -10,9 +10,10 @@ from bot.models.bug import Issue
 from bot.models.diagnosis import TrainingProgram
 from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.training import RECORDS
-from bot.pipeline import diagnosis, plan, run
+from bot.pipeline import diagnosis
 from bot.pipeline.diagnosis import wanted
 from bot.pipeline.execution.session import Session
+from bot.products import execute as run, plan
 from bot.render.comment import comment
 from sandbox.port import RunResult
 from sandbox.probe.training.core import kept

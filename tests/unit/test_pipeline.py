@@ -10,8 +10,8 @@ from bot.models.attempt import Attempt
 from bot.models.bug import Issue
 from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.journal import ATTEMPTS
-from bot.pipeline import plan, run
 from bot.ports import Ports
+from bot.products import execute as run, plan
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryJournal
 from tests.support.jobs import issue_job, job_options

@@ -13,8 +13,8 @@ from bot.errors import BuildError, ModelUnavailable
 from bot.models.bug import Issue
 from bot.models.job import PROOFS
 from bot.models.signature import CrashSignature, ObservationSignature
-from bot.pipeline import run
 from bot.ports import Ports
+from bot.products import execute as run
 from sandbox.port import RunResult
 from tests.support.fakes import (
     FakeBuilder,

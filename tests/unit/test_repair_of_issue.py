@@ -9,7 +9,7 @@ from bot.models.bug import Issue
 from bot.models.diagnosis import Finding
 from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.repair import RepairRequest
-from bot.pipeline import run
+from bot.products import execute as run
 from bot.render.comment import comment
 from bot.render.report_json import report_text
 from bot.render.sections.repair import document

@@ -21,10 +21,10 @@ from bot.models.diagnosis import (
 from bot.models.dialogue import ModelAnswer, Usage
 from bot.models.job import PROOFS, ReproduceIssue
 from bot.models.training import Epoch
-from bot.pipeline import run as pipeline
 from bot.pipeline.diagnosis import opinion, run_text
 from bot.pipeline.execution.session import Session
 from bot.pipeline.search.model_budget import ModelBudget
+from bot.products import execute as pipeline
 from bot.render.comment import comment
 from bot.render.report_json import report_json
 from bot.render.sections.diagnosis import document

@@ -17,9 +17,9 @@ from bot.models.dialogue import Reconstruction, Usage
 from bot.models.job import PROOFS, Note
 from bot.models.journal import ATTEMPTS, LOGS
 from bot.models.run import Choices, Command, Delivery, Repository, RunState
-from bot.pipeline import run as pipeline
 from bot.pipeline.proof import resume
 from bot.ports import Ports
+from bot.products import execute as pipeline
 from bot.service import recording
 from bot.service.app import Service, reap, reconcile
 from bot.service.app_context import AppContext, HostPolicy

@@ -21,12 +21,12 @@ from bot.models.environment import (
 )
 from bot.models.journal import ATTEMPTS
 from bot.models.report import Report, Reproduced
-from bot.pipeline import plan
 from bot.pipeline.execution.runner import judging
 from bot.pipeline.execution.session import Session
 from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
 from bot.pipeline.proof.outcome import Failing
 from bot.ports import Ports
+from bot.products import plan
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryJournal
 from tests.support.jobs import issue_job

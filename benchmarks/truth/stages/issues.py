@@ -10,8 +10,8 @@ from benchmarks.truth.stages.stage import Stage
 from bot.adapters.issues.issue_files import from_text
 from bot.models.bug import Issue
 from bot.models.job import ReproduceIssue, TrainingOptions
-from bot.pipeline import plan
 from bot.pipeline.reading import intake, signature as signatures
+from bot.products import plan
 from bot.render import plan as plan_comment
 from tests.golden.stages import PAGE, run
 

@@ -21,11 +21,11 @@ from bot.models.dialogue import Question
 from bot.models.job import PROOFS, IssueOptions, ReproduceIssue, TrainingOptions
 from bot.models.report import Report
 from bot.models.signature import AnySignature
-from bot.pipeline import run as run_job
 from bot.pipeline.execution.judge import judge
 from bot.pipeline.execution.observe import observe
 from bot.pipeline.reading import intake, signature as signatures
 from bot.ports import Model, Ports
+from bot.products import execute as run_job
 from bot.render.comment import comment
 from bot.render.report_json import report_json
 from bot.render.terminal import terminal

@@ -11,9 +11,8 @@ from bot.models.training import TrainingTrace
 from bot.pipeline.diagnosis import endings
 from bot.pipeline.diagnosis.curves import curves
 from bot.pipeline.diagnosis.record import OnLoss, record
-from bot.pipeline.environment import specify
+from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution.session import Session
-from bot.pipeline.search import recovery
 from bot.rules import diagnosis as rules, setup_failures
 from sandbox.port import RunResult
 
@@ -56,7 +55,7 @@ def _lacking(result: RunResult, spec: EnvironmentSpec) -> Requirement | None:
     found = setup_failures.recognise(raised.exception, raised.message) if raised else None
     if found is None or not (found.module or found.requirement):
         return None
-    return recovery.wanted(found.module, found.requirement, None, spec)
+    return asked.missing(found.module, found.requirement, None, spec)
 
 
 def diagnosed(

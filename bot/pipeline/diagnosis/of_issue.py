@@ -34,8 +34,8 @@ _ANY = AlternativesSignature(members=())
 
 
 def planned(draft: RunPlan, job: ReproduceIssue) -> RunPlan:
-    """The plan with the program to diagnose, where it is none of those that the verdict needs."""
-    script = trains_in(draft.bug)
+    """The plan with the program to diagnose, where asked for and not the verdict's own."""
+    script = trains_in(draft.bug) if job.training is not None else None
     if script is None or script.source in {each.source for each in draft.scripts}:
         return draft
     spec = draft.spec or _spec(script, draft.bug, job)

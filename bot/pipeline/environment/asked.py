@@ -9,7 +9,7 @@ from packaging.requirements import InvalidRequirement, Requirement as Parsed
 from packaging.utils import canonicalize_name
 
 from bot.models.bug import BugReport
-from bot.models.environment import PinSource, Requirement
+from bot.models.environment import EnvironmentSpec, PinSource, Requirement
 from bot.pipeline.environment import specify
 from bot.rules.packages import claims as said, companions, evidence, imports, repositories
 
@@ -64,3 +64,40 @@ def modules(name: str, imported: Iterable[str]) -> tuple[str, ...]:
         return ()
     tops = (top for each in imported if (top := imports.guessed(each)))
     return (next((top for top in tops if evidence.alike(top, name)), name.replace("-", "_")),)
+
+
+def missing(
+    module: str, text: str, bug: BugReport | None, spec: EnvironmentSpec
+) -> Requirement | None:
+    """What to install for a missing module or a requirement that an error names; None when it is
+    no requirement, or is there.
+    """
+    new = for_import(module, bug) if module else _requirement(text)
+    return None if new is None or any(_same(new, each) for each in spec.requirements) else new
+
+
+def _same(new: Requirement, known: Requirement) -> bool:
+    if new.name != known.name:
+        return False
+    return new.specifier in {"", known.specifier} and set(new.extras) <= set(known.extras)
+
+
+def _requirement(text: str) -> Requirement | None:
+    """A requirement that an error message names; anything but a plain name with extras and
+    versions is refused.
+    """
+    try:
+        parsed = Parsed(text)
+    except InvalidRequirement:
+        return None
+    if parsed.url or parsed.marker:
+        return None
+    reason = "named by the error message of a run"
+    extras = tuple(sorted(parsed.extras))
+    return Requirement(
+        name=repositories.alias(parsed.name),
+        specifier=str(parsed.specifier),
+        extras=extras,
+        rung=PinSource.REPAIR,
+        reason=reason,
+    )

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from bot.errors import BuildError
 from bot.models.bug import BugReport
 from bot.models.environment import Environment, EnvironmentSpec
-from bot.pipeline.environment import specify
+from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.session import Session
-from bot.pipeline.search import recovery
 from bot.rules import setup_failures
 from bot.rules.code import module_names
 
@@ -62,7 +61,7 @@ def _wider(
     failure = setup_failures.recognise(exception, message.strip())
     if failure is None:
         return None
-    wanted = recovery.wanted(failure.module, failure.requirement, bug, spec)
+    wanted = asked.missing(failure.module, failure.requirement, bug, spec)
     wider = session.matched(specify.add(spec, wanted)) if wanted is not None else spec
     return wider if wider != spec else None
 

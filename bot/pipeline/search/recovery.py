@@ -5,12 +5,10 @@ iterations.
 import ast
 from dataclasses import dataclass
 
-from packaging.requirements import InvalidRequirement, Requirement as Parsed
-
 from bot.errors import BuildError
 from bot.models.attempt import Judgement, Match, Script
-from bot.models.bug import BugReport, ScriptFix
-from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
+from bot.models.bug import ScriptFix
+from bot.models.environment import Environment, EnvironmentSpec, PinSource
 from bot.models.signature import HangSignature, members_of
 from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution import artifacts, launch
@@ -18,7 +16,6 @@ from bot.pipeline.execution.run_state import CompletedRun
 from bot.pipeline.execution.runner import Runner
 from bot.pipeline.execution.session import SearchResult
 from bot.rules.intake.python import module_of
-from bot.rules.packages import repositories
 from bot.rules.packages.imports import distribution
 from bot.rules.script_fixes import downscale, imports
 
@@ -122,23 +119,13 @@ def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | Non
 def _install(
     runner: Runner, spec: EnvironmentSpec, script: Script, module: str, text: str
 ) -> Fix | None:
-    new = wanted(module, text, runner.bug, spec)
+    new = asked.missing(module, text, runner.bug, spec)
     if new is None:
         return None
     wider = runner.matched(specify.add(spec, new))
     added = [each for each in wider.requirements if each not in spec.requirements]
     change = f"with {', '.join(each.name + each.specifier for each in added)} installed"
     return Fix(wider, script, change) if added else None
-
-
-def wanted(
-    module: str, text: str, bug: BugReport | None, spec: EnvironmentSpec
-) -> Requirement | None:
-    """What to install for a missing module or a requirement that an error names; None when it is
-    no requirement, or is there.
-    """
-    new = asked.for_import(module, bug) if module else _requirement(text)
-    return None if new is None or any(_same(new, each) for each in spec.requirements) else new
 
 
 def _extended(runner: Runner, spec: EnvironmentSpec, judgement: Judgement) -> str:
@@ -151,33 +138,6 @@ def _extended(runner: Runner, spec: EnvironmentSpec, judgement: Judgement) -> st
     names = [each.name for each in spec.requirements]
     found = next((name for name in raised if name in names), "")
     return found or (target.name if target is not None else "")
-
-
-def _same(new: Requirement, known: Requirement) -> bool:
-    if new.name != known.name:
-        return False
-    return new.specifier in {"", known.specifier} and set(new.extras) <= set(known.extras)
-
-
-def _requirement(text: str) -> Requirement | None:
-    """A requirement that an error message names; anything but a plain name with extras and
-    versions is refused.
-    """
-    try:
-        parsed = Parsed(text)
-    except InvalidRequirement:
-        return None
-    if parsed.url or parsed.marker:
-        return None
-    reason = "named by the error message of a run"
-    extras = tuple(sorted(parsed.extras))
-    return Requirement(
-        name=repositories.alias(parsed.name),
-        specifier=str(parsed.specifier),
-        extras=extras,
-        rung=PinSource.REPAIR,
-        reason=reason,
-    )
 
 
 def _imported(runner: Runner, built: Environment, script: Script, names: tuple[str, ...]) -> Script:

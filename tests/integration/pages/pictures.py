@@ -24,7 +24,7 @@ from rich._export_format import CONSOLE_SVG_FORMAT  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.text import Text  # noqa: E402
 
-from bot import bootstrap, pipeline  # noqa: E402
+from bot import bootstrap, products  # noqa: E402
 from bot.adapters.issues.source import example  # noqa: E402
 from bot.models.report import Report  # noqa: E402
 from bot.models.run import (  # noqa: E402
@@ -75,7 +75,7 @@ def worked(store: MemoryStore) -> tuple[Run, Report]:
         journal=StoreJournal(store, run.id, "me"),
         listener=lambda _: None,
     )
-    report = pipeline.run(asked.job, world)
+    report = products.execute(asked.job, world)
     store.put_report(run.id, "me", report)
     store.finish_run(run.id, "me")
     return run, report

@@ -10,6 +10,7 @@ from bot.models.environment import Environment, EnvironmentSpec
 from bot.pipeline.environment import asked, specify
 from bot.pipeline.execution import launch
 from bot.pipeline.execution.session import Session
+from bot.pipeline.search import recovery
 from bot.rules import setup_failures
 from bot.rules.code import module_names
 

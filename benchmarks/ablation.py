@@ -16,8 +16,8 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.summary import Row
-from bot.models.base import Record
-from bot.models.job import PARTS, Part
+from bot.kernel.job import PARTS, Part
+from bot.kernel.values import Record
 
 WHOLE = "(nothing)"
 _DECIDES = frozenset({"reproduced", "not_reproduced", "different_failure"})

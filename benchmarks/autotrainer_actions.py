@@ -14,12 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.published_tools.autotrainer import Symptom
-from bot.models.repair import Hyperparameter, HyperparameterKind, Patch
-from bot.models.training import Loss
-from bot.rules.diagnosis.learning import BINARY, ENTROPIES
-from bot.rules.diagnosis.targets import width
-from bot.rules.hyperparameters.text.numbers import canonical
-from bot.rules.repair import candidates
+from bot.kernel.training_types import Hyperparameter, HyperparameterKind, Loss, Patch
+from bot.training.diagnosis.contract import width
+from bot.training.diagnosis.learning import BINARY, ENTROPIES
+from bot.training.program.text import canonical_number
+from bot.training.repair import candidates
 
 _INITIALIZERS = (
     "he_uniform", "lecun_uniform", "glorot_normal", "glorot_uniform", "he_normal", "lecun_normal"
@@ -102,7 +101,7 @@ def _optimized(now: PresentValues, name: str) -> Patch:
     """Another optimizer with its default rate."""
     rate = 0.01 if name == "sgd" else 0.001
     changed = _edits(now.of("optimizer"), name)
-    return (*changed, *_edits(now.of("learning_rate"), canonical(rate))) if changed else ()
+    return (*changed, *_edits(now.of("learning_rate"), canonical_number(rate))) if changed else ()
 
 
 def _adam(now: PresentValues, _: int) -> Patch:
@@ -114,11 +113,11 @@ def _another(now: PresentValues, _: int) -> Patch:
 
 
 def _slower(now: PresentValues, at: int) -> Patch:
-    return _edits(now.of("learning_rate"), canonical(now.default_rate * 0.1**at))
+    return _edits(now.of("learning_rate"), canonical_number(now.default_rate * 0.1**at))
 
 
 def _faster(now: PresentValues, at: int) -> Patch:
-    return _edits(now.of("learning_rate"), canonical(now.default_rate * 10.0**at))
+    return _edits(now.of("learning_rate"), canonical_number(now.default_rate * 10.0**at))
 
 
 def _batches(now: PresentValues, at: int) -> Patch:

@@ -14,14 +14,13 @@ from typing import NamedTuple
 
 from benchmarks.autotrainer_actions import ACTIONS, PresentValues
 from benchmarks.published_tools import autotrainer as monitor
-from bot.models.repair import Hyperparameter, Patch
-from bot.models.training import TrainingTrace
-from bot.pipeline.repair.search import SEEDS
-from bot.pipeline.repair.trials import TrialRequest, Trials
-from bot.rules import hyperparameters
-from bot.rules.diagnosis.training import trainings
-from bot.rules.repair import candidates
-from bot.rules.repair.comparing import score
+from bot.kernel.training_types import Hyperparameter, Patch, TrainingTrace
+from bot.training.diagnosis.rule import trainings
+from bot.training.program import hyperparameters
+from bot.training.repair import candidates
+from bot.training.repair.metric import score
+from bot.training.repair.search import SEEDS
+from bot.training.repair.trials import TrialRequest, Trials
 
 _ROUNDS = 10
 _FAILED = "failed"

@@ -22,7 +22,7 @@ from rich.progress import (
 from benchmarks.runner import Case
 from benchmarks.summary import Row
 from benchmarks.tables import STYLES
-from bot.ports import Listener, Progress as Heard
+from bot.kernel.ports import Listener, Progress as Heard
 
 
 class Board(AbstractContextManager["Board"]):

@@ -14,15 +14,15 @@ from typing import TypeVar
 from pydantic import BaseModel
 from rich.table import Table
 
-from bot.models.bug import MOST_BODY, Issue
-from bot.models.job import ReproduceIssue
-from bot.models.report import Cancelled, Report
-from bot.models.run import NewRun, Repository, Run, RunState
-from bot.pipeline.reading import intake
+from bot.app.store import database
+from bot.issues.reading import report as reading_report
+from bot.kernel.bug import MOST_BODY, Issue
+from bot.kernel.job import ReproduceIssue
+from bot.kernel.report import Cancelled, Report
+from bot.kernel.run import NewRun, Repository, Run, RunState
 from bot.products import plan
-from bot.render.html import page
-from bot.render.html.view import view
-from bot.service import db_text
+from bot.report import html
+from bot.report.html import view
 from tests.corpus.bodies.pathological import SHAPES
 
 READ_S, PLAN_S, PAGE_S = 2.0, 4.0, 2.0
@@ -115,7 +115,7 @@ def _measure_here(name: str, body: str, answer: Connection) -> None:
     idle = _peak_mib()
     issue = Issue(title="It fails", body=body, repository="owner/name", number=1)
     job = ReproduceIssue(issue=issue)
-    read_s, _ = _timed(lambda: intake.read(issue))
+    read_s, _ = _timed(lambda: reading_report.read(issue))
     plan_s, planned = _timed(lambda: plan(job))
     report = Report(
         issue=issue,
@@ -134,7 +134,7 @@ def _measure_here(name: str, body: str, answer: Connection) -> None:
         trigger="opened",
         job=job,
     )
-    row, request_row = db_text.json(report), db_text.json(request)
+    row, request_row = database.json(report), database.json(request)
     page_s, html = _timed(lambda: _page(request, row))
     cost = BodyCost(
         id=name,
@@ -152,7 +152,7 @@ def _page(request: NewRun, row: str) -> str:
     now = datetime.now(UTC)
     run = Run(id="0" * 32, request=request, state=RunState.FINISHED, created_at=now)
     report = Report.model_validate_json(row)
-    return page.run_page(view(run, report, (), github_url="https://github.com", now=now))
+    return html.run_page(view(run, report, (), github_url="https://github.com", now=now))
 
 
 def _timed(act: Callable[[], T]) -> tuple[float, T]:

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-from bot.errors import UserError
-from bot.models.base import Record
+from bot.kernel.errors import UserError
+from bot.kernel.values import Record
 from sandbox import indexes, interpreters
 from sandbox.cache import Cache
 from sandbox.environment import Installer, Wishes

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from bot.adapters.model.cassette import Cassette
-from bot.adapters.run_folder.folder import EXCHANGE_FILE
-from bot.errors import UserError
-from bot.models.job import JobOptions
+from bot.kernel.errors import UserError
+from bot.kernel.job import JobOptions
+from bot.model.cassette import Cassette
+from bot.report.run_folder import EXCHANGE_FILE
 
 Options = TypeVar("Options", bound=JobOptions)
 

@@ -12,20 +12,18 @@ from statistics import median
 
 from benchmarks.runner import Case
 from benchmarks.scoring import touched
-from bot.adapters.packages.builder import UvBuilder
-from bot.adapters.sources import database, trees
-from bot.adapters.sources.indexer import SqliteIndexer
-from bot.errors import RepriseError, UserError
-from bot.models.base import Record
-from bot.models.bug import BugReport, Issue
-from bot.models.environment import Environment
-from bot.models.job import EnvironmentOptions
-from bot.pipeline.environment import specify
-from bot.pipeline.reading import intake
-from bot.pipeline.search import contexts
-from bot.ports import SourceIndex
-from bot.rules.code import line_budget
-from bot.rules.packages import repositories
+from bot.environment import package_names, specify
+from bot.environment.builder import UvBuilder
+from bot.issues.reading import report
+from bot.issues.search import contexts
+from bot.kernel.bug import BugReport, Issue
+from bot.kernel.environment import Environment
+from bot.kernel.errors import RepriseError, UserError
+from bot.kernel.job import EnvironmentOptions
+from bot.kernel.ports import SourceIndex
+from bot.kernel.source import database, database as source_database, outline
+from bot.kernel.source.indexer import SqliteIndexer
+from bot.kernel.values import Record
 
 _FIRST = 10
 _QUERIES = 200
@@ -74,7 +72,7 @@ class Place(Record):
 def indexed(tree: Path, packages: Sequence[str], *, queries: int = _QUERIES) -> Indexed:
     """Index a tree (the root of an environment) from nothing, and ask it."""
     surroundings = Environment(id="tree", python="", interpreter="", mounts=(str(tree.absolute()),))
-    held = trees.find(surroundings, packages)
+    held = source_database.find(surroundings, packages)
     files = [(each.root, path) for each in held for path, _ in each.files]
     if not files:
         raise UserError(
@@ -118,11 +116,11 @@ def placed(
     answers: Path | None = None,
 ) -> Place:
     """Build the environment of a case, rank its files, and only then look at what the key says."""
-    bug, began = intake.read(issue), time.perf_counter()
+    bug, began = report.read(issue), time.perf_counter()
     try:
         source = "\n\n".join(fence.text for fence in bug.programs)
         built = builder.build(specify.specify(bug, issue, EnvironmentOptions(), source))
-        index = library.open(built, (repositories.distribution_of(issue.repository)[0],))
+        index = library.open(built, (package_names.distribution_of(issue.repository)[0],))
     except RepriseError as error:
         return Place(
             id=case.id,
@@ -149,7 +147,7 @@ def placed(
         rank=rank,
         shown=not shown.isdisjoint(wanted),
         seconds=seconds,
-        lines=sum(line_budget.size(each.chunks) for each in made),
+        lines=sum(outline.size(each.chunks) for each in made),
         first=ranked[:3],
     )
 

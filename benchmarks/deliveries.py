@@ -18,9 +18,9 @@ from threading import Thread
 
 from benchmarks.supervised import Supervised
 from benchmarks.whole_app import AppPlan, running, stored_runs
-from bot.adapters.store import SqlStore
-from bot.models.base import Record
-from bot.models.run import LIVE, Run, RunState
+from bot.app.store import SqlStore
+from bot.kernel.run import LIVE, Run, RunState
+from bot.kernel.values import Record
 from tests.support.stand_in import GitHubServer
 
 Say = Callable[[str], None]

@@ -9,22 +9,28 @@ from typing import Any, NamedTuple
 
 from benchmarks.cassettes import Cassettes
 from benchmarks.published_tools import TOOLS, codes
-from bot import bootstrap
-from bot.adapters.model.cassette import Recording
-from bot.adapters.model.configured import configured
-from bot.adapters.run_folder.folder import Folder
-from bot.models.bug import Issue
-from bot.models.diagnosis import DiagnosedRun, Finding, SecondOpinion, TrainingProgram
-from bot.models.job import DiagnoseProgram, JobOptions
-from bot.models.training import TrainingTrace
-from bot.pipeline.diagnosis.opinion import second_opinion
-from bot.pipeline.execution.session import Session
-from bot.pipeline.reading import intake, report_excerpt
-from bot.pipeline.search.model_budget import ModelBudget
-from bot.ports import Model, Ports
-from bot.render.phrases import diagnosis as phrases
-from bot.rules.diagnosis import diagnose
-from bot.settings import Settings
+from bot.app import bootstrap
+from bot.issues.reading import report as reading_report
+from bot.kernel import markdown
+from bot.kernel.bug import Issue
+from bot.kernel.job import DiagnoseProgram, JobOptions
+from bot.kernel.ports import Model, Ports
+from bot.kernel.session import Session
+from bot.kernel.settings import Settings
+from bot.kernel.training_types import (
+    DiagnosedRun,
+    Finding,
+    SecondOpinion,
+    TrainingProgram,
+    TrainingTrace,
+)
+from bot.model.budget import ModelBudget
+from bot.model.cassette import Recording
+from bot.model.chat import configured
+from bot.report.run_folder import Folder
+from bot.training import phrases
+from bot.training.diagnosis.rules import diagnose
+from bot.training.opinion import second_opinion
 from sandbox.port import Sandbox
 
 
@@ -54,7 +60,7 @@ def judged(
     with closing(Folder(asked.folder)) as folder:
         options = cassettes.options(asked.id, options)
         model = _model(asked.id, cassettes, settings, options, folder)
-        ports = bootstrap.ports(
+        ports = bootstrap.make_ports(
             settings, sandbox=sandbox, journal=folder, listener=_quiet, model=model
         )
         run = _with_opinion(run, asked, options, ports)
@@ -84,7 +90,7 @@ def _with_opinion(
 ) -> DiagnosedRun:
     """The run with a second opinion, as on an issue: a model also reads its text."""
     issue = Issue(title=asked.data.get("title", ""), body=asked.data.get("body", ""))
-    report = report_excerpt.report(issue, intake.read(issue), again=True) if issue.body else ""
+    report = markdown.report(issue, reading_report.read(issue), again=True) if issue.body else ""
     source = asked.data["program"].encode()
     program = TrainingProgram(files={"program.py": source}, entry="program.py")
     session = Session.begin(DiagnoseProgram(program=program, **dict(options)), ports)

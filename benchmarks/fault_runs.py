@@ -15,19 +15,17 @@ from typing import Any
 from benchmarks.cassettes import Cassettes
 from benchmarks.fault_opinions import Asked, judged
 from benchmarks.faults import FaultRow, scored
-from bot import bootstrap
-from bot.adapters.files import write, write_bytes
-from bot.adapters.run_folder.folder import EXCHANGE_FILE, Folder
-from bot.errors import RepriseError, UserError
-from bot.models.diagnosis import TrainingProgram
-from bot.models.environment import Environment
-from bot.models.job import DiagnoseProgram, JobOptions
-from bot.models.training import TrainingTrace
-from bot.pipeline.diagnosis import RecordedRun, endings, trace as traces
-from bot.pipeline.diagnosis.of_program import record_program
-from bot.pipeline.diagnosis.record import record
-from bot.pipeline.execution.session import Session
-from bot.settings import Settings
+from bot.app import bootstrap
+from bot.kernel.environment import Environment
+from bot.kernel.errors import RepriseError, UserError
+from bot.kernel.files import write, write_bytes
+from bot.kernel.job import DiagnoseProgram, JobOptions
+from bot.kernel.session import Session
+from bot.kernel.settings import Settings
+from bot.kernel.training_types import TrainingProgram, TrainingTrace
+from bot.report.run_folder import EXCHANGE_FILE, Folder
+from bot.training import diagnose, trace
+from bot.training.diagnose import RecordedRun, record, record_program
 from sandbox.cache import Cache
 from sandbox.interpreters import Interpreter, snapshot
 from sandbox.port import Sandbox, SandboxError
@@ -132,7 +130,7 @@ def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
     if not (run / FIGURES).is_file():
         return None, {}
     artifacts = {path.name: path.read_bytes() for path in run.glob("training-*.jsonl")}
-    return traces.read(artifacts), json.loads((run / FIGURES).read_bytes())
+    return trace.read(artifacts), json.loads((run / FIGURES).read_bytes())
 
 
 def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
@@ -146,7 +144,7 @@ def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, o
             write_bytes(path / Path(name).name, data)
         write(path / "program.py", case.data["program"])
         write(path / "output.txt", f"{result.stdout}\n--- stderr\n{result.stderr}")
-        error = endings.undecided(result, run.trace)
+        error = diagnose.no_training(result, run.trace)
         figures: dict[str, object] = {"seconds": round(result.seconds, 2), "error": error}
         write(path / FIGURES, json.dumps(figures))
     return run.trace, figures
@@ -162,7 +160,7 @@ def recorded(
     environment = bench.options.environment.model_copy(update={"pins": pins})
     options = bench.options.model_copy(update={"environment": environment})
     job = DiagnoseProgram(program=program, **dict(options))
-    ports = bootstrap.ports(
+    ports = bootstrap.make_ports(
         bench.settings, sandbox=bench.sandbox, journal=folder, listener=_unheard
     )
     session = Session.begin(job, ports)

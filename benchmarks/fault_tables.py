@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.faults import FaultBench, FaultRow, ToolFigures
-from bot.render.phrases import spent
+from bot.kernel.document import spent
 
 
 def line(row: FaultRow) -> str:

@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
-from bot.models.base import Record
-from bot.models.dialogue import Usage
+from bot.kernel.dialogue import Usage
+from bot.kernel.values import Record
 
 _CODE = re.compile(r"([A-Z]{3})(?:\(([\d, ]+)\))?")
 

@@ -15,14 +15,13 @@ from time import monotonic
 
 from benchmarks.wheels import Wheels, failing
 from bot import products
-from bot.adapters.packages.builder import UvBuilder
-from bot.models.base import Record
-from bot.models.bisect import Bisection
-from bot.models.bug import Issue
-from bot.models.job import ReproduceIssue, RunLimits
-from bot.models.report import Report
-from bot.ports import Ports
-from bot.settings import host
+from bot.environment.builder import UvBuilder
+from bot.kernel.bug import Bisection, Issue
+from bot.kernel.job import ReproduceIssue, RunLimits
+from bot.kernel.ports import Ports
+from bot.kernel.report import Report
+from bot.kernel.settings import host
+from bot.kernel.values import Record
 from sandbox.port import Sandbox
 from tests.support.fakes import ListListener, MemoryJournal
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import monotonic
 
-from bot.models.attempt import Match, Script
-from bot.models.base import Record
-from bot.models.bug import Issue
-from bot.models.environment import Environment, EnvironmentSpec
-from bot.models.job import ReproduceIssue, RunLimits
-from bot.models.signature import CrashSignature
-from bot.pipeline.execution.runner import judging
-from bot.pipeline.execution.session import Session
-from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
-from bot.pipeline.reading import intake
-from bot.ports import Builder, Ports
+from bot.issues.proof.minimise import confirmed_identity, minimise, oracle_of
+from bot.issues.reading import report
+from bot.issues.runner import judging
+from bot.kernel.attempt import Match, Script
+from bot.kernel.bug import CrashSignature, Issue
+from bot.kernel.environment import Environment, EnvironmentSpec
+from bot.kernel.job import ReproduceIssue, RunLimits
+from bot.kernel.ports import Builder, Ports
+from bot.kernel.session import Session
+from bot.kernel.values import Record
 from sandbox.port import Sandbox
 from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
 
@@ -126,7 +125,7 @@ def _minimised(sandbox: Sandbox, built: Environment, rate: float, seed: int) -> 
         listener=ListListener(),
     )
     job = ReproduceIssue(issue=Issue(title="bench", body=""), limits=RunLimits(seed=seed))
-    runner = judging(Session.begin(job, ports), intake.read(job.issue), _SIGNATURE)
+    runner = judging(Session.begin(job, ports), report.read(job.issue), _SIGNATURE)
     script = Script(files={"repro.py": _PROGRAM.format(rows=round(1000 * (1 - rate)))})
     failed = runs = 0
     while runs < _CONFIRMING or failed < _FEWEST:  # as it was confirmed: it is known to fail

@@ -7,8 +7,8 @@ from typing import Literal
 
 import optuna
 
-from bot.models.repair import Hyperparameter, Patch
-from bot.rules.repair import candidates
+from bot.kernel.training_types import Hyperparameter, Patch
+from bot.training.repair import candidates
 
 Sampler = Literal["tpe", "random", "gp"]
 _SAMPLERS: dict[Sampler, Callable[[], optuna.samplers.BaseSampler]] = {

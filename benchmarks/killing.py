@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bot.errors import UserError
-from bot.models.base import Record
+from bot.kernel.errors import UserError
+from bot.kernel.values import Record
 
 Containers = Callable[[int], tuple[str, ...]]
 

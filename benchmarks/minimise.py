@@ -19,21 +19,21 @@ from time import monotonic
 
 from pydantic import TypeAdapter
 
-from bot.errors import UserError
-from bot.models.attempt import Script
-from bot.models.base import Record
-from bot.models.bug import Issue
-from bot.models.environment import Environment, EnvironmentSpec, PinSource, Requirement
-from bot.models.job import JobOptions, ReproduceIssue
-from bot.models.signature import AnySignature
-from bot.pipeline.execution import judge, launch, observe
-from bot.pipeline.execution.runner import Runner, judging
-from bot.pipeline.execution.session import Session
-from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
-from bot.pipeline.reading import intake
-from bot.ports import Builder, Ports, Progress
-from bot.rules.reduce.edits import size
-from bot.rules.reduce.failure_identity import FailureIdentity, difference
+from bot.issues import judge, observe
+from bot.issues.proof.minimise import confirmed_identity, minimise, oracle_of
+from bot.issues.reading import report
+from bot.issues.reduce.edits import size
+from bot.issues.reduce.failure_identity import FailureIdentity, difference
+from bot.issues.runner import Runner, judging
+from bot.kernel import launch
+from bot.kernel.attempt import Script
+from bot.kernel.bug import AnySignature, Issue
+from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, Requirement
+from bot.kernel.errors import UserError
+from bot.kernel.job import JobOptions, ReproduceIssue
+from bot.kernel.ports import Builder, Ports, Progress
+from bot.kernel.session import Session
+from bot.kernel.values import Record
 from sandbox.port import Sandbox
 from tests.support.fakes import MemoryJournal
 
@@ -201,7 +201,7 @@ def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
         sandbox=sandbox, builder=builder, journal=MemoryJournal(), clock=monotonic, listener=quiet
     )
     job = ReproduceIssue(issue=Issue(title="bench", body=""))
-    return judging(Session.begin(job, ports), intake.read(job.issue), signature)
+    return judging(Session.begin(job, ports), report.read(job.issue), signature)
 
 
 def _still(runner: Runner, script: Script, built: Environment, held: FailureIdentity) -> bool:

@@ -15,12 +15,12 @@ from benchmarks.fault_runs import FaultCase
 from benchmarks.faults import expanded
 from benchmarks.neutrality import NeutralSearch, codes, scores_of
 from benchmarks.recorded_programs import BenchRuns, RecordedProgram
-from bot.adapters.files import write
-from bot.adapters.run_folder.folder import Folder
-from bot.errors import RepriseError
-from bot.models.base import Record
-from bot.pipeline.repair import begun, changeable
-from bot.pipeline.repair.trials import Trials
+from bot.kernel.errors import RepriseError
+from bot.kernel.files import write
+from bot.kernel.values import Record
+from bot.report.run_folder import Folder
+from bot.training.repair.repair import begun, changeable
+from bot.training.repair.trials import Trials
 from sandbox.port import SandboxError
 
 _MARGIN = 0.05

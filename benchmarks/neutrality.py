@@ -16,12 +16,12 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from statistics import fmean, stdev
 
-from bot.models.repair import Hyperparameter, HyperparameterKind, Patch
-from bot.pipeline.repair.trials import TrialRequest, Trials
-from bot.rules import hyperparameters
-from bot.rules.hyperparameters.text.numbers import canonical, parsed, same
-from bot.rules.repair import candidates
-from bot.rules.repair.comparing import score
+from bot.kernel.training_types import Hyperparameter, HyperparameterKind, Patch
+from bot.training.program import hyperparameters
+from bot.training.program.text import canonical_number, parsed, same
+from bot.training.repair import candidates
+from bot.training.repair.metric import score
+from bot.training.repair.trials import TrialRequest, Trials
 
 SEEDS = tuple(range(4001, 4007))
 _STAGES = (1, 3, len(SEEDS))
@@ -139,7 +139,7 @@ def _values(one: Hyperparameter) -> tuple[str, ...]:
     """What a hyperparameter can be given, its own value last."""
     number = parsed(one.value)
     factors = _FACTORS.get(one.kind, ()) if number is not None else ()
-    scaled = tuple(canonical(max(1, round((number or 0) * factor))) for factor in factors)
+    scaled = tuple(canonical_number(max(1, round((number or 0) * factor))) for factor in factors)
     grid = (x for x in (*_GRIDS.get(one.kind, ()), *scaled) if _fits(one, x))
     return tuple(dict.fromkeys((*one.choices, *grid, one.value)))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import median
 from threading import Event
 
-from bot.models.report import Report
+from bot.kernel.report import Report
 from sandbox.port import Limits, Mount, RunSpec, Sandbox
 
 WARM_S = 2.0

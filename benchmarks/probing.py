@@ -13,11 +13,11 @@ from importlib import resources
 from pathlib import Path
 from statistics import median
 
-from bot.errors import UserError
-from bot.models.training import TrainingTrace
-from bot.pipeline.diagnosis import trace
-from bot.pipeline.execution import launch
-from bot.rules.diagnosis import diagnose
+from bot.kernel import launch
+from bot.kernel.errors import UserError
+from bot.kernel.training_types import TrainingTrace
+from bot.training import trace
+from bot.training.diagnosis.rules import diagnose
 from sandbox.port import Device
 
 PROGRAMS = Path(__file__).parent / "idioms"

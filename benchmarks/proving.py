@@ -13,7 +13,7 @@ from typing import Any
 from packaging.version import Version
 
 from benchmarks.scoring import Key, printed, shows
-from bot.models.base import Record
+from bot.kernel.values import Record
 
 LEVEL = 0.05
 MOST_LINES = 20

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from benchmarks.fault_runs import FaultCase, TrainingBench, recorded
-from bot.adapters.run_folder.folder import Folder
-from bot.models.diagnosis import TrainingProgram
-from bot.models.repair import RepairRequest
-from bot.pipeline.diagnosis import RecordedRun
-from bot.pipeline.execution.session import Session
+from bot.kernel.session import Session
+from bot.kernel.training_types import RepairRequest, TrainingProgram
+from bot.report.run_folder import Folder
+from bot.training.diagnose import RecordedRun
 
 
 @dataclass(frozen=True, slots=True)

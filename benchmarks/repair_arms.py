@@ -10,13 +10,13 @@ from functools import partial
 
 from benchmarks.autotrainer_arm import autotrainer
 from benchmarks.joint_search import OptunaSearch, Sampler
-from bot.models.repair import Hyperparameter, Patch
-from bot.pipeline.repair.search import SEEDS
-from bot.pipeline.repair.trials import TrialRequest, Trials
-from bot.rules import hyperparameters
-from bot.rules.hyperparameters.text.numbers import parsed
-from bot.rules.repair import candidates
-from bot.rules.repair.comparing import score
+from bot.kernel.training_types import Hyperparameter, Patch
+from bot.training.program import hyperparameters
+from bot.training.program.text import parsed
+from bot.training.repair import candidates
+from bot.training.repair.metric import score
+from bot.training.repair.search import SEEDS
+from bot.training.repair.trials import TrialRequest, Trials
 
 Arm = Callable[[Trials, Sequence[Hyperparameter]], Patch]
 _MOST = 400  # proposals, also of those that cannot be written

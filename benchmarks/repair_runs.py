@@ -15,16 +15,16 @@ from benchmarks.fault_runs import FaultCase
 from benchmarks.recorded_programs import BenchRuns, RecordedProgram
 from benchmarks.repair_arms import ARMS
 from benchmarks.repairs import RepairRow, measured, recovered, truth_edits
-from bot.adapters.run_folder.folder import Folder
-from bot.errors import RepriseError
-from bot.models.repair import Patch, RepairRequest, Trial
-from bot.pipeline.execution.session import Session
-from bot.pipeline.repair import FRESH, begun, changeable, repair
-from bot.pipeline.repair.trials import TrialRequest, Trials
-from bot.rules.repair import comparing
+from bot.kernel.errors import RepriseError
+from bot.kernel.session import Session
+from bot.kernel.training_types import Patch, RepairRequest, Trial
+from bot.report.run_folder import Folder
+from bot.training.repair import metric
+from bot.training.repair.repair import FRESH, begun, changeable, repair
+from bot.training.repair.trials import TrialRequest, Trials
 from sandbox.port import SandboxError
 
-SEEDS = tuple(range(3001, 3001 + comparing.SEEDS))
+SEEDS = tuple(range(3001, 3001 + metric.SEEDS))
 """What patches are measured with; no arm trains with them."""
 OURS = "reprise"
 

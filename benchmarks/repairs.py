@@ -9,8 +9,8 @@ from statistics import fmean, median, pstdev
 from typing import Literal
 
 from benchmarks.faults import expanded
-from bot.models.base import Record
-from bot.rules.repair import comparing
+from bot.kernel.values import Record
+from bot.training.repair import metric
 
 _Direction = Literal["max", "min"]
 
@@ -82,7 +82,7 @@ def measured(
         return row
     values = [value if value is not None else faulty for value in after]
     rate = (fmean(values) - faulty) / (row.truth - faulty) if row.truth != faulty else None
-    found = comparing.compare(before, after, direction)
+    found = metric.compare(before, after, direction)
     told = {
         "before": faulty, "after": fmean(values), "improvement_rate": rate,
         "significant": found.significant, "stability": pstdev(values),

@@ -10,13 +10,13 @@ from threading import Event
 from benchmarks import overhead as costs
 from benchmarks.cassettes import Cassettes
 from benchmarks.runner import Case, Reproduce
-from bot import bootstrap
-from bot.adapters.issues import source
-from bot.adapters.run_folder.folder import Folder
-from bot.models.job import IssueOptions, ReproduceIssue
-from bot.models.report import Report
-from bot.ports import Listener
-from bot.settings import Settings
+from bot.app import bootstrap
+from bot.cli import sources
+from bot.kernel.job import IssueOptions, ReproduceIssue
+from bot.kernel.ports import Listener
+from bot.kernel.report import Report
+from bot.kernel.settings import Settings
+from bot.report.run_folder import Folder
 from sandbox.port import Sandbox
 from sandbox.process import ProcessSandbox
 
@@ -40,7 +40,7 @@ def reproducer(
         kept, cassette = Folder(run), cassettes.of(case.id)
         try:
             own = dict(cassettes.options(case.id, options))
-            job = ReproduceIssue(issue=source.load(str(case.path), settings), **own)
+            job = ReproduceIssue(issue=sources.load(str(case.path), settings), **own)
             report = bootstrap.reproduce(
                 job,
                 settings,

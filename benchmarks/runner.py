@@ -17,8 +17,8 @@ from benchmarks.causes import cause
 from benchmarks.proving import proven
 from benchmarks.scoring import load_key, score, touched
 from benchmarks.summary import Row
-from bot.errors import UserError
-from bot.ports import Listener
+from bot.kernel.errors import UserError
+from bot.kernel.ports import Listener
 
 FIGURES = "bench.json"
 

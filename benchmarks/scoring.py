@@ -11,8 +11,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from bot.errors import UserError
-from bot.models.base import Record
+from bot.kernel.errors import UserError
+from bot.kernel.values import Record
 
 
 class Expected(BaseModel):

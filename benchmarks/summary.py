@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from benchmarks.proving import Proofs, Proven, add_up
-from bot.models.base import Record
+from bot.kernel.values import Record
 
 
 class Row(Record):

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 
-from bot.errors import UserError
+from bot.kernel.errors import UserError
 
 _AGAIN_S = 0.2
 _GRACE_S = 20.0

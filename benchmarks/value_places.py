@@ -14,16 +14,16 @@ from typing import Literal
 
 from rich.table import Table
 
-from bot.models.base import Record
-from bot.models.diagnosis import TrainingProgram
-from bot.models.environment import Environment
-from bot.models.job import JobOptions
-from bot.models.repair import Hyperparameter
-from bot.pipeline.execution import launch
-from bot.pipeline.repair.moving import Mover, Runner
-from bot.rules.hyperparameters import NotApplicable, Observation, find, program_files
-from bot.rules.hyperparameters.text.numbers import same
-from bot.rules.repair.candidates import edit
+from bot.kernel import launch
+from bot.kernel.environment import Environment
+from bot.kernel.job import JobOptions
+from bot.kernel.training_types import Hyperparameter, TrainingProgram
+from bot.kernel.values import Record
+from bot.training.program.hyperparameters import find, program_files
+from bot.training.program.literals import Observation
+from bot.training.program.text import NotApplicable, same
+from bot.training.repair.candidates import edit
+from bot.training.repair.moving import Mover, Runner
 from sandbox.port import Sandbox
 
 ENTRY, ARGUMENTS, KEYS = "train.py", "arguments.txt", "keys.json"

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from benchmarks.supervised import Supervised, free_port, reachable, redis
-from bot.adapters.store import SqlStore
-from bot.errors import TransientError, UserError
-from bot.models.run import Run
+from bot.app.store import SqlStore
+from bot.kernel.errors import TransientError, UserError
+from bot.kernel.run import Run
 from tests.support.stand_in import GitHubServer
 
 WORKERS, SLOTS = 2, 2

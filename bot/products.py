@@ -1,22 +1,178 @@
-"""The kinds of job, a row each: what runs it. An issue may have its training diagnosed as well."""
+"""The kinds of job, a row each: what runs it; and the training of a bug report's program
+beside its verdict.
+"""
 
+import traceback
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from typing import overload
 
-from bot import pipeline
+from bot.environment import specify
+from bot.issues import reporting, reproduce as issues_reproduce
+from bot.issues.runner import IssueSession
+from bot.issues.search import report_programs
+from bot.kernel import markdown
+from bot.kernel.attempt import Script
+from bot.kernel.bug import AlternativesSignature, BugReport, CrashSignature, members_of
 from bot.kernel.engine import Engine, JobKind
-from bot.models.job import DiagnoseProgram, JobOptions, RepairProgram, ReproduceIssue
-from bot.models.repair import Repair
-from bot.models.report import Report
-from bot.models.run import RunPlan
-from bot.pipeline.diagnosis import of_issue, of_program
-from bot.pipeline.diagnosis.of_program import ProgramDiagnosis
-from bot.pipeline.execution.runner import IssueSession
-from bot.pipeline.repair.of_issue import with_repair
-from bot.pipeline.repair.of_program import repair_program
-from bot.pipeline.search.model_budget import ModelBudget
-from bot.ports import Ports, Stage
+from bot.kernel.environment import EnvironmentSpec
+from bot.kernel.errors import RepriseError, Stopped
+from bot.kernel.job import DiagnoseProgram, JobOptions, Note, RepairProgram, ReproduceIssue
+from bot.kernel.ports import Ports, Stage
+from bot.kernel.report import Report
+from bot.kernel.run import RunPlan
+from bot.kernel.session import Session
+from bot.kernel.source import loops
+from bot.kernel.source.syntax import tree_of
+from bot.kernel.training_types import DiagnosedRun, Repair, TrainingProgram
+from bot.model.budget import ModelBudget
+from bot.training import diagnose
+from bot.training.diagnose import ProgramDiagnosis, RecordedRun, diagnosed, record_run
+from bot.training.opinion import second_opinion
+from bot.training.repair.repair import repair, repair_program
+from sandbox.port import SandboxError
+
+# The diagnosis beside a verdict: of the program that a bug report trains with, in the environment
+# of its runs. No diagnosis changes the verdict.
+
+Then = Callable[[Report, TrainingProgram, RecordedRun, IssueSession], Report]
+_UNRUN = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
+_ANY = AlternativesSignature(members=())
+
+
+def planned(draft: RunPlan, job: ReproduceIssue) -> RunPlan:
+    """The plan with the program to diagnose, where asked for and not the verdict's own."""
+    script = trains_in(draft.bug) if job.training is not None else None
+    if script is None or script.source in {each.source for each in draft.scripts}:
+        return draft
+    spec = draft.spec or _spec(script, draft.bug, job)
+    return draft.model_copy(update={"training": script, "spec": spec})
+
+
+def trains_in(bug: BugReport) -> Script | None:
+    """The program of a bug report that trains, None when there is none."""
+    scored = [(_training(script), script) for script in report_programs.propose(bug, _ANY)]
+    best = max((score for score, _ in scored), default=0.0)
+    return next((script for score, script in scored if score == best > 0), None)
+
+
+def _training(script: Script) -> float:
+    tree = tree_of(script.source)
+    return loops.training_score(tree) if tree is not None else 0.0
+
+
+def of_report(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
+    """A finished report with a diagnosis made now."""
+    started, session = ports.clock(), Session.begin(job, ports, report.attempts)
+    budget = ModelBudget(ports, job.model, started)
+    return reporting.finished(with_diagnosis(report, session, budget), session, started)
+
+
+def with_diagnosis(
+    report: Report, session: IssueSession, budget: ModelBudget, then: Then | None = None
+) -> Report:
+    """The report with the diagnosis of its training program, or a note on why there is none. A
+    model's second opinion has what is left of the budget. `then` goes on from the recorded run.
+    """
+    bug, why = report.bug, _crashes(report)
+    if bug is None or report.verdict.kind in _UNRUN:
+        return report
+    before = report.reduced.before if report.reduced is not None else report.script
+    script = before if before is not None and _training(before) else trains_in(bug)
+    if script is None:
+        why = "the bug report contains no program that trains"
+    if why or script is None:
+        return _noted(report, f"there is no diagnosis of the training: {why}")
+    spec = report.spec if script is before else None
+    try:
+        made, program, run = _made(
+            report, script, spec or _spec(script, bug, session.job), session, budget
+        )
+    except Stopped:
+        return _noted(report, "the diagnosis of the training was stopped")
+    except (RepriseError, SandboxError) as error:
+        return _noted(report, f"the training could not be diagnosed: {error}")
+    except Exception as error:
+        noted = _noted(report, "the training could not be diagnosed: a bug in Reprise")
+        details = "".join(traceback.format_exception(error))
+        return noted.model_copy(update={"defects": {**report.defects, "diagnose": details}})
+    return made if then is None else then(made, program, run, session)
+
+
+def _made(
+    report: Report,
+    script: Script,
+    spec: EnvironmentSpec,
+    session: IssueSession,
+    budget: ModelBudget,
+) -> tuple[Report, TrainingProgram, RecordedRun]:
+    files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
+    program = TrainingProgram(files=files, entry=script.entry)
+    recorded = record_run(program, spec, session)
+    assert report.bug is not None
+    told = markdown.report(session.job.issue, report.bug, again=True)
+    run = second_opinion(diagnosed(recorded), recorded.trace, program, session, budget, told)
+    notes = dict.fromkeys((*report.notes, *session.notes))
+    built = report.environment or recorded.environment
+    update = {"diagnosis": run, "notes": tuple(notes), "environment": built, **_billed(report, run)}
+    return report.model_copy(update=update), program, recorded
+
+
+def _billed(report: Report, run: DiagnosedRun) -> dict[str, object]:
+    """What the report says of the models that were asked, with the second opinion."""
+    opinion = run.opinion
+    if opinion is None or not opinion.prompt:
+        return {}
+    models = dict.fromkeys(filter(None, (*report.models, opinion.model)))
+    prompts = {**report.prompts, opinion.prompt.partition("@")[0]: opinion.prompt}
+    return {"cost": report.cost + opinion.usage, "models": tuple(models), "prompts": prompts}
+
+
+def _spec(script: Script, bug: BugReport, job: ReproduceIssue) -> EnvironmentSpec:
+    return specify.specify(bug, job.issue, job.environment, script.source)
+
+
+def _crashes(report: Report) -> str:
+    """Why an exception, not the training, is what is wrong; "" when it is not."""
+    failed = report.verdict.kind in {"reproduced", "different_failure"}
+    members = members_of(report.signature) if report.signature is not None else ()
+    crash = any(isinstance(member, CrashSignature) for member in members)
+    return "the program ends with an exception" if failed and crash else ""
+
+
+def _noted(report: Report, text: str) -> Report:
+    return report.model_copy(update={"notes": (*report.notes, Note(kind="run", text=text))})
+
+
+# The repair beside a verdict: of the program whose training was diagnosed. No repair changes the
+# verdict.
+
+
+def with_repair(
+    report: Report, program: TrainingProgram, recorded: RecordedRun, session: IssueSession
+) -> Report:
+    """The report with the patch that was found for its program, or a note on why there is none."""
+    options = session.job.training
+    assert options is not None
+    assert options.repair is not None
+    try:
+        with session.context.within(60 * options.repair_minutes) as context:
+            limited = replace(session, context=context)
+            suspected = report.diagnosis.suspected if report.diagnosis is not None else ()
+            found = repair(program, recorded, limited, options.repair, suspect=lambda: suspected)
+    except Stopped as stopped:
+        return _noted(report, f"the repair did not finish: {stopped}")
+    except (RepriseError, SandboxError) as error:
+        return _noted(report, f"the program could not be repaired: {error}")
+    except Exception as error:
+        noted = _noted(report, "the program could not be repaired: a bug in Reprise")
+        details = "".join(traceback.format_exception(error))
+        return noted.model_copy(update={"defects": {**report.defects, "repair": details}})
+    return report.model_copy(update={"repair": found})
+
+
+# The kinds of job, a row each: what runs it. An issue may have its training diagnosed as well.
 
 
 def plan(
@@ -24,12 +180,12 @@ def plan(
     stage: Callable[[Stage, str], AbstractContextManager[None]] = lambda *_: nullcontext(),
 ) -> RunPlan:
     """What will be run for an issue, with the program to diagnose where that is asked for."""
-    return of_issue.planned(pipeline.plan(job, stage), job)
+    return planned(issues_reproduce.plan(job, stage), job)
 
 
 def reproduce(job: ReproduceIssue, ports: Ports) -> Report:
     """Reproduce an issue; then diagnose and repair its training where that is asked for."""
-    return pipeline.run(job, ports, pipeline.Beside(of_issue.planned, _train))
+    return issues_reproduce.run(job, ports, issues_reproduce.Beside(planned, _train))
 
 
 def _train(report: Report, session: IssueSession, budget: ModelBudget) -> Report:
@@ -37,12 +193,12 @@ def _train(report: Report, session: IssueSession, budget: ModelBudget) -> Report
     if training is None:
         return report
     then = with_repair if training.repair is not None else None
-    return of_issue.with_diagnosis(report, session, budget, then)
+    return with_diagnosis(report, session, budget, then)
 
 
 ENGINE = Engine(
     JobKind(ReproduceIssue, reproduce),
-    JobKind(DiagnoseProgram, of_program.diagnose),
+    JobKind(DiagnoseProgram, diagnose.diagnose),
     JobKind(RepairProgram, repair_program),
 )
 

@@ -12,10 +12,10 @@ from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, Field
 
-from bot.errors import TransientError
-from bot.models.run import Run, RunState
-from bot.render.report_json import Published, report_json
-from bot.text.sanitize import redact
+from bot.kernel.errors import TransientError
+from bot.kernel.redaction import redact
+from bot.kernel.run import Run, RunState
+from bot.report.report_json import Published, report_json
 from handlers.pages import VERSION, pull_number
 from handlers.state import RequestedRun, Web, WebState, find_run, without_folders
 

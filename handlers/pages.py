@@ -1,35 +1,175 @@
-"""The pages of the App: a run with its files, the front page, the metrics, the health checks.
-They only read the store.
-
-A run's address cannot be guessed and is its only key. So no page leaks it: no referrer, no
-index, no cache, no list.
-"""
+"""The setup flow's pages as HTML, its form, and the manifest of the App."""
 
 import asyncio
 import hmac
+import ipaddress
+import re
+import secrets
 from datetime import UTC, datetime
 from functools import partial
 from importlib import metadata
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import parse_qs, quote, urlsplit
 
-from fastapi import APIRouter, Header, HTTPException, Request
+from fastapi import APIRouter, Header, HTTPException, Request as Request_fastapi
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
-from bot.errors import RepriseError
-from bot.models.attempt import Script
-from bot.models.journal import ATTEMPTS, LOGS
-from bot.models.report import Report
-from bot.models.run import Run, RunState
-from bot.render.html import page
-from bot.render.html.svg.training import standalone, training
-from bot.render.html.view import view
-from bot.render.phrases.program import smaller
-from bot.render.raster import png
-from bot.render.report_json import report_text
-from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM, PULL_REQUEST
-from bot.text.sanitize import redact, scrubbed
-from handlers.setup_pages import app_page
+from bot.app.ports import ALARM_S, CREDENTIALS_ALARM, PULL_REQUEST
+from bot.issues.program_phrases import smaller
+from bot.kernel.attempt import Script
+from bot.kernel.errors import RepriseError
+from bot.kernel.journal import ATTEMPTS, LOGS
+from bot.kernel.outside_text import scrubbed
+from bot.kernel.redaction import redact
+from bot.kernel.report import Report
+from bot.kernel.run import Run, RunState
+from bot.kernel.settings import Settings
+from bot.report import html
+from bot.report.html import view
+from bot.report.report_json import report_text
+from bot.report.svg import png, standalone, training
 from handlers.state import RequestedRun, Web, WebState, without_folders
+
+GITHUB = "https://github.com"
+DESCRIPTION = (
+    "Reproduces deep-learning bug reports by running them: a verdict with numbers, the script "
+    "and the logs."
+)
+PERMISSIONS = {"metadata": "read", "contents": "read", "issues": "write"}
+PULL_REQUESTS = {"contents": "write", "pull_requests": "write"}
+"""What `/reproduce pr` needs beyond that; asked for only on request."""
+
+EVENTS = ("issues", "issue_comment", "repository")  # installation events are always sent
+WHY = {
+    "metadata: read": "GitHub requires it of every App",
+    "contents: read": "to read .github/reprise.yml and clone the code under test",
+    "issues: write": "to post verdicts, plans and replies, to react, and to set labels",
+    "contents: write": "to push a branch reprise/issue-N for /reproduce pr, and to read as above",
+    "pull_requests: write": "to open a draft pull request for /reproduce pr",
+}
+_MAX_NAME = 34  # GitHub's limit
+_ORGANISATION = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9_-]{0,98}[A-Za-z0-9_])?", re.ASCII)
+
+
+def manifest(
+    name: str, public_url: str, *, hook_url: str = "", pull_requests: bool = False
+) -> dict[str, Any]:
+    """The manifest of an App served at `public_url`; `hook_url` where deliveries go through a
+    tunnel. `pull_requests`: it may open them.
+    """
+    return {
+        "name": name[:_MAX_NAME],
+        "description": DESCRIPTION,
+        "url": public_url,
+        "hook_attributes": {"url": hook_url or f"{public_url}/webhook", "active": True},
+        "redirect_url": f"{public_url}/setup/callback",
+        "public": False,
+        "default_permissions": PERMISSIONS | (PULL_REQUESTS if pull_requests else {}),
+        "default_events": list(EVENTS),
+    }
+
+
+def registration_page(github_url: str, organisation: str, state: str) -> str:
+    """Where a browser posts the manifest to. Raises ValueError for a name that no organisation
+    can have.
+    """
+    path = "settings/apps/new"
+    if organisation:
+        if not _ORGANISATION.fullmatch(organisation):
+            raise ValueError(organisation)
+        path = f"organizations/{organisation}/{path}"
+    return f"{github_url}/{path}?state={quote(state, safe='')}"
+
+
+def app_page(github_url: str, slug: str) -> str:
+    """The App's public page; GitHub Enterprise has another path for it."""
+    return f"{github_url}/{'apps' if github_url == GITHUB else 'github-apps'}/{slug}"
+
+
+MAX_FORM_BYTES = 16_384
+_FORM_TYPE = "application/x-www-form-urlencoded"
+_templates = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+)
+
+
+def setup_page(settings: Settings, page: str, status: int = 200, **values: Any) -> HTMLResponse:
+    """A page of the setup flow; scripts, frames and caching are forbidden."""
+    nonce, github = secrets.token_urlsafe(16), settings.github_url
+    html = _templates.get_template("setup.html").render(
+        page=page,
+        nonce=nonce,
+        events=EVENTS,
+        github=urlsplit(github).netloc,
+        port=settings.port,
+        app_file=settings.app_file,
+        permissions=reasons(values["asked"]["default_permissions"] if "asked" in values else {}),
+        **values,
+    )
+    return HTMLResponse(html, status, _headers(nonce, github))
+
+
+def reasons(permissions: dict[str, str]) -> list[tuple[str, str]]:
+    """Permissions with what they are for; those that every App gets where none are given."""
+    asked = permissions or PERMISSIONS
+    return [(name, WHY[name]) for name in (f"{what}: {level}" for what, level in asked.items())]
+
+
+def _headers(nonce: str, github: str) -> dict[str, str]:
+    return {
+        "Content-Security-Policy": (
+            f"default-src 'none'; style-src 'nonce-{nonce}'; form-action 'self' {origin(github)}; "
+            "frame-ancestors 'none'; base-uri 'none'"
+        ),
+        "Referrer-Policy": "strict-origin",  # the address holds the key
+    }
+
+
+def reachable(address: str, github_url: str) -> bool:
+    """Whether GitHub may be able to deliver to an address, as far as the address shows."""
+    host = urlsplit(address).hostname or ""
+    if host == "localhost" or host.endswith(".localhost"):
+        return False
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    return not ip.is_loopback and not ip.is_unspecified and (github_url != GITHUB or ip.is_global)
+
+
+def origin(address: str) -> str:
+    """Scheme, host and port of an address."""
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+async def read_form(request: Request) -> dict[str, str] | None:
+    """The fields of a posted form, None when the body is no form or too long."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM_TYPE:
+        return None
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            return None
+    try:
+        fields = parse_qs(body.decode("ascii"), max_num_fields=16, errors="strict")
+    except ValueError:
+        return None
+    return {name: values[-1].strip() for name, values in fields.items()}
+
+
+# The pages of the App: a run with its files, the front page, the metrics, the health checks. They
+# only read the store.
+#
+# A run's address cannot be guessed and is its only key. So no page leaks it: no referrer, no
+# index, no cache, no list.
 
 READY_S = 2.0
 _SHOWN_ATTEMPTS = 100
@@ -50,7 +190,7 @@ def landing(web: Web) -> Response:
     counts, switches = web.counts.read()
     settings = web.settings
     reason = switches.get("all") or "by the operator."
-    text = page.landing(
+    text = html.landing(
         counts,
         off=redact(reason, settings.strong_secrets) if "all" in switches else "",
         app=app_page(settings.github_url, settings.app_slug) if settings.app_slug else "",
@@ -70,24 +210,24 @@ def metrics(web: Web, authorization: Annotated[str, Header()] = "") -> Response:
         return PlainTextResponse("A token is required.\n", 401, {"WWW-Authenticate": "Bearer"})
     counts, switches = web.counts.read()
     refused = bool(web.store.shared(CREDENTIALS_ALARM, ALARM_S))
-    text = page.metrics(counts, len(switches), VERSION, refused=refused)
+    text = html.metrics(counts, len(switches), VERSION, refused=refused)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @_get("/static/style.css")
 async def style() -> Response:
     """The style sheet of every page."""
-    return Response(page.STYLE, media_type="text/css; charset=utf-8", headers=_ASSET)
+    return Response(html.STYLE, media_type="text/css; charset=utf-8", headers=_ASSET)
 
 
 @_get("/static/icon.svg")
 async def icon() -> Response:
     """The icon of every page."""
-    return Response(page.ICON, media_type="image/svg+xml", headers=_ASSET)
+    return Response(html.ICON, media_type="image/svg+xml", headers=_ASSET)
 
 
 @_get("/runs/{run}")
-def run_page(run: RequestedRun, web: Web, request: Request) -> Response:
+def run_page(run: RequestedRun, web: Web, request: Request_fastapi) -> Response:
     """The page of a run."""
     report = web.store.report(run.id)
     shown = view(
@@ -101,7 +241,7 @@ def run_page(run: RequestedRun, web: Web, request: Request) -> Response:
         name=request.path_params["run"],
         pull=pull_number(run, web),
     )
-    return HTMLResponse(page.run_page(shown), headers=_PAGE)
+    return HTMLResponse(html.run_page(shown), headers=_PAGE)
 
 
 def pull_number(run: Run, web: WebState) -> int | None:
@@ -174,22 +314,22 @@ async def readyz(web: Web) -> JSONResponse:
     return JSONResponse({"status": "ready"})
 
 
-async def not_found(_request: Request, _error: Exception) -> Response:
+async def not_found(_request: Request_fastapi, _error: Exception) -> Response:
     """The page for an unknown address."""
     text = "There is no page at this address. Pages of old runs are deleted."
-    return HTMLResponse(page.missing("Not found", text), 404, _PAGE)
+    return HTMLResponse(html.missing("Not found", text), 404, _PAGE)
 
 
-async def expired(_request: Request, error: Exception) -> Response:
+async def expired(_request: Request_fastapi, error: Exception) -> Response:
     """The page for a link to a private run that no longer counts."""
     text = getattr(error, "detail", "")
-    return HTMLResponse(page.missing("Link expired", text), 403, _PAGE)
+    return HTMLResponse(html.missing("Link expired", text), 403, _PAGE)
 
 
-async def unavailable(_request: Request, _error: Exception) -> Response:
+async def unavailable(_request: Request_fastapi, _error: Exception) -> Response:
     """The page shown while the store does not answer."""
     text = "The database does not answer right now. Nothing is lost; try again in a minute."
-    return HTMLResponse(page.missing("Unavailable", text), 503, _PAGE | {"Retry-After": "30"})
+    return HTMLResponse(html.missing("Unavailable", text), 503, _PAGE | {"Retry-After": "30"})
 
 
 def _report(run: RequestedRun, web: Web) -> Report:

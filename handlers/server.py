@@ -1,14 +1,174 @@
-"""uvicorn in this process, on uvloop and httptools, behind a socket that is bound beforehand."""
+"""uvicorn in this process, behind a socket that is bound beforehand; whoever holds a
+connection silently leaves first.
+"""
 
+from __future__ import annotations
+
+import logging
+import re
 import socket
+import sys
+from asyncio import TimerHandle, Transport
+from collections.abc import Collection, Iterable
 from threading import Event
+from typing import cast
+from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.types import ASGIApp
+from typing_extensions import override
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from bot.errors import UserError
-from handlers.connections import LimitedConnection
-from handlers.headers import with_private_headers
+from bot.kernel.errors import UserError
+from bot.kernel.redaction import redact
+from handlers.app import with_private_headers
+
+# One connection of the web server: whoever holds the door open without saying anything leaves
+# first, so that GitHub's deliveries find a place.
+#
+# uvicorn's own limits do not keep that: it has no deadline for headers, none for a body after the
+# answer, and `limit_concurrency` answers everybody 503 as soon as enough connections say nothing.
+
+PER_ADDRESS = 128
+HEADERS_S = 10.0
+BODY_S = 15.0
+MAX_HEADER_BYTES = 65_536
+RESERVE = 32  # places below uvicorn's own limit, at which it refuses everybody
+
+
+class LimitedConnection(HttpToolsProtocol):
+    """Headers and bodies must arrive in time, headers are limited in size, and so are connections
+    in number: for each address and in all. Beyond that the one that has been idle longest is
+    closed; idle is one without a whole request.
+    """
+
+    since = 0.0
+    _timer: TimerHandle | None = None
+    _header_bytes = 0
+
+    @override
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.since = self.loop.time()
+        self._arm(HEADERS_S)
+        everybody = cast("set[LimitedConnection]", self.connections)
+        mine = [each for each in everybody if each.host == self.host]
+        if len(mine) > PER_ADDRESS:
+            _close_idle(mine)
+        if len(everybody) > (self.limit_concurrency or RESERVE) - RESERVE:
+            _close_idle(everybody)
+
+    @property
+    def host(self) -> str:
+        """The address at the other end, without its port."""
+        return self.client[0] if self.client else ""
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def end(self) -> None:
+        """Close without an answer."""
+        self._disarm()
+        self.connections.discard(self)
+        self.transport.close()
+
+    @override
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    @override
+    def data_received(self, data: bytes) -> None:
+        if self.idle:
+            self._header_bytes += len(data)
+        super().data_received(data)
+        if self.idle and self._header_bytes > MAX_HEADER_BYTES:
+            self.end()
+        elif self.idle and self._timer is None and not self.transport.is_closing():
+            self._arm(HEADERS_S)
+
+    @override
+    def on_headers_complete(self) -> None:
+        self._header_bytes = 0
+        self._arm(BODY_S)
+        super().on_headers_complete()
+
+    @override
+    def on_message_complete(self) -> None:
+        self._disarm()
+        self.since = self.loop.time()
+        super().on_message_complete()
+
+    def _arm(self, seconds: float) -> None:
+        self._disarm()
+        self._timer = self.loop.call_later(seconds, self.end)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _close_idle(connections: Collection[LimitedConnection]) -> None:
+    """Close the one that has been idle longest; when all are busy, the one that came last."""
+    idle = [each for each in connections if each.idle]
+    if idle:
+        min(idle, key=lambda each: each.since).end()
+    else:
+        max(connections, key=lambda each: each.since).end()
+
+
+# The log of a server on standard error: one line an event, without secrets.
+
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_QUIET = (
+    "httpx",
+    "httpcore",
+    "hishel",
+    "githubkit",
+    "docker",
+    "urllib3",
+    "alembic",
+    "sqlalchemy",
+    "uvicorn.access",
+)
+
+
+class Redacting(logging.Formatter):
+    """Formats a record, tracebacks included, and takes secrets and control characters out of the
+    text.
+    """
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s", "%Y-%m-%dT%H:%M:%S%z")
+        self._secrets = tuple(secrets)
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line, and a traceback below it."""
+        return _CONTROL.sub(" ", redact(super().format(record), self._secrets))
+
+
+def to_stderr(secrets: Iterable[str]) -> None:
+    """Send the log of this process to standard error; libraries log only warnings."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(Redacting(secrets))
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
+    for name in _QUIET:
+        logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def shown(url: str) -> str:
+    """An address of a database or queue without its password."""
+    parts = urlsplit(url)
+    if parts.password is None:
+        return url
+    host = parts.netloc.rpartition("@")[2]
+    return parts._replace(netloc=f"{parts.username}@{host}" if parts.username else host).geturl()
+
+
+# uvicorn in this process, on uvloop and httptools, behind a socket that is bound beforehand.
 
 BACKLOG = 1024
 _OPTIONS = {

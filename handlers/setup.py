@@ -17,13 +17,13 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from bot.adapters.github import registration
-from bot.adapters.github.registration import Kept, Registration
-from bot.errors import TransientError, UserError
-from bot.settings import Settings
-from handlers.pages import healthz
-from handlers.setup_pages import (
+from bot.app.github import registration
+from bot.app.github.registration import Kept, Registration
+from bot.kernel.errors import TransientError, UserError
+from bot.kernel.settings import Settings
+from handlers.pages import (
     app_page,
+    healthz,
     manifest,
     origin,
     reachable,

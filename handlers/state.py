@@ -9,11 +9,11 @@ from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
 
-from bot.models.run import Run
-from bot.service import links
-from bot.service.ports.store import AppStore
-from bot.settings import Settings
-from bot.text.sanitize import shorten_paths
+from bot.app import context
+from bot.app.ports import AppStore
+from bot.kernel.outside_text import shorten_paths
+from bot.kernel.run import Run
+from bot.kernel.settings import Settings
 
 _RUN_ID = re.compile(r"([A-Za-z0-9_-]{16,64})(?:\.\d{1,7}\.[0-9a-f]{32})?", re.ASCII)
 _EXPIRED = (
@@ -66,7 +66,7 @@ def find_run(name: str, store: AppStore) -> Run | None:
     only for what can be a name.
     """
     run = _named(name, store)
-    return run if run is not None and links.admits(name, run, store, time.time()) else None
+    return run if run is not None and context.admits(name, run, store, time.time()) else None
 
 
 def _named(name: str, store: AppStore) -> Run | None:
@@ -78,7 +78,7 @@ def _requested_run(run: str, web: Web) -> Run:
     found = _named(run, web.store)
     if found is None:
         raise HTTPException(404, "There is no such run, or it was deleted.")
-    if not links.admits(run, found, web.store, time.time()):
+    if not context.admits(run, found, web.store, time.time()):
         raise HTTPException(403, _EXPIRED)
     return found
 

@@ -7,8 +7,7 @@ sentence inside them. Text from outside enters only through `fence`.
 
 from functools import cache
 
-from prompts.catalog import SHARED, Catalog, Prompt, PromptChanged, PromptError
-from prompts.outside import fence
+from prompts.catalog import SHARED, Catalog, Prompt, PromptChanged, PromptError, fence
 
 _ours = Catalog()
 load = cache(_ours.load)

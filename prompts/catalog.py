@@ -1,4 +1,6 @@
-"""Prompts as files: loaded by stage and version, checked against their hashes, filled in."""
+"""The shared fence: how text that strangers wrote stands in a prompt, so that nothing in it can
+pass for ours.
+"""
 
 import hashlib
 import json
@@ -6,8 +8,33 @@ import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
+
+_ODD = re.compile(r"[^\w .,:#/@()+-]", re.ASCII)
+_MOST_LABEL = 100
+
+
+def fence(label: str, text: str) -> str:
+    """Text between two marks that do not occur in it; `label` says what it is, such as "issue
+    body". Text is passed cleaned.
+
+    The mark is drawn from the text itself: the same text is always fenced the same way, so that
+    recorded answers are found again, and no text can hold the mark that it will get.
+    """
+    named = _ODD.sub("_", label)[:_MOST_LABEL]
+    mark = _mark(text)
+    return f'<outside id="{mark}" what="{named}">\n{text.strip(chr(10))}\n</outside id="{mark}">'
+
+
+def _mark(text: str) -> str:
+    content, lowered = text.encode("utf-8", "replace"), text.lower()
+    drawn = (hashlib.sha256(b"%d:%b" % (number, content)).hexdigest()[:8] for number in count())
+    return next(mark for mark in drawn if mark not in lowered)
+
+
+# Prompts as files: loaded by stage and version, checked against their hashes, filled in.
 
 HOME = Path(__file__).resolve().parent
 SHARED = "shared"

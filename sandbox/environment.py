@@ -1,28 +1,63 @@
-"""The prepare phase: resolve and install with uv into environments that are kept by their lock
-and shown read-only to runs.
-
-Only wheels are installed here, so nothing of what is installed gets to run: uv unpacks files, and
-byte code is compiled by a Python that looks at no site-packages. What has no wheel is built
-elsewhere, inside a sandbox (`sandbox.build`).
-"""
+"""What the resolver decided, read from a lock file of PEP 751, and how large packed wheels are."""
 
 import hashlib
 import platform
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from uv import find_uv_bin
 
-from sandbox import footprint, lockfile, operators, subprocesses
+from sandbox import footprint, interpreters, subprocesses
 from sandbox.cache import Cache
-from sandbox.footprint import DiskFull, TooLarge
+from sandbox.footprint import Bounds, DiskFull, TooLarge, UnpackWatch
 from sandbox.indexes import Indexes
 from sandbox.interpreters import Interpreter, Snapshot, snapshot
 from sandbox.port import SandboxError
-from sandbox.unpacking import Bounds, UnpackWatch
+
+
+def wheel_sizes(text: str) -> dict[str, int]:
+    """The pins ("name==version"), each with the bytes of its largest fitting wheel; 0 where the
+    index does not tell.
+    """
+    packages = tomllib.loads(text).get("packages", [])
+    return {
+        f"{each['name']}=={each['version']}": max(map(_size, each.get("wheels", ())), default=0)
+        for each in packages
+    }
+
+
+def _size(wheel: dict[str, Any]) -> int:
+    if "size" in wheel:
+        return int(wheel["size"])
+    address = urlsplit(wheel.get("url", ""))
+    path = wheel.get("path") or (unquote(address.path) if address.scheme == "file" else "")
+    try:
+        return Path(path).stat().st_size if path else 0
+    except OSError:
+        return 0
+
+
+def folder_sizes(folders: Iterable[Path]) -> dict[str, int]:
+    """The bytes of the largest wheel of each distribution in some folders."""
+    found: dict[str, int] = {}
+    for wheel in (file for folder in folders for file in folder.glob("*.whl")):
+        name = wheel.name.partition("-")[0].replace("_", "-").lower()
+        found[name] = max(found.get(name, 0), wheel.stat().st_size)
+    return found
+
+
+# The prepare phase: resolve and install with uv into environments that are kept by their lock and
+# shown read-only to runs.
+#
+# Only wheels are installed here, so nothing of what is installed gets to run: uv unpacks files,
+# and byte code is compiled by a Python that looks at no site-packages. What has no wheel is built
+# elsewhere, inside a sandbox (`sandbox.build`).
 
 FORMAT = "2"
 """Of environments; another one leaves those that exist aside."""
@@ -125,9 +160,9 @@ class Installer:
                 argv += [option, _file(folder, option[2:], lines)] if lines else []
             argv.append(_file(folder, "requirements", wishes.requirements))
             # Wheels without a hash are unpacked for it.
-            local = lockfile.folder_sizes(self._places(wishes))
+            local = folder_sizes(self._places(wishes))
             done = self._unpacking(argv, python, wishes, local)
-        sizes = lockfile.sizes(done.out)
+        sizes = wheel_sizes(done.out)
         self._sizes |= sizes
         return tuple(sizes)
 
@@ -192,8 +227,8 @@ class Installer:
                 argv += [*_backend(wishes), "-r", _file(folder, "lock", built.pins)]
                 sizes = {pin.partition("==")[0]: self._sizes.get(pin, 0) for pin in built.pins}
                 self._unpacking(argv, built.python, wishes, sizes)
-        if operators.missing(built.site):
-            operators.declare(built.site)
+        if interpreters.missing(built.site):
+            interpreters.declare(built.site)
         self._byte_code(built)
 
     def _unpacking(

@@ -17,7 +17,7 @@ from typing import IO, cast
 
 from typing_extensions import override
 
-from sandbox import guard_client, layout
+from sandbox import guard_client, port
 from sandbox.guard import host, tree
 from sandbox.port import (
     Health,
@@ -48,7 +48,7 @@ LOOKS = 4
 
 def holder() -> str:
     """What holds the memory limit of a run on this host."""
-    group = host.Group(layout.token())
+    group = host.Group(port.token())
     try:
         if group.make(256, 256, 1.0):
             return f"memory and processes limited by cgroup {'v2' if group.v2 else 'v1'}"
@@ -67,7 +67,7 @@ class ProcessSandbox(Sandbox):
 
     @override
     def check(self) -> Health:
-        problem = layout.trial(self)
+        problem = port.trial(self)
         user = (
             "as a separate user"
             if os.geteuid() == 0
@@ -92,8 +92,8 @@ class ProcessSandbox(Sandbox):
                     f"a plain process cannot see {mount.source} as {mount.target}; mount it at "
                     "its own path"
                 )
-        return layout.job(spec, self.name, total_s) | {
-            "env": layout.environment(spec) | {"REPRISE_RUN": token},
+        return port.job(spec, self.name, total_s) | {
+            "env": port.environment(spec) | {"REPRISE_RUN": token},
             "scratch": str(scratch(token)),
         }
 
@@ -126,7 +126,7 @@ class HostGuard(guard_client.GuardClient):
     def __init__(
         self, job: Callable[[RunSpec, str, float], dict[str, object]], total_s: float
     ) -> None:
-        self.token = token = layout.token()
+        self.token = token = port.token()
         self.process: subprocess.Popen[bytes] | None = None
         super().__init__(lambda spec: job(spec, token, total_s) | {"token": token})
 

@@ -1,4 +1,4 @@
-"""Writes the names in `bot/rules/intake/library.py` anew: `python tests/stdlib.py`, with each
+"""Writes the names in `bot/kernel/tracebacks.py` anew: `python tests/stdlib.py`, with each
 new version of Python or mypy.
 
 They are read from sources, as to import every module would start some of them: from those of this
@@ -18,8 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from bot.rules.intake import library  # noqa: E402
-from bot.rules.intake.exceptions import suffixed  # noqa: E402
+from bot.kernel import tracebacks  # noqa: E402
+from bot.kernel.tracebacks import suffixed  # noqa: E402
 
 SOURCES = Path(sysconfig.get_path("stdlib"))
 _FIRST = '_NAMES = """\n'
@@ -70,8 +70,8 @@ def _classes(roots: tuple[Path, ...]) -> list[tuple[str, str]]:
 
 if __name__ == "__main__":
     stubs = Path(find_spec("mypy").origin).parent / "typeshed" / "stdlib"
-    names = sorted(library.EXCEPTIONS | exceptions(SOURCES, stubs))
-    module = Path(library.__file__)
+    names = sorted(tracebacks.EXCEPTIONS | exceptions(SOURCES, stubs))
+    module = Path(tracebacks.__file__)
     text = module.read_text("utf-8")
     first, last = text.index(_FIRST) + len(_FIRST), text.rindex('"""')
     listed = textwrap.fill(" ".join(names), 120, break_on_hyphens=False)

@@ -11,9 +11,9 @@ import typer
 
 from benchmarks.commands.arguments import Kept, Only, SandboxName
 from bot.cli.error_boundary import OTHER, boundary, stoppable
-from bot.errors import UserError
-from bot.models.job import PARTS, EnvironmentOptions, IssueOptions, Part
-from bot.settings import load
+from bot.kernel.errors import UserError
+from bot.kernel.job import PARTS, EnvironmentOptions, IssueOptions, Part
+from bot.kernel.settings import load
 
 
 def ablation(
@@ -56,7 +56,7 @@ def ablation(
         from benchmarks.reproducing import reproducer
         from benchmarks.runner import find_cases, run_cases
         from benchmarks.summary import Row
-        from bot.cli import option_parsing
+        from bot.cli import options
         from sandbox.select import choose
 
         settings, cancel, cassettes, hands = (
@@ -92,7 +92,7 @@ def ablation(
 
         with stoppable(cancel):
             rows = leaving.ablate(
-                run, out or settings.runs_dir / "ablation", option_parsing.parts(parts) or PARTS
+                run, out or settings.runs_dir / "ablation", options.parts(parts) or PARTS
             )
         if as_json:
             typer.echo(json.dumps([row.model_dump(mode="json") for row in rows], indent=2))

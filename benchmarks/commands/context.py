@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from bot.cli.error_boundary import boundary
-from bot.errors import UserError
-from bot.settings import load
+from bot.kernel.errors import UserError
+from bot.kernel.settings import load
 
 
 def context(
@@ -50,9 +50,9 @@ def context(
     with boundary():
         from benchmarks import context as contexts  # builds environments
         from benchmarks.runner import find_cases
-        from bot.adapters.issues import source
-        from bot.adapters.packages.builder import UvBuilder
-        from bot.adapters.sources.indexer import SqliteIndexer
+        from bot.cli import sources
+        from bot.environment.builder import UvBuilder
+        from bot.kernel.source.indexer import SqliteIndexer
         from sandbox.select import choose
 
         if folder is None and tree is None:
@@ -68,7 +68,7 @@ def context(
             )
             places = [
                 contexts.placed(
-                    each, source.load(str(each.path), settings), builder, library, answers
+                    each, sources.load(str(each.path), settings), builder, library, answers
                 )
                 for each in find_cases(folder, [start for start in only.split(",") if start])
             ]

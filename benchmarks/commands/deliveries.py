@@ -9,7 +9,7 @@ import typer
 
 from benchmarks.commands.arguments import SandboxName
 from bot.cli.error_boundary import OTHER, boundary
-from bot.settings import host, load
+from bot.kernel.settings import host, load
 
 
 def deliveries(

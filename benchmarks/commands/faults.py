@@ -18,9 +18,9 @@ from benchmarks.commands.arguments import (
     TrainingPython,
 )
 from bot.cli.error_boundary import boundary
-from bot.errors import UserError
-from bot.models.job import EnvironmentOptions, JobOptions, ModelLimits, RunLimits
-from bot.settings import load
+from bot.kernel.errors import UserError
+from bot.kernel.job import EnvironmentOptions, JobOptions, ModelLimits, RunLimits
+from bot.kernel.settings import load
 
 
 def faults(

@@ -9,7 +9,7 @@ import typer
 
 from benchmarks.commands.arguments import SandboxName
 from bot.cli.error_boundary import OTHER, boundary
-from bot.settings import load
+from bot.kernel.settings import load
 
 
 def flaky(
@@ -36,7 +36,7 @@ def flaky(
         from rich.console import Console
 
         from benchmarks import flaky_bisection as line, flaky_minimising as smaller
-        from bot.adapters.packages.builder import UvBuilder
+        from bot.environment.builder import UvBuilder
         from sandbox.select import choose
 
         console, chosen = Console(stderr=True), choose(sandbox)

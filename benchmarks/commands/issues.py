@@ -18,8 +18,8 @@ from benchmarks.commands.arguments import (
     SandboxName,
 )
 from bot.cli.error_boundary import OTHER, boundary, stoppable
-from bot.models.job import PARTS, EnvironmentOptions, IssueOptions, ModelLimits
-from bot.settings import load
+from bot.kernel.job import PARTS, EnvironmentOptions, IssueOptions, ModelLimits
+from bot.kernel.settings import load
 
 
 def issues(
@@ -73,7 +73,7 @@ def issues(
         from benchmarks.runner import find_cases, run_cases
         from benchmarks.summary import Row, summarise
         from benchmarks.tables import issues_table
-        from bot.cli import option_parsing
+        from bot.cli import options as cli_options
         from sandbox.select import choose
 
         settings, cancel = load(), Event()
@@ -90,7 +90,7 @@ def issues(
                 max_attempts=max_attempts,
                 minutes=minutes,
             ),
-            without=option_parsing.parts(*without or ()),
+            without=cli_options.parts(*without or ()),
         )
         rows: list[Row] = []
         board = Board(Console(stderr=True), len(cases))

@@ -8,7 +8,7 @@ import typer
 
 from benchmarks.commands.arguments import SandboxName
 from bot.cli.error_boundary import boundary
-from bot.settings import load
+from bot.kernel.settings import load
 
 
 def minimize(
@@ -35,7 +35,7 @@ def minimize(
         from rich.console import Console
 
         from benchmarks import minimise as smaller
-        from bot.adapters.packages.builder import UvBuilder
+        from bot.environment.builder import UvBuilder
         from sandbox.select import choose
 
         chosen, console = choose(sandbox), Console(stderr=True)

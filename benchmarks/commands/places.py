@@ -9,7 +9,7 @@ import typer
 
 from benchmarks.commands.arguments import AsJson, SandboxName
 from bot.cli.error_boundary import boundary
-from bot.settings import load
+from bot.kernel.settings import load
 
 Programs = Annotated[
     Path,

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.arguments import Device
 from bot.cli.error_boundary import OTHER, boundary
+from bot.cli.options import Device
 
 
 def probe(

@@ -18,8 +18,8 @@ from benchmarks.commands.arguments import (
     TrainingTimeout,
 )
 from bot.cli.error_boundary import boundary
-from bot.models.job import EnvironmentOptions, JobOptions, RunLimits
-from bot.settings import load
+from bot.kernel.job import EnvironmentOptions, JobOptions, RunLimits
+from bot.kernel.settings import load
 
 
 def repairs(

@@ -8,7 +8,7 @@ import typer
 
 from benchmarks.commands.arguments import SandboxName
 from bot.cli.error_boundary import OTHER, boundary
-from bot.settings import host
+from bot.kernel.settings import host
 
 
 def soak(

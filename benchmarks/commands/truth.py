@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from bot.cli.error_boundary import boundary
-from bot.errors import UserError
+from bot.kernel.errors import UserError
 
 if TYPE_CHECKING:
     from benchmarks.truth.stages import Stage

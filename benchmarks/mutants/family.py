@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, cast
 
-from bot.errors import UserError
+from bot.kernel.errors import UserError
 
 FOLDER = Path(__file__).parent / "families"
 

@@ -6,8 +6,8 @@ They share the trace with the diagnosis and nothing of its guards. Layers are by
 from collections.abc import Callable
 
 from benchmarks.published_tools import autotrainer, deepdiagnosis, deeplocalize, neuralint, umlaut
-from bot.models.training import TrainingTrace
-from bot.rules.diagnosis.training import Training, trainings
+from bot.kernel.training_types import TrainingTrace
+from bot.training.diagnosis.rule import Training, trainings
 
 TOOLS: dict[str, Callable[[Training], tuple[str, ...]]] = {
     "DeepLocalize": deeplocalize.found,

@@ -12,9 +12,9 @@ from benchmarks.published_tools.shared import (
     last_index,
     per_epoch,
 )
-from bot.rules.diagnosis.learning import BINARY, ENTROPIES
-from bot.rules.diagnosis.targets import last_function, width
-from bot.rules.diagnosis.training import Training
+from bot.training.diagnosis.contract import last_function, width
+from bot.training.diagnosis.learning import BINARY, ENTROPIES
+from bot.training.diagnosis.rule import Training
 
 _RATIO, _FIRST, _MOST = 1e-3, 1e-4, 70.0
 _DEAD, _GAP, _SHARE, _RISE, _RIGHT = 0.7, 0.03, 0.2, 0.01, 0.7

@@ -17,11 +17,11 @@ from benchmarks.published_tools.shared import (
     outputs,
     per_epoch,
 )
-from bot.models.training import ActivationStep, WeightStep
-from bot.rules.diagnosis.learning import ENTROPIES
-from bot.rules.diagnosis.rates import update_ratio
-from bot.rules.diagnosis.targets import RANGES, last_function
-from bot.rules.diagnosis.training import Training, kernel
+from bot.kernel.training_types import ActivationStep, WeightStep
+from bot.training.diagnosis.contract import RANGES, last_function
+from bot.training.diagnosis.learning import ENTROPIES
+from bot.training.diagnosis.rates import update_ratio
+from bot.training.diagnosis.rule import Training, kernel
 
 _SLOW = 20
 _VANISHED = 1e-7

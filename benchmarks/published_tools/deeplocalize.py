@@ -11,8 +11,8 @@ from benchmarks.published_tools.shared import (
     kernels,
     outputs,
 )
-from bot.models.training import ActivationStep, Layer
-from bot.rules.diagnosis.training import Training, kernel
+from bot.kernel.training_types import ActivationStep, Layer
+from bot.training.diagnosis.rule import Training, kernel
 
 _ZERO = 1e-12
 

@@ -7,10 +7,10 @@ misfire, and the diagnosis gives some of them as advice. Rules on crashes have n
 from itertools import pairwise
 
 from benchmarks.published_tools.shared import at, last_index
-from bot.models.training import Layer
-from bot.rules.diagnosis.learning import BINARY, ENTROPIES
-from bot.rules.diagnosis.targets import last_function, wants_logits, width
-from bot.rules.diagnosis.training import Training, kernel, nonlinear, recurrent
+from bot.kernel.training_types import Layer
+from bot.training.diagnosis.contract import last_function, wants_logits, width
+from bot.training.diagnosis.learning import BINARY, ENTROPIES
+from bot.training.diagnosis.rule import Training, kernel, nonlinear, recurrent
 
 _NEAR = 3
 

@@ -3,8 +3,8 @@
 import math
 from collections.abc import Iterator
 
-from bot.models.training import ActivationStep, Layer, TrainingStep, WeightStep
-from bot.rules.diagnosis.training import Training
+from bot.kernel.training_types import ActivationStep, Layer, TrainingStep, WeightStep
+from bot.training.diagnosis.rule import Training
 
 WINDOW = 5
 

@@ -9,8 +9,8 @@ from statistics import median
 
 from benchmarks.soak.leftovers import Leftovers
 from benchmarks.soak.sampling import Sample, Window
-from bot.models.base import Record
-from bot.models.run import RunState
+from bot.kernel.run import RunState
+from bot.kernel.values import Record
 
 MOST_GROWTH = 5.0
 MOST_FILES = 8

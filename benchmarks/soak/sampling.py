@@ -12,7 +12,7 @@ from threading import Event, Thread
 
 from benchmarks.killing import descendants
 from benchmarks.supervised import Supervised
-from bot.models.base import Record
+from bot.kernel.values import Record
 
 _PAGE_MB = os.sysconf("SC_PAGE_SIZE") / (1 << 20)
 _TICKS = os.sysconf("SC_CLK_TCK")

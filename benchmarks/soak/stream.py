@@ -22,8 +22,8 @@ from benchmarks.soak.outcome import Answer, Outcome
 from benchmarks.soak.reports import Report
 from benchmarks.soak.sampling import Sample, Window, look, sampled, window
 from benchmarks.whole_app import AppPlan, RunningApp, running, stored_runs
-from bot.adapters.store import SqlStore
-from bot.models.run import Run
+from bot.app.store import SqlStore
+from bot.kernel.run import Run
 from tests.support.server.records import HookDelivery
 from tests.support.stand_in import GitHubServer
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.truth.plain import canonical
-from bot.errors import UserError
+from bot.kernel.errors import UserError
 
 ABSENT = "absent"
 _SHOWN = 60

@@ -18,7 +18,7 @@ from time import process_time
 from benchmarks.truth.inputs import Inputs
 from benchmarks.truth.plain import canonical
 from benchmarks.truth.stages.stage import Stage
-from bot.errors import UserError
+from bot.kernel.errors import UserError
 
 INPUTS = "inputs.json"
 _SUFFIX = ".jsonl.gz"

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from bot.cli.error_boundary import OTHER, boundary
-from bot.errors import UserError
+from bot.kernel.errors import UserError
 
 
 def webhook(

@@ -21,8 +21,8 @@ from uuid import uuid4
 
 from benchmarks.webhook.load import Sample, load, quantile
 from benchmarks.webhook.server import SECRET, Server, serving
-from bot.adapters.store import SqlStore
-from bot.models.base import Record
+from bot.app.store import SqlStore
+from bot.kernel.values import Record
 from handlers.webhook import sign
 from tests.support.stand_in import GitHubServer
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.supervised import Supervised, free_port, reachable, redis
-from bot.errors import TransientError
-from bot.settings import host
+from bot.kernel.errors import TransientError
+from bot.kernel.settings import host
 
 SECRET = "measured-in-the-open"
 _KEY = "-----BEGIN RSA PRIVATE KEY-----\nMA==\n-----END RSA PRIVATE KEY-----\n"

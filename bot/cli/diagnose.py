@@ -1,14 +1,160 @@
 """`reprise diagnose PROGRAM`, `reprise probe PROGRAM` and `reprise rules`."""
 
+import json
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bot.cli.arguments import Device, Json, MaxCost, MaxTokens, Pins, Python, Sandbox
-from bot.cli.error_boundary import boundary
-from bot.models.job import EnvironmentOptions, JobOptions, ModelLimits, Part, RunLimits
-from bot.settings import secrets
+from bot import products
+from bot.app import bootstrap
+from bot.cli.error_boundary import OTHER, boundary, say
+from bot.cli.options import (
+    Device,
+    Json,
+    MaxCost,
+    MaxTokens,
+    Pins,
+    Python,
+    Sandbox as Sandbox_arguments,
+)
+from bot.cli.progress import shown_on
+from bot.cli.runner import choose_sandbox, errors, for_people, read_training, working, working_in
+from bot.kernel.errors import UserError
+from bot.kernel.files import write
+from bot.kernel.job import (
+    DiagnoseProgram,
+    EnvironmentOptions,
+    JobOptions,
+    ModelLimits,
+    Part,
+    ReproduceIssue,
+    RunLimits,
+)
+from bot.kernel.outside_text import rewritten
+from bot.kernel.redaction import redact
+from bot.kernel.settings import Settings, load, secrets
+from bot.kernel.training_types import DiagnosedRun
+from bot.products import execute
+from bot.report import run_folder
+from bot.report.report_json import diagnosis_text
+from bot.report.run_folder import kept_job, kept_report
+from bot.training.diagnose import ProgramDiagnosis
+from bot.training.diagnosis.rules import RULES
+from bot.training.sections import diagnosis_document
+from sandbox.port import Sandbox
+
+# What `reprise diagnose`, `probe` and `rules` do; each returns the exit code or a text.
+
+_DIAGNOSED = 0
+
+
+def run_diagnosis(
+    source: Path,
+    arguments: tuple[str, ...],
+    options: JobOptions,
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Diagnose a program, or the program of a finished run."""
+    if source.is_dir():
+        return _of_run(source, options, as_json=as_json)
+    job = DiagnoseProgram(program=read_training(source, arguments), **dict(options))
+    with working(job, out) as work:
+        diagnosis = execute(job, work.ports)
+        work.view.stop()
+        return _show(
+            diagnosis, source.name, work.folder, work.settings, work.ports.sandbox, as_json=as_json
+        )
+
+
+def run_probe(
+    source: Path, arguments: tuple[str, ...], options: JobOptions, out: Path | None
+) -> int:
+    """Record a program and print the path of its trace."""
+    job = DiagnoseProgram(program=read_training(source, arguments), **dict(options))
+    with working(job, out) as work:
+        diagnosis = execute(job, work.ports)
+        why = diagnosis.run.undecided
+        if diagnosis.environment is None:
+            raise UserError(why, "Choose other versions with --with or --python.")
+        work.view.stop()
+        sys.stdout.write(f"{work.folder / run_folder.TRACE}\n")
+        if why:
+            say(f"The trace says nothing about training: {why}.")
+        return OTHER if why else _DIAGNOSED
+
+
+def _of_run(path: Path, options: JobOptions, *, as_json: bool) -> int:
+    """Diagnose the program of a finished run in its own environment, and update its report."""
+    settings, report, job = load(), kept_report(path), kept_job(path)
+    job = _limited(job, options)
+    sandbox = choose_sandbox(job)
+    with working_in(path, settings) as (folder, cancel), shown_on(errors()) as listener:
+        found = bootstrap.prove(
+            report, job, settings, folder, products.of_report,
+            listener=listener, cancel=cancel, sandbox=sandbox,
+        )  # fmt: skip
+        notes = [note.text for note in found.notes if note not in report.notes]
+        run = found.diagnosis if not notes else None
+        run = run or DiagnosedRun(undecided="; ".join(notes) or "there is nothing to train")
+        name = found.script.entry if found.script is not None else path.name
+        listener.stop()
+        diagnosis = ProgramDiagnosis(run, found.environment)
+        return _show(diagnosis, name, path, settings, sandbox, as_json=as_json)
+
+
+def _limited(job: ReproduceIssue, options: JobOptions) -> ReproduceIssue:
+    """The job of a finished run with the limits of this command."""
+    own = {name: getattr(options.environment, name) for name in ("sandbox", "device")}
+    model = {name: getattr(options.model, name) for name in ("name", "max_cost", "max_tokens")}
+    limits = {"timeout_s": options.limits.timeout_s, "training_timeout_s": None}
+    update = {
+        "environment": job.environment.model_copy(update=own),
+        "limits": job.limits.model_copy(update=limits),
+        "model": job.model.model_copy(update=model),
+        "without": options.without,
+    }
+    return job.model_copy(update=update)
+
+
+def list_rules(*, as_json: bool) -> str:
+    """Every rule with the faults that it names, and its source."""
+    fields = ("id", "severity", "faults", "sentence", "sources")
+    rows = [{field: getattr(rule, field) for field in fields} for rule in RULES]
+    if as_json:
+        return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
+    return "\n".join(
+        f"{row['id']} ({', '.join(row['faults'])})\n  {row['sentence']}\n  {row['sources']}\n"
+        for row in rows
+    )
+
+
+def _show(
+    diagnosis: ProgramDiagnosis,
+    name: str,
+    folder: Path,
+    settings: Settings,
+    sandbox: Sandbox,
+    *,
+    as_json: bool,
+) -> int:
+    """Write the diagnosis, print it for people or as JSON, and return the exit code."""
+    hide = partial(redact, secrets=settings.secrets)
+    run, built = rewritten(diagnosis.run, hide), diagnosis.environment
+    run_folder.keep_plot(folder / run_folder.SVG, run.curves)
+    text = diagnosis_text(run, program=name, environment=built, sandbox=sandbox.name, hide=hide)
+    write(folder / run_folder.JSON, text)
+    whole = diagnosis_document(run, name=name, folder=str(folder))
+    sys.stdout.write(text if as_json else for_people(whole))
+    sys.stdout.flush()
+    return OTHER if run.undecided else _DIAGNOSED
+
+
+# `reprise diagnose PROGRAM`, `reprise probe PROGRAM` and `reprise rules`.
 
 Source = Annotated[
     Path,
@@ -54,7 +200,7 @@ def diagnose(
     source: Source,
     arguments: Arguments = None,
     out: Out = None,
-    sandbox: Sandbox = "auto",
+    sandbox: Sandbox_arguments = "auto",
     device: Device = "cpu",
     python: Python = None,
     pins: Pins = None,
@@ -70,14 +216,12 @@ def diagnose(
     Exit codes: 0 diagnosed (also when nothing is wrong), 3 no diagnosis (it did not train),
     2 a user error, 1 a bug in Reprise.
     """
-    from bot.cli import diagnosing, option_parsing
+    from bot.cli import options as cli_options
 
     limits = ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens)
-    skipped = option_parsing.parts(*without or (), known=("model",))
+    skipped = cli_options.parts(*without or (), known=("model",))
     options = training_options(sandbox, device, python, pins, timeout, limits, skipped)
-    raise typer.Exit(
-        diagnosing.diagnose(source, tuple(arguments or ()), options, out, as_json=as_json)
-    )
+    raise typer.Exit(run_diagnosis(source, tuple(arguments or ()), options, out, as_json=as_json))
 
 
 @boundary(secrets=secrets)
@@ -85,7 +229,7 @@ def probe(
     program: Program,
     arguments: Arguments = None,
     out: Out = None,
-    sandbox: Sandbox = "auto",
+    sandbox: Sandbox_arguments = "auto",
     device: Device = "cpu",
     python: Python = None,
     pins: Pins = None,
@@ -95,10 +239,8 @@ def probe(
 
     Exit code 3: the program did not train.
     """
-    from bot.cli import diagnosing
-
     options = training_options(sandbox, device, python, pins, timeout)
-    raise typer.Exit(diagnosing.probe(program, tuple(arguments or ()), options, out))
+    raise typer.Exit(run_probe(program, tuple(arguments or ()), options, out))
 
 
 @boundary()
@@ -106,13 +248,11 @@ def rules(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the rules of the diagnosis with their sources."""
-    from bot.cli import diagnosing
-
-    typer.echo(diagnosing.rules(as_json=as_json), nl=False)
+    typer.echo(list_rules(as_json=as_json), nl=False)
 
 
 def training_options(
-    sandbox: Sandbox,
+    sandbox: Sandbox_arguments,
     device: Device,
     python: str | None,
     pins: list[str] | None,
@@ -121,12 +261,12 @@ def training_options(
     without: tuple[Part, ...] = ("model",),
 ) -> JobOptions:
     """The options of a run that trains; no model is asked unless it has limits."""
-    from bot.cli import option_parsing
+    from bot.cli import options as cli_options
 
     return JobOptions(
         environment=EnvironmentOptions(
-            python=option_parsing.python(python),
-            pins=option_parsing.pins(pins or ()),
+            python=cli_options.python(python),
+            pins=cli_options.pins(pins or ()),
             device=device,
             sandbox=sandbox,
         ),

@@ -14,12 +14,13 @@ from types import FrameType
 
 import typer
 
-from bot.adapters.run_folder.folder import Folder
-from bot.errors import BuildError, Stopped, TransientError, UserError
-from bot.models.report import Report
-from bot.render.phrases import sentence
-from bot.rules.verdicts import KINDS
-from bot.text.sanitize import clip, one_line, redact
+from bot.issues.verdicts import KINDS
+from bot.kernel.document import sentence
+from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
+from bot.kernel.outside_text import clip, one_line
+from bot.kernel.redaction import redact
+from bot.kernel.report import Report
+from bot.report.run_folder import Folder
 from sandbox.port import SandboxError, SandboxUnavailable
 
 DEFECT, USER, OTHER, AT_ONCE = 1, 2, 3, 130

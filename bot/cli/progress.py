@@ -11,9 +11,9 @@ from rich.console import Console
 from rich.status import Status
 from rich.text import Text
 
-from bot.ports import Progress
-from bot.render.phrases.requests import progress_line
-from bot.render.scales import scale
+from bot.kernel.ports import Progress
+from bot.kernel.scales import scale
+from bot.report.comment import progress_line
 
 _SELDOM_S = 30.0
 _BARS, _LEVELS = 40, "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"

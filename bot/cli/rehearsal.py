@@ -9,16 +9,16 @@ from uuid import uuid4
 import typer
 from rich.console import Console
 
-from bot import app_factory
-from bot.adapters.store import MEMORY, SqlStore
+from bot.app import factory
+from bot.app.github.writes import recording
+from bot.app.ports import GitHub, Permission, Task, Write
+from bot.app.rehearsal import DryRunGitHub, RehearsalQueue
+from bot.app.store import MEMORY, SqlStore
 from bot.cli import error_boundary
-from bot.errors import UserError
-from bot.models.run import Delivery
-from bot.render.phrases import count
-from bot.service.github_hooks import recording
-from bot.service.ports import GitHub, Permission, Task, Write
-from bot.service.rehearsal import DryRunGitHub, RehearsalQueue
-from bot.settings import Settings
+from bot.kernel.document import count
+from bot.kernel.errors import UserError
+from bot.kernel.run import Delivery
+from bot.kernel.settings import Settings
 from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, read
 
 _MAX_BYTES = 25_000_000
@@ -48,7 +48,7 @@ def receive(
         return
     text = _bytes(config).decode() if config else None
     github: GitHub = (
-        DryRunGitHub(deliveries[0], permission, text) if dry_run else app_factory.hub(settings)
+        DryRunGitHub(deliveries[0], permission, text) if dry_run else factory.hub(settings)
     )
     written = _rehearse(deliveries, settings, github, quiet=as_json)
     would = "would be written" if dry_run else "was written"
@@ -69,7 +69,7 @@ def _rehearse(
             error_boundary.say(f"{write.what} on {write.where}")
 
     store, queue = SqlStore(MEMORY, write_gap_s=0, notify_gap_s=0), RehearsalQueue()
-    service = app_factory.service(
+    service = factory.service(
         settings.model_copy(update={"public_url": ""}),
         store,
         queue,

@@ -1,15 +1,75 @@
 """`reprise repair PROGRAM`."""
 
+import json
+import sys
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from bot.cli.arguments import Device, Json, MaxCost, MaxTokens, Pins, Python, Sandbox
 from bot.cli.diagnose import Arguments, Model, Out, Program, Timeout, Without, training_options
-from bot.cli.error_boundary import boundary
-from bot.models.job import ModelLimits
-from bot.models.repair import RepairRequest
-from bot.settings import secrets
+from bot.cli.error_boundary import OTHER, boundary
+from bot.cli.options import Device, Json, MaxCost, MaxTokens, Pins, Python, Sandbox
+from bot.cli.runner import TrainingWork, for_people, read_training, working
+from bot.kernel.errors import UserError
+from bot.kernel.files import write
+from bot.kernel.job import JobOptions, ModelLimits, RepairProgram
+from bot.kernel.outside_text import rewritten
+from bot.kernel.redaction import redact
+from bot.kernel.settings import secrets
+from bot.kernel.training_types import Repair, RepairRequest
+from bot.products import execute
+from bot.report import run_folder
+from bot.report.report_json import repair_text
+from bot.training.sections import repair_document
+
+# What `reprise repair` does; it returns the exit code.
+
+_PROVEN = 0
+
+
+def run_repair(
+    source: Path, arguments: tuple[str, ...], options: JobOptions, out: Path | None,
+    request: RepairRequest, *, as_json: bool,
+) -> int:  # fmt: skip
+    """Repair a program."""
+    program = read_training(source, arguments)
+    job = RepairProgram(program=program, repair=request, **dict(options))
+    with working(job, out, resumed=True) as work:
+        return _show(work, execute(job, work.ports), source.name, as_json=as_json)
+
+
+def kept_repair(folder: Path) -> Repair:
+    """The repair that an earlier command wrote. Raises UserError when there is none."""
+    try:
+        written = json.loads((folder / "repair.json").read_bytes())
+        program = {"entry": written["program"], "source_sha": written.get("program_sha", "")}
+        kept = {**written["repair"], **program}
+        return Repair.model_validate({**kept, "undecided": kept["undecided"] or ""})
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{folder} is not the folder of a repair.", "Pass a folder that contains repair.json."
+        ) from None
+
+
+def _show(work: TrainingWork, found: Repair, name: str, *, as_json: bool) -> int:
+    """Write the repair, print it for people or as JSON, and return the exit code."""
+    hide = partial(redact, secrets=work.settings.secrets)
+    found, folder = rewritten(found, hide), work.folder
+    text = repair_text(found, program=name, hide=hide)
+    write(folder / "repair.json", text)
+    if found.diff:
+        write(folder / "repair.diff", found.diff)
+    run_folder.keep_plot(folder / "repair.svg", found.curves)
+    work.view.stop()
+    whole = repair_document(found, name=name, folder=str(folder))
+    sys.stdout.write(text if as_json else for_people(whole))
+    sys.stdout.flush()
+    return _PROVEN if found.proven else OTHER
+
+
+# `reprise repair PROGRAM`.
 
 Metric = Annotated[
     str,
@@ -59,12 +119,12 @@ def repair(
     if --out names the same folder. If a model is configured, also tries what it suspects.
     Exit codes: 0 a patch is proven to help, 3 no patch is, 2 a user error, 1 a bug in Reprise.
     """
-    from bot.cli import option_parsing, repairing
+    from bot.cli import options as cli_options
 
-    times = option_parsing.times(budget)
+    times = cli_options.times(budget)
     limits = ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens)
-    skipped = option_parsing.parts(*without or (), known=("model",))
+    skipped = cli_options.parts(*without or (), known=("model",))
     options = training_options(sandbox, device, python, pins, timeout, limits, skipped)
     request = RepairRequest(metric=metric, budget=times, jobs=jobs)
     given = tuple(arguments or ())
-    raise typer.Exit(repairing.repair(program, given, options, out, request, as_json=as_json))
+    raise typer.Exit(run_repair(program, given, options, out, request, as_json=as_json))

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from bot.cli.arguments import (
+from bot.cli.error_boundary import boundary
+from bot.cli.options import (
     Device,
     Json,
     MaxCost,
@@ -18,9 +19,8 @@ from bot.cli.arguments import (
     Sandbox,
     SandboxName,
 )
-from bot.cli.error_boundary import boundary
-from bot.models.config import Defaults
-from bot.models.job import (
+from bot.kernel.config import Defaults
+from bot.kernel.job import (
     PARTS,
     EnvironmentOptions,
     IssueOptions,
@@ -30,7 +30,7 @@ from bot.models.job import (
     RunLimits,
     TrainingOptions,
 )
-from bot.settings import load, secrets
+from bot.kernel.settings import load, secrets
 
 
 @boundary(secrets=secrets)
@@ -116,14 +116,14 @@ def reproduce(
 
     Exit codes: 0 reproduced, 3 any other verdict, 2 a user error, 1 a bug in Reprise.
     """
-    from bot.cli import option_parsing
+    from bot.cli import options as cli_options
 
     options = IssueOptions(
         environment=EnvironmentOptions(
-            python=option_parsing.python(python),
-            pins=option_parsing.pins(pins or ()),
-            repo=option_parsing.repo(repo),
-            ref=option_parsing.ref(ref, repo),
+            python=cli_options.python(python),
+            pins=cli_options.pins(pins or ()),
+            repo=cli_options.repo(repo),
+            ref=cli_options.ref(ref, repo),
             device=device,
             sandbox=sandbox,
         ),
@@ -142,7 +142,7 @@ def reproduce(
         ),
         proof=ProofOptions(minutes=proof_minutes),
         training=TrainingOptions() if diagnose else None,
-        without=option_parsing.parts(*without or ()),
+        without=cli_options.parts(*without or ()),
     )
     raise typer.Exit(_reproduce(source, options, out, as_json=as_json))
 
@@ -160,14 +160,14 @@ def example(
     as_json: Json = False,
 ) -> None:
     """Reproduce the bundled issue."""
-    from bot.adapters.issues import source as sources
+    from bot.cli import sources
 
     options = IssueOptions(environment=EnvironmentOptions(sandbox=sandbox))
     raise typer.Exit(_reproduce(sources.EXAMPLE, options, out, as_json=as_json))
 
 
 def _reproduce(source: str, options: IssueOptions, out: Path | None, *, as_json: bool) -> int:
-    from bot.adapters.issues import source as sources
+    from bot.cli import sources
     from bot.cli.runner import run_job
 
     job = ReproduceIssue(issue=sources.load(source, load()), **dict(options))
@@ -182,9 +182,9 @@ def replay(
     as_json: Json = False,
 ) -> None:
     """Repeat a run, using its recorded model answers. All other steps run again."""
-    from bot.adapters.model.cassette import Cassette
-    from bot.adapters.run_folder.folder import EXCHANGE_FILE, kept_job
     from bot.cli.runner import limited, run_job
+    from bot.model.cassette import Cassette
+    from bot.report.run_folder import EXCHANGE_FILE, kept_job
 
     job = kept_job(run)
     job = limited(job, sandbox, job.proof)

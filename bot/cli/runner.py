@@ -1,5 +1,6 @@
-"""Run one job, or one proof of a finished run, with progress, Ctrl-C and an exit code."""
+"""A training program from a folder, with the files beside it."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator
@@ -12,22 +13,89 @@ from threading import Event
 
 from rich.console import Console
 
-from bot import bootstrap
-from bot.adapters.run_folder.folder import Folder, defect, kept_job, kept_report
-from bot.cli.arguments import DEFAULT_PROOF_MINUTES, SandboxName
+from bot.app import bootstrap
 from bot.cli.error_boundary import DEFECT, OTHER, boundary, code, opened, say, stoppable
-from bot.cli.progress import shown_on
-from bot.errors import Stopped, UserError
-from bot.models.attempt import Script
-from bot.models.job import Interruption, JobOptions, Proof, ProofOptions, ReproduceIssue
-from bot.models.report import Report
-from bot.ports import Model, Ports
-from bot.render.proof_terminal import ProofRequest, proof_terminal
-from bot.render.report_json import report_text
-from bot.render.terminal import terminal
-from bot.settings import Settings, load
+from bot.cli.options import DEFAULT_PROOF_MINUTES, SandboxName
+from bot.cli.progress import LiveLine, PlainLines, losses_on, shown_on
+from bot.kernel.attempt import Script
+from bot.kernel.document import Document
+from bot.kernel.errors import Stopped, UserError
+from bot.kernel.job import Interruption, JobOptions, ProgramJob, Proof, ProofOptions, ReproduceIssue
+from bot.kernel.ports import Model, Ports, TrainingWatch
+from bot.kernel.report import Report
+from bot.kernel.settings import Settings, load
+from bot.kernel.training_types import TrainingProgram, Trial
+from bot.report import run_folder
+from bot.report.report_json import report_text
+from bot.report.run_folder import EXCHANGE_FILE, MARK, Folder, defect, kept_job, kept_report
+from bot.report.terminal import ProofRequest, print_document, proof_terminal, terminal
+from bot.training import phrases
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose
+
+MOST_BYTES, MOST_FILES = 64_000_000, 500
+_VISITED, _DEPTH = 20_000, 4
+_MARKS = ("pyvenv.cfg", MARK)  # an environment, the folder of a run
+_ASIDE = {"__pycache__", "node_modules", "site-packages", "reprise-runs", "build", "dist"}
+
+
+def read_program(
+    path: Path, arguments: tuple[str, ...] = ()
+) -> tuple[TrainingProgram, tuple[str, ...]]:
+    """The program, and the names of the files beside it that did not fit. Python files come first,
+    then the smallest. Raises UserError when there is no such program.
+    """
+    if not path.exists():
+        raise UserError(f"There is no file {path}.", "Check the path.")
+    if not path.is_file() or path.suffix != ".py":
+        raise UserError(
+            f"{path} is not a Python file.", "Pass a training program, such as train.py."
+        )
+    root = path.resolve().parent
+    files, left_out = {path.name: _bytes(path)}, []
+    room = MOST_BYTES - len(files[path.name])
+    for size, name in _beside(root, path.name):
+        if size <= room and len(files) < MOST_FILES:
+            files[name] = _bytes(root / name)
+            room -= size
+        else:
+            left_out.append(name)
+    return TrainingProgram(files=files, entry=path.name, arguments=arguments), tuple(left_out)
+
+
+def _beside(root: Path, entry: str) -> list[tuple[int, str]]:
+    found = [(path.stat().st_size, path.relative_to(root).as_posix()) for path in _visible(root)]
+    others = (row for row in found if row[1] != entry)
+    return sorted(others, key=lambda row: (not row[1].endswith(".py"), row))
+
+
+def _visible(root: Path) -> Iterator[Path]:
+    """Regular files below a folder; hidden ones, environments and caches are left out."""
+    visited = 0
+    for folder, names, files in os.walk(root):
+        deep = len(Path(folder).relative_to(root).parts) >= _DEPTH
+        names[:] = [] if deep else [each for each in names if _plain(Path(folder) / each)]
+        for path in (Path(folder) / name for name in files if not name.startswith(".")):
+            visited += 1
+            if visited > _VISITED:
+                return
+            if path.is_file() and not path.is_symlink():
+                yield path
+
+
+def _plain(folder: Path) -> bool:
+    hidden = folder.name.startswith(".") or folder.name in _ASIDE
+    return not hidden and not any((folder / mark).exists() for mark in _MARKS)
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"Cannot read {path} ({error.strerror}).", "Check the path.") from None
+
+
+# Run one job, or one proof of a finished run, with progress, Ctrl-C and an exit code.
 
 Work = Callable[[Report, ReproduceIssue, Ports], Report]
 
@@ -183,3 +251,69 @@ def _show(
     for name in report.defects:
         details = folder.path / defect(name)
         say(f"A bug in Reprise stopped {name}. Please report it with the details in {details}.")
+
+
+# A training program that is run in a folder of its own: what diagnose, probe and repair share.
+
+
+@dataclass(frozen=True)
+class TrainingWork:
+    """Where a job on a training program runs: its folder, the world, and a view of progress."""
+
+    folder: Path
+    ports: Ports
+    settings: Settings
+    view: PlainLines
+
+
+def read_training(path: Path, arguments: tuple[str, ...]) -> TrainingProgram:
+    """A program with the files beside it."""
+    program, left_out = read_program(path, arguments)
+    if left_out:
+        most = f"{MOST_BYTES // 1_000_000} MB, {MOST_FILES} files"
+        say(f"Not copied beside the program (over {most}): {', '.join(left_out[:5])}.")
+    return program
+
+
+@contextmanager
+def working(job: ProgramJob, out: Path | None, *, resumed: bool = False) -> Iterator[TrainingWork]:
+    """A folder, ports and a view of progress for a program. `resumed`: what a model has answered
+    there is not asked again.
+    """
+    settings, sandbox = load(), choose_sandbox(job)
+    now = datetime.now().astimezone()
+    path = out or bootstrap.run_folder(job.name, settings.runs_dir, now)
+    with working_in(path, settings) as (folder, cancel), shown_on(errors()) as view:
+        if not resumed:
+            (folder.path / EXCHANGE_FILE).unlink(missing_ok=True)
+        ports = bootstrap.make_ports(
+            settings,
+            sandbox=sandbox, journal=folder, listener=view, cancel=cancel,
+            model=bootstrap.model_of(job, settings, folder),
+            training=_watch(view, folder.path),
+        )  # fmt: skip
+        bootstrap.sweep(sandbox, settings)
+        yield TrainingWork(folder.path, ports, settings, view)
+
+
+def _watch(view: PlainLines, folder: Path) -> TrainingWatch:
+    def trial(made: Trial) -> None:
+        view.update(phrases.trained(made))
+
+    return TrainingWatch(
+        loss=losses_on(view) if isinstance(view, LiveLine) else None,
+        recorded=partial(run_folder.keep_run, folder),
+        trial=trial,
+    )
+
+
+def for_people(whole: Document) -> str:
+    """A document as standard output shows it."""
+    console = Console()
+    colour = console.is_terminal and not console.no_color and console.color_system is not None
+    return print_document(whole, console.width, sys.stdout.encoding or "utf-8", colour=colour)
+
+
+def errors() -> Console:
+    """The console that progress is shown on."""
+    return Console(stderr=True)

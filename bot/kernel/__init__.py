@@ -1,1 +1,3 @@
-"""What all products share: one way to run a job of any kind."""
+"""What every product needs and no product owns: jobs, journals, running, comparing, outside
+text.
+"""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from bot.models.job import JobOptions
-from bot.ports import Ports
+from bot.kernel.job import JobOptions
+from bot.kernel.ports import Ports
 
 J = TypeVar("J", bound=JobOptions)
 R = TypeVar("R")

@@ -18,8 +18,8 @@ from uuid import uuid4
 import psycopg
 from sqlalchemy import text
 
-from bot.adapters.store import MEMORY, SqlStore
-from bot.service.ports.store import AppStore
+from bot.app.ports import AppStore
+from bot.app.store import MEMORY, SqlStore
 from tests.support.fakes import FrozenClock
 
 NOW = 1_800_000_000.0

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
-from bot.models.bug import Issue
-from bot.models.dialogue import Exchange, Message, ModelAnswer, Question, Usage
-from bot.models.journal import RunLog
-from bot.models.repair import KeptTrial, Trial
-from bot.models.report import Cancelled, Report, Reproduced
-from bot.models.run import Delivery, NewRun, Repository
+from bot.kernel.attempt import Attempt, Execution, Judgement, Match, Script
+from bot.kernel.bug import Issue
+from bot.kernel.dialogue import Exchange, Message, ModelAnswer, Question, Usage
+from bot.kernel.journal import RunLog
+from bot.kernel.report import Cancelled, Report, Reproduced
+from bot.kernel.run import Delivery, NewRun, Repository
+from bot.kernel.training_types import KeptTrial, Trial
 from tests.support.jobs import issue_job
 
 WHEN = datetime(2027, 1, 15, 8, tzinfo=UTC)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import sys
 import time
 
-from bot.adapters.store import SqlStore
+from bot.app.store import SqlStore
 from tests.contract.samples import delivery, new_run
 
 SHARED = 30

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.git.clone import Git
-from bot.adapters.git.git_log import GitCommits
-from bot.errors import UserError
-from bot.models.bisect import Commit, Provided
-from bot.models.environment import RepoSource
-from bot.ports import Commits
+from bot.environment.git import Git, GitCommits
+from bot.kernel.bug import Commit, Provided
+from bot.kernel.environment import RepoSource
+from bot.kernel.errors import UserError
+from bot.kernel.ports import Commits
 from sandbox.cache import Cache
 from tests.support.fakes import FakeCommits
 

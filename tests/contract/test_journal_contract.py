@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.model.cassette import Recording
-from bot.adapters.run_folder.folder import Folder
-from bot.errors import Stopped
-from bot.models.bug import Issue
-from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
-from bot.pipeline.repair.trials import TRIALS
-from bot.ports import Journal
-from bot.service.recording import StoreJournal
+from bot.app.execute_run import StoreJournal
+from bot.kernel.bug import Issue
+from bot.kernel.errors import Stopped
+from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
+from bot.kernel.ports import Journal
+from bot.model.cassette import Recording
+from bot.report.run_folder import Folder
+from bot.training.repair.trials import TRIALS
 from tests.contract.samples import SCRIPT, attempt, exchange, log, new_run, trial
 from tests.support.fakes import FrozenClock, MemoryJournal, MemoryStore, ScriptedModel
 from tests.support.jobs import issue_job

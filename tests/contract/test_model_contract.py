@@ -13,13 +13,12 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.model.cassette import Cassette, Recording
-from bot.adapters.model.chat import ChatModel
-from bot.adapters.model.counting import Price
-from bot.adapters.model.endpoint import Endpoint
-from bot.errors import ModelUnavailable, Stopped
-from bot.models.dialogue import Message, Question
-from bot.ports import Model
+from bot.kernel.dialogue import Message, Question
+from bot.kernel.errors import ModelUnavailable, Stopped
+from bot.kernel.ports import Model
+from bot.model.cassette import Cassette, Recording
+from bot.model.chat import ChatModel
+from bot.model.endpoint import Endpoint, Price
 from tests.support.endpoint import error, says
 from tests.support.engine import ExchangeFile
 from tests.support.fakes import FakeEndpoint, ScriptedModel

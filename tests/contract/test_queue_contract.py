@@ -17,10 +17,10 @@ from time import monotonic, sleep
 import pytest
 from redis import Redis
 
-from bot.adapters.queue.local import LocalQueue
-from bot.adapters.queue.redis import RedisQueue
-from bot.errors import TransientError, UserError
-from bot.service.ports import Task
+from bot.app.ports import Task
+from bot.app.queue.local import LocalQueue
+from bot.app.queue.redis import RedisQueue
+from bot.kernel.errors import TransientError, UserError
 from tests.support.fakes import FrozenClock, InlineQueue
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -479,7 +479,7 @@ def test_an_emptied_redis_loses_what_waited_and_nothing_else(server, remote):
 DOOMED = """
 import os, sys, time
 from threading import Event
-from bot.adapters.queue.redis import RedisQueue
+from bot.app.queue.redis import RedisQueue
 def handle(task, event):
     os.write(1, (task.id + "\\n").encode())  # two threads that print may share a line
     time.sleep(600)

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import docker as hull, janitor, process, seccomp
-from sandbox.cache import Cache
+from sandbox import bwrap, docker as hull, janitor, process
+from sandbox.cache import Cache, Inbox
 from sandbox.guard import tree
-from sandbox.inbox import Inbox
 from sandbox.port import Limits, RunSpec, SandboxError, SandboxUnavailable
 from sandbox.process import ProcessSandbox
 from sandbox.select import choose
@@ -182,7 +181,7 @@ def test_a_sweep_takes_an_unlocked_scratch_directory(scratch):
 INBOX = """
 import sys
 from pathlib import Path
-from sandbox.inbox import Inbox
+from sandbox.cache import Inbox
 inbox = Inbox(Path(sys.argv[1]))
 inbox.put("0.json", b"{}")
 print(inbox.path, flush=True)
@@ -217,10 +216,10 @@ def test_a_sweep_of_the_cache_takes_the_inbox_of_the_dead_and_no_other(tmp_path)
 
 def test_the_filter_is_well_formed_for_both_machines():
     for machine in ("x86_64", "aarch64"):
-        filtered = seccomp.program(machine)
+        filtered = bwrap.filter_program(machine)
         assert len(filtered) % 8 == 0
         assert 0 < len(filtered) // 8 < 4096
-    assert seccomp.program("riscv64") == b""
+    assert bwrap.filter_program("riscv64") == b""
 
 
 @pytest.mark.docker

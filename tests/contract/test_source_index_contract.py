@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.sources.indexer import SqliteIndexer
-from bot.models.environment import Environment
-from bot.ports import SourceIndex
+from bot.kernel.environment import Environment
+from bot.kernel.ports import SourceIndex
+from bot.kernel.source.indexer import SqliteIndexer
 from tests.support.fakes import FakeSourceIndex
 
 LAYERS = '''"""Layers."""

@@ -12,15 +12,13 @@ from threading import Barrier, Thread
 import pytest
 from sqlalchemy import select
 
-from bot.adapters.store import MEMORY, SqlStore
-from bot.adapters.store.tables import metadata
-from bot.errors import UserError
-from bot.models.job import Note
-from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
-from bot.models.run import Repository, RunState, approval_hash
-from bot.service import db_text
-from bot.service.ports import Task
-from bot.service.ports.store import AppStore, Beat, OurComment, QuotaUsage, Settled
+from bot.app.ports import AppStore, Beat, OurComment, QuotaUsage, Settled, Task
+from bot.app.store import MEMORY, SqlStore, database
+from bot.app.store.tables import metadata
+from bot.kernel.errors import UserError
+from bot.kernel.job import Note
+from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
+from bot.kernel.run import Repository, RunState, approval_hash
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
 from tests.contract.samples import SCRIPT, WHEN, attempt, delivery, exchange, log, new_run, report
 
@@ -258,7 +256,7 @@ def test_a_report_that_no_page_could_read_is_refused(bench: Bench) -> None:
     store = bench.store
     run = store.add_run(new_run())[0].id
     store.take_run(run, "w1", 10)
-    note = Note(kind="run", text="a" * db_text.MOST_ROW)
+    note = Note(kind="run", text="a" * database.MOST_ROW)
     with pytest.raises(UserError, match="has 16 MiB; the database takes at most 16 MiB"):
         store.put_report(run, "w1", report().model_copy(update={"notes": (note,)}))
     assert store.report(run) is None
@@ -270,7 +268,7 @@ def test_a_report_of_an_older_release_that_is_too_large_is_not_read(bench: Bench
     run = store.add_run(new_run())[0].id
     store.take_run(run, "w1", 10)
     assert store.put_report(run, "w1", report())
-    huge = report().model_dump_json() + " " * db_text.MOST_ROW
+    huge = report().model_dump_json() + " " * database.MOST_ROW
     bench.execute("UPDATE reports SET body = :body WHERE run = :run", body=huge, run=run)
     assert store.report(run) is None
 
@@ -886,17 +884,17 @@ def test_hostile_text_is_kept_without_harm(bench: Bench) -> None:
     assert store.finish_run(run, "w", bad)
     seen = store.run(run)
     assert seen is not None
-    assert len(seen.progress) <= db_text.MOST_LINE
+    assert len(seen.progress) <= database.MOST_LINE
     seen.model_dump_json().encode()
 
 
 def test_a_long_log_keeps_both_ends(bench: Bench) -> None:
     run = bench.store.add_run(new_run())[0].id
     bench.store.take_run(run, "w", 10)
-    text = "first\n" + "x" * 2 * db_text.MOST_LOG + "\nlast"
+    text = "first\n" + "x" * 2 * database.MOST_LOG + "\nlast"
     bench.store.append_entry(run, "w", LOGS, log(1, text))
     (stored,) = bench.store.entries(run, LOGS)
-    assert len(stored.text) < db_text.MOST_LOG + 100
+    assert len(stored.text) < database.MOST_LOG + 100
     assert stored.text.startswith("first\n")
     assert stored.text.endswith("\nlast")
     assert "characters left out" in stored.text

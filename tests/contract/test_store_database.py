@@ -17,15 +17,14 @@ from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, text
 
-import bot.adapters.store.database as database_module
-from bot.adapters.store import SqlStore, tables
-from bot.errors import TransientError, UserError
-from bot.models.bug import Issue
-from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, RunLog
-from bot.models.repair import Edit, Repair, RepairRequest
-from bot.models.run import RunState
-from bot.pipeline.repair.trials import TRIALS
-from bot.service.ports.store import OurComment
+from bot.app.ports import OurComment
+from bot.app.store import SqlStore, database, tables
+from bot.kernel.bug import Issue
+from bot.kernel.errors import TransientError, UserError
+from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, RunLog
+from bot.kernel.run import RunState
+from bot.kernel.training_types import Edit, Repair, RepairRequest
+from bot.training.repair.trials import TRIALS
 from tests.contract.databases import postgres_server
 from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report, trial
 from tests.support.jobs import issue_job
@@ -262,7 +261,7 @@ def test_a_database_that_goes_away_and_comes_back() -> None:
 
 
 def test_a_locked_file_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database_module, "WAIT_S", 0.2)
+    monkeypatch.setattr(database, "WAIT_S", 0.2)
     store = SqlStore(f"sqlite:///{tmp_path}/reprise.db")
     other = sqlite3.connect(tmp_path / "reprise.db", isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
@@ -301,7 +300,7 @@ def test_a_commit_on_sqlite_survives_a_power_cut_and_strangers_cannot_read_it(
 def test_a_store_that_needs_no_migration_loads_no_alembic(tmp_path: Path) -> None:
     SqlStore(f"sqlite:///{tmp_path}/reprise.db").close()
     code = (
-        "import sys; from bot.adapters.store import SqlStore; SqlStore(sys.argv[1]).close();"
+        "import sys; from bot.app.store import SqlStore; SqlStore(sys.argv[1]).close();"
         "print([name for name in ('alembic', 'mako', 'psycopg') if name in sys.modules])"
     )
     argv = (sys.executable, "-c", code, f"sqlite:///{tmp_path}/reprise.db")

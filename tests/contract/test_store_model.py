@@ -11,13 +11,12 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from sqlalchemy import create_engine, text
 
-from bot.adapters.store import MEMORY, SqlStore, tables
-from bot.models.attempt import Script
-from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
-from bot.models.run import Repository, Run, RunState
-from bot.pipeline.repair.trials import TRIALS
-from bot.service.ports import Task
-from bot.service.ports.store import AppStore, OurComment
+from bot.app.ports import AppStore, OurComment, Task
+from bot.app.store import MEMORY, SqlStore, tables
+from bot.kernel.attempt import Script
+from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
+from bot.kernel.run import Repository, Run, RunState
+from bot.training.repair.trials import TRIALS
 from tests.contract.databases import NOW, postgres_server
 from tests.contract.samples import attempt, delivery, exchange, log, new_run, report, trial
 from tests.support.fakes import FrozenClock

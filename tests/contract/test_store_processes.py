@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, text
 
-from bot.adapters.store import SqlStore
+from bot.app.store import SqlStore
 from tests.contract.databases import postgres_server
 from tests.contract.samples import delivery
 from tests.contract.store_process import GAP_S, NOTIFY_GAP_S, PACED_S, SHARED

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import guard_client, layout, process
+from sandbox import guard_client, port, process
+from sandbox.cache import Inbox
 from sandbox.docker import Attached
 from sandbox.guard import host, tree
-from sandbox.inbox import Inbox
 from sandbox.port import Limits, RunSpec
 from sandbox.process import Pipes
 from tests.contract.conftest import Bench
@@ -28,8 +28,8 @@ from tests.contract.conftest import Bench
 SWEEPING = """
 import sys
 from pathlib import Path
-from bot import bootstrap
-from bot.settings import Settings
+from bot.app import bootstrap
+from bot.kernel.settings import Settings
 from tests.contract.conftest import KINDS
 home = Path(sys.argv[2])
 settings = Settings(cache_dir=home / "cache", runs_dir=home / "runs")
@@ -151,7 +151,7 @@ def test_a_number_that_went_to_another_process_is_not_killed(
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="control groups need root")
 def test_an_empty_control_group_is_its_guards_while_that_lives() -> None:
-    group = host.Group(layout.token())
+    group = host.Group(port.token())
     if not group.make(64, 256, 1.0):
         pytest.skip("no control groups here")
     token = Path(group.dirs[0]).name

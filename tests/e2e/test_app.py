@@ -21,7 +21,7 @@ import pytest
 
 from benchmarks.deliveries import _BODY as MEAN
 from benchmarks.supervised import Supervised, free_port, reachable, redis
-from bot.settings import host
+from bot.kernel.settings import host
 from tests.contract.databases import postgres_server
 from tests.support.stand_in import GitHubServer
 

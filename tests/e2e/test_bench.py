@@ -13,13 +13,13 @@ import pytest
 
 from benchmarks.runner import Case, find_cases, run_cases
 from benchmarks.summary import Row
-from bot.adapters.issues.issue_files import from_text
-from bot.adapters.run_folder.folder import Folder
-from bot.errors import TransientError, UserError
-from bot.models.attempt import Attempt, Execution, Judgement, Match, Script
-from bot.models.report import AnyVerdict, Cancelled, NotABug, Report, Reproduced
-from bot.ports import Listener, Progress
-from bot.render.report_json import report_text
+from bot.cli.sources import from_text
+from bot.kernel.attempt import Attempt, Execution, Judgement, Match, Script
+from bot.kernel.errors import TransientError, UserError
+from bot.kernel.ports import Listener, Progress
+from bot.kernel.report import AnyVerdict, Cancelled, NotABug, Report, Reproduced
+from bot.report.report_json import report_text
+from bot.report.run_folder import Folder
 from sandbox.port import RunResult
 from tests.support.fakes import ListListener
 from tests.support.jobs import issue_job

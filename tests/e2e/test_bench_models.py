@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.files import recorded
-from bot.models.dialogue import Exchange
+from bot.kernel.dialogue import Exchange
+from bot.kernel.files import recorded
 from tests.support.endpoint import Act, FakeEndpoint, says
 
 ROOT = Path(__file__).parents[2]

@@ -19,8 +19,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
-from bot import schema
 from bot.cli.app import app
+from bot.report import schema
 
 COMMAND = [sys.executable, "-c", "from bot.cli.app import app; app()"]
 ROOT = str(Path(__file__).parents[2])

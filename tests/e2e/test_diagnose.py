@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.supervised import Supervised, free_port, reachable
-from bot.settings import host
+from bot.kernel.settings import host
 from tests.e2e.test_app import REPOSITORY, Whole, reactions
 from tests.e2e.test_cli import COMMAND, environment, reprise
 from tests.support.endpoint import FakeEndpoint, says

@@ -431,6 +431,6 @@ def test_mistakes_are_one_sentence(tmp_path: Path, here: Here, argv: list[str], 
 
 
 def test_help_stays_quick() -> None:
-    code = "import sys; import bot.cli.app; print([m for m in sys.modules if m.split('.')[0] in {'rich', 'sqlalchemy', 'docker'} or m.startswith('bot.pipeline')])"
+    code = "import sys; import bot.cli.app; print([m for m in sys.modules if m.split('.')[0] in {'rich', 'sqlalchemy', 'docker'} or m.startswith('bot.issues.reproduce')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

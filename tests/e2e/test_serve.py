@@ -22,8 +22,8 @@ import httpx
 import pytest
 import yaml
 
-from bot.adapters.store import SqlStore
-from bot.models.run import Delivery
+from bot.app.store import SqlStore
+from bot.kernel.run import Delivery
 from tests.contract.databases import postgres_server
 from tests.support.stand_in import GitHubServer
 
@@ -273,8 +273,8 @@ def test_the_web_process_carries_nothing_of_the_engine(tmp_path: Path) -> None:
     assert {
         "handlers.app",
         "handlers.pages",
-        "bot.adapters.store",
-        "bot.adapters.queue.redis",
+        "bot.app.store",
+        "bot.app.queue.redis",
         "uvloop",
     } <= loaded
     heavy = (
@@ -284,12 +284,12 @@ def test_the_web_process_carries_nothing_of_the_engine(tmp_path: Path) -> None:
         "jsonschema",
         "requests",
         "alembic",
-        "bot.pipeline",
-        "bot.bootstrap",
-        "bot.service.worker",
+        "bot.issues.reproduce",
+        "bot.app.bootstrap",
+        "bot.app.worker",
     )
     heavy += (
-        "bot.adapters.packages.builder",
+        "bot.environment.builder",
         "bot.adapters.github",
         "bot.adapters.model",
         "benchmarks.runner",

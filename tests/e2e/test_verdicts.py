@@ -5,11 +5,11 @@ from threading import Event
 
 import pytest
 
-from bot.models.bug import Issue
-from bot.models.environment import Environment
-from bot.models.job import PROOFS
-from bot.pipeline.reading import signature
-from bot.ports import Ports
+from bot.issues.signature import freeze
+from bot.kernel.bug import Issue
+from bot.kernel.environment import Environment
+from bot.kernel.job import PROOFS
+from bot.kernel.ports import Ports
 from bot.products import execute as run
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
@@ -84,8 +84,8 @@ def test_a_failure_that_hangs_on_the_seed_says_so(decide):
 
 @pytest.mark.slow  # each run ends by the clock
 def test_a_deadlock_is_not_waited_for_as_long_as_the_reporter_did(decide, monkeypatch):
-    assert signature.IDLE_BOUND_S <= 20
-    monkeypatch.setattr(signature, "IDLE_BOUND_S", 6.0)
+    assert freeze.IDLE_BOUND_S <= 20
+    monkeypatch.setattr(freeze, "IDLE_BOUND_S", 6.0)
     program = "import threading\nlock = threading.Lock()\nlock.acquire()\nlock.acquire()"
     started = time.monotonic()
     found = decide(program, "(nothing, I waited 20 minutes, 0 % CPU)", "Deadlock: hangs forever")

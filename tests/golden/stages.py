@@ -6,14 +6,13 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bot.models.bug import BugReport, ReportKind
-from bot.models.environment import RepoSource
-from bot.models.job import Extra, IssueOptions, ReproduceIssue, TrainingOptions
-from bot.models.repair import RepairRequest
-from bot.models.report import Report
-from bot.models.run import Command, NewRun, Repository, Run, RunPlan, RunState
-from bot.render import plan, replies, sticky
-from bot.rules import verbs
+from bot.kernel.bug import BugReport, ReportKind
+from bot.kernel.environment import RepoSource
+from bot.kernel.job import Extra, IssueOptions, ReproduceIssue, TrainingOptions
+from bot.kernel.report import Report
+from bot.kernel.run import Command, NewRun, Repository, Run, RunPlan, RunState
+from bot.kernel.training_types import RepairRequest
+from bot.report import comment, replies, replies as report_replies, verbs
 from tests.support.jobs import job_options
 
 HERE = Path(__file__).parent
@@ -80,7 +79,7 @@ def stages() -> Iterator[tuple[str, str]]:
     """Every piece, with a name for its file."""
     yield (
         "queued",
-        sticky.working(run(state=RunState.QUEUED), ahead=2, page=PAGE, elapsed_s=0, attempts=0),
+        comment.working(run(state=RunState.QUEUED), ahead=2, page=PAGE, elapsed_s=0, attempts=0),
     )
     for stage, text, seconds in (
         ("environment", "environment: torch==2.1.0 on Python 3.11", 40.0),
@@ -92,16 +91,16 @@ def stages() -> Iterator[tuple[str, str]]:
         now = run(options=OPTIONS, stage=stage, progress=text)
         yield (
             f"working-{stage}",
-            sticky.working(
+            comment.working(
                 now, ahead=0, page=PAGE, elapsed_s=seconds, attempts=int(seconds > 60) * 3
             ),
         )
     stopping = run(stage="search", progress="search: run 1", cancelled_by="hubot")
-    yield "stopping", sticky.working(stopping, ahead=0, page="", elapsed_s=20, attempts=1)
-    yield "failed", sticky.failed(run(error="ValueError: /srv/internal"), PAGE)
+    yield "stopping", comment.working(stopping, ahead=0, page="", elapsed_s=20, attempts=1)
+    yield "failed", comment.failed(run(error="ValueError: /srv/internal"), PAGE)
     for name, report in REPORTS.items():
-        yield f"final-{name}", sticky.final(report, page=PAGE)
-    yield "plan", plan.waiting(draft(), run(), page=PAGE)
+        yield f"final-{name}", comment.final(report, page=PAGE)
+    yield "plan", report_replies.waiting(draft(), run(), page=PAGE)
     cloned = RepoSource(url="https://github.com/acme/pool.git", ref="v0.3.1")
     spec = REPORTS["reproduced"].spec
     assert spec is not None
@@ -110,13 +109,19 @@ def stages() -> Iterator[tuple[str, str]]:
     several = draft(
         others=(script,), spec=spec.model_copy(update={"repo": cloned, "device": "gpu"})
     )
-    yield "plan-several", plan.waiting(several, run(options=OPTIONS), page="")
+    yield "plan-several", report_replies.waiting(several, run(options=OPTIONS), page="")
     alone = job_options(proof_minutes=30, package="pool", without=("control", "minimize", "model"))
     repair = OPTIONS.model_copy(
         update={"training": TrainingOptions(repair=RepairRequest(budget=20))}
     )
-    yield "plan-repair", plan.waiting(draft(), run(options=repair, proof="repair"), page=PAGE)
-    yield "plan-bisect", plan.waiting(draft(), run(options=alone, proof="bisect"), page=PAGE)
+    yield (
+        "plan-repair",
+        report_replies.waiting(draft(), run(options=repair, proof="repair"), page=PAGE),
+    )
+    yield (
+        "plan-bisect",
+        report_replies.waiting(draft(), run(options=alone, proof="bisect"), page=PAGE),
+    )
     yield "help", replies.help_text(verbs.help_rows())
     told = "There is no command `bisekt`; the closest is `bisect`."
     yield (
@@ -133,7 +138,7 @@ def stages() -> Iterator[tuple[str, str]]:
     yield "nothing_to_cancel", replies.nothing_to_cancel()
     yield "no_such_plan", replies.no_such_plan("0123456789abcdef" * 2)
     lines = ("`repro.py`, lines 3 to 8: what looks like a credential (if it is one, revoke it)",)
-    yield "unshowable", replies.unshowable(lines)
+    yield "unshowable", replies.unshowable_reply(lines)
     yield (
         "status",
         replies.status(

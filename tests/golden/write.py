@@ -6,9 +6,9 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from bot.models.report import Report  # noqa: E402
-from bot.render.comment import comment  # noqa: E402
-from bot.render.terminal import terminal  # noqa: E402
+from bot.kernel.report import Report  # noqa: E402
+from bot.report.comment import comment  # noqa: E402
+from bot.report.terminal import terminal  # noqa: E402
 from tests.golden.stages import stages  # noqa: E402
 
 for path in sorted((HERE / "reports").glob("*.json")):

@@ -13,24 +13,22 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.git.clone import Git
-from bot.adapters.git.git_log import GitCommits
-from bot.adapters.packages.builder import UvBuilder
-from bot.errors import UserError
-from bot.models.attempt import Script
-from bot.models.bisect import Provided
-from bot.models.bug import Issue
-from bot.models.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
-from bot.models.report import Report, Reproduced
-from bot.pipeline.execution.runner import Runner, judging
-from bot.pipeline.execution.session import Session
-from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
-from bot.pipeline.proof.control import control
-from bot.pipeline.proof.outcome import Failing
-from bot.pipeline.reading import intake, signature as signatures
-from bot.ports import Ports
-from bot.render.phrases.bisection import bisection_line
-from bot.render.phrases.control import control_line
+from bot.environment.builder import UvBuilder
+from bot.environment.git import Git, GitCommits
+from bot.issues.phrases import bisection_line, control_line
+from bot.issues.proof.bisection import bisect_commits, bisect_releases
+from bot.issues.proof.control import control
+from bot.issues.proof.outcome import Failing
+from bot.issues.reading import report
+from bot.issues.runner import Runner, judging
+from bot.issues.signature import freeze
+from bot.kernel.attempt import Script
+from bot.kernel.bug import Issue, Provided
+from bot.kernel.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
+from bot.kernel.errors import UserError
+from bot.kernel.ports import Ports
+from bot.kernel.report import Report, Reproduced
+from bot.kernel.session import Session
 from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import ListListener, MemoryJournal
@@ -72,8 +70,8 @@ def prepared(
         listener=ListListener(),
         commits=GitCommits(Git(Cache(cache), environ)),
     )
-    bug = intake.read(issue)
-    signature = signatures.freeze(bug)
+    bug = report.read(issue)
+    signature = freeze.freeze(bug)
     assert signature is not None
     return judging(Session.begin(issue_job(issue, **options), ports), bug, signature)
 

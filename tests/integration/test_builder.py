@@ -23,11 +23,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.git.clone import Git
-from bot.adapters.packages.builder import UvBuilder
-from bot.errors import BuildError, IndexUnreachable, Stopped, UserError
-from bot.models.bug import Frame
-from bot.models.environment import (
+from bot.environment import setup_failures
+from bot.environment.builder import UvBuilder
+from bot.environment.git import Git
+from bot.kernel.bug import Frame
+from bot.kernel.environment import (
     Claimed,
     Environment,
     EnvironmentSpec,
@@ -35,8 +35,8 @@ from bot.models.environment import (
     RepoSource,
     Requirement,
 )
-from bot.rules import setup_failures
-from bot.settings import Settings
+from bot.kernel.errors import BuildError, IndexUnreachable, Stopped, UserError
+from bot.kernel.settings import Settings
 from sandbox import indexes, interpreters
 from sandbox.cache import Cache
 from sandbox.port import RunSpec

@@ -14,14 +14,14 @@ from threading import Event, Thread
 
 import pytest
 
-from bot.adapters.git.clone import Git
-from bot.adapters.packages.builder import UvBuilder
-from bot.adapters.run_folder.keeping import keep_runs
-from bot.cli.doctor import room
-from bot.errors import TransientError
-from bot.models.environment import RepoSource
-from bot.settings import Settings
-from sandbox import caps, footprint
+from bot.cli import doctor
+from bot.environment.builder import UvBuilder
+from bot.environment.git import Git
+from bot.kernel.environment import RepoSource
+from bot.kernel.errors import TransientError
+from bot.kernel.settings import Settings
+from bot.report.run_folder import keep_runs
+from sandbox import cache as sandbox_cache, footprint
 from sandbox.cache import Cache
 from sandbox.environment import Built, Installer
 from sandbox.subprocesses import Interrupted
@@ -29,7 +29,7 @@ from tests.integration.test_builder import git, spec, wanted
 from tests.integration.test_hostile_wheels import World, says
 
 NEARLY_FULL = shutil._ntuple_diskusage(1 << 40, (1 << 40) - (1 << 20), 1 << 20)
-EVERYTHING = {area.name: 0 for area in caps.AREAS}
+EVERYTHING = {area.name: 0 for area in sandbox_cache.AREAS}
 
 
 @pytest.fixture
@@ -52,7 +52,9 @@ def made(world: World) -> dict[str, Built]:
 
 
 def keep(world: World, **most: int) -> None:
-    caps.keep(Cache(world.root / "cache"), {**dict.fromkeys(EVERYTHING, 1 << 60), **most}, 0)
+    sandbox_cache.keep(
+        Cache(world.root / "cache"), {**dict.fromkeys(EVERYTHING, 1 << 60), **most}, 0
+    )
 
 
 def test_the_environment_used_least_recently_goes_with_its_wheel_and_its_locks(
@@ -60,13 +62,13 @@ def test_the_environment_used_least_recently_goes_with_its_wheel_and_its_locks(
 ) -> None:
     built = made(world)
     cache = Cache(world.root / "cache")
-    before = caps.AREAS[0].used(cache)
+    before = sandbox_cache.AREAS[0].used(cache)
     assert before > 9 << 20, "the wheels count once"
     world.install("used")
     keep(world, environments=before - 1)
     assert [built[name].root.exists() for name in ("old", "used", "new")] == [False, True, True]
     assert not list((world.root / "cache/locks").glob(f"*{built['old'].id}*"))
-    assert caps.AREAS[0].used(cache) <= before - (3 << 20)
+    assert sandbox_cache.AREAS[0].used(cache) <= before - (3 << 20)
     left = sum(path.stat().st_size for path in cache.root.glob("uv/archive-v*/*/*.bin"))
     assert left == 6 << 20
     again = world.install("old")
@@ -149,12 +151,12 @@ def test_clones_wheels_and_indexes_go_by_their_last_use(tmp_path: Path) -> None:
     for path in (cache.root / "wheels/a", cache.root / "index/a.sqlite"):
         os.utime(path, (1, 1))
     most = {**EVERYTHING, "wheels": 300_000, "indexes": 300_000}
-    caps.keep(Cache(cache.root), most, 0)
+    sandbox_cache.keep(Cache(cache.root), most, 0)
     assert tree.exists(), "somebody works with it"
     assert [each.name for each in (cache.root / "wheels").iterdir()] == ["b"]
     assert [each.name for each in (cache.root / "index").iterdir()] == ["b.sqlite"]
     del cache
-    caps.keep(Cache(tmp_path / "cache"), EVERYTHING, 0)
+    sandbox_cache.keep(Cache(tmp_path / "cache"), EVERYTHING, 0)
     assert not tree.exists()
     assert not tree.with_suffix(".complete").exists()
     assert not list((tmp_path / "cache/repos").iterdir())
@@ -170,7 +172,7 @@ def test_clones_that_nobody_used_for_a_week_go_below_every_cap(tmp_path: Path) -
         marker.write_text("")
         for path in (clone, marker):
             os.utime(path, (time.time() - age,) * 2)
-    caps.keep(cache, dict.fromkeys(EVERYTHING, 1 << 60), 0)
+    sandbox_cache.keep(cache, dict.fromkeys(EVERYTHING, 1 << 60), 0)
     left = {path.relative_to(cache.root).as_posix() for path in cache.root.glob("[rt]*s/*")}
     assert left == {"repos/in-use", "trees/in-use-1", "trees/in-use-1.complete"}
 
@@ -182,8 +184,8 @@ def test_folders_deeper_than_python_nests_calls_are_counted_and_go(tmp_path: Pat
     for folder in deep.values():
         subprocess.run(["mkdir", "-p", folder / ("d/" * 1500)], check=True)
     size = 1500 * 4096
-    assert all(size <= item.size < size + 10_000 for item in caps.clones(cache))
-    caps.keep(cache, EVERYTHING, 0)
+    assert all(size <= item.size < size + 10_000 for item in sandbox_cache.clones(cache))
+    sandbox_cache.keep(cache, EVERYTHING, 0)
     assert [name for name, folder in deep.items() if folder.exists()] == ["scratch"]
     assert cache.sweep() == 1
     assert not deep["scratch"].exists()
@@ -207,9 +209,9 @@ def test_what_did_not_change_is_not_counted_again(tmp_path: Path) -> None:
 
 def test_below_the_reserve_caches_are_halved(world: World) -> None:
     built = made(world)
-    before = caps.AREAS[0].used(Cache(world.root / "cache"))
-    caps.keep(Cache(world.root / "cache"), dict.fromkeys(EVERYTHING, 1 << 60), 1 << 60)
-    assert caps.AREAS[0].used(Cache(world.root / "cache")) <= before // 2
+    before = sandbox_cache.AREAS[0].used(Cache(world.root / "cache"))
+    sandbox_cache.keep(Cache(world.root / "cache"), dict.fromkeys(EVERYTHING, 1 << 60), 1 << 60)
+    assert sandbox_cache.AREAS[0].used(Cache(world.root / "cache")) <= before // 2
     assert built["new"].root.exists()
 
 
@@ -260,7 +262,7 @@ def test_the_doctor_shows_what_every_cap_has_left(world: World) -> None:
     settings = Settings(
         cache_dir=world.root / "cache", runs_dir=world.root / "runs", environments_gb=0.5
     )
-    shown = {each.name: each.detail for each in room.disk(settings)}
+    shown = {each.name: each.detail for each in doctor.disk(settings)}
     assert set(shown) == {"cache", "environments", "wheels", "clones", "indexes", "runs"}
     assert shown["environments"] == "0.0 of at most 0.5 GB (REPRISE_ENVIRONMENTS_GB)"
     assert "3 environments cached" in shown["cache"]

@@ -11,14 +11,14 @@ from threading import Event
 import pytest
 
 from benchmarks.scoring import load_key, score
-from bot import bootstrap
-from bot.adapters.files import recorded
-from bot.adapters.issues.issue_files import from_text
-from bot.adapters.model.cassette import Cassette
-from bot.adapters.run_folder.folder import Folder
-from bot.models.dialogue import Exchange, ModelAnswer, Question
-from bot.models.job import ReproduceIssue
-from bot.settings import Settings
+from bot.app import bootstrap
+from bot.cli.sources import from_text
+from bot.kernel.dialogue import Exchange, ModelAnswer, Question
+from bot.kernel.files import recorded
+from bot.kernel.job import ReproduceIssue
+from bot.kernel.settings import Settings
+from bot.model.cassette import Cassette
+from bot.report.run_folder import Folder
 from prompts import load
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose

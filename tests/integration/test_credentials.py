@@ -12,12 +12,12 @@ from time import monotonic, sleep
 
 import pytest
 
-from bot.adapters.queue.local import LocalQueue
-from bot.adapters.store import SqlStore
-from bot.models.run import RunState
-from bot.service import worker
-from bot.service.app import Service
-from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM
+from bot.app import worker
+from bot.app.ports import ALARM_S, CREDENTIALS_ALARM
+from bot.app.queue.local import LocalQueue
+from bot.app.store import SqlStore
+from bot.app.worker import Service
+from bot.kernel.run import RunState
 from tests.integration.test_pull_requests import NAME, QUIET, World
 from tests.support.stand_in import GitHubServer
 

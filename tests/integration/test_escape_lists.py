@@ -14,14 +14,14 @@ from typing import Any
 
 import pytest
 
-from sandbox import seccomp
+from sandbox import bwrap
 from sandbox.port import Limits, Mount
 from tests.contract.conftest import Bench, bench_of
 
 ROOMY = Limits(wall_s=60, memory_mb=512, scratch_mb=64, file_mb=32)
 ORIGINAL = b"the same for every run\n" * 400
-_, REFUSED, *_ = seccomp.MACHINES.get(platform.machine(), (0, {}))
-CALLS = {name: number for name, number in {**REFUSED, **seccomp.BOTH}.items() if name != "ptrace"}
+_, REFUSED, *_ = bwrap.MACHINES.get(platform.machine(), (0, {}))
+CALLS = {name: number for name, number in {**REFUSED, **bwrap.BOTH}.items() if name != "ptrace"}
 DEVICES = {"null", "zero", "full", "random", "urandom", "tty", "ptmx"}
 SCRATCH = ("/repro", "/tmp", "/dev/shm", "/dev/mqueue")
 # Of documentation and link-local ranges: without a route, all addresses beyond loopback are alike.

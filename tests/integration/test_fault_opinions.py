@@ -11,8 +11,8 @@ import pytest
 from benchmarks.cassettes import Cassettes
 from benchmarks.fault_runs import Bench, find, run
 from benchmarks.faults import FaultBench, summarise
-from bot.models.training import Epoch
-from bot.settings import Settings
+from bot.kernel.settings import Settings
+from bot.kernel.training_types import Epoch
 from sandbox.process import ProcessSandbox
 from tests.support import traces
 from tests.support.endpoint import FakeEndpoint, says

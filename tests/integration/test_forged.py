@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from bot.models.attempt import Match, Script
-from bot.models.environment import Environment
-from bot.models.signature import CrashSignature, Place
-from bot.pipeline.execution import judge, launch, observe
-from bot.rules.signatures.doubts import doubt
+from bot.issues import judge, observe
+from bot.issues.signature.data_flow import doubt
+from bot.kernel import launch
+from bot.kernel.attempt import Match, Script
+from bot.kernel.bug import CrashSignature, Place
+from bot.kernel.environment import Environment
 from tests.support.jobs import job_options
 
 MESSAGE = "the two halves do not fit together at all"

@@ -15,7 +15,7 @@ from threading import Event
 
 import pytest
 
-from bot.models.run import RunState
+from bot.kernel.run import RunState
 from sandbox.bwrap import BwrapSandbox
 from sandbox.port import OnOutput, RunResult, RunSpec
 from tests.corpus.hostile.case_files import Case, cases

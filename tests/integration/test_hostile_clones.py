@@ -19,12 +19,10 @@ from threading import Event, Thread
 
 import pytest
 
-from bot.adapters.git.bounds import CloneBounds
-from bot.adapters.git.clone import Git
-from bot.adapters.git.git_log import GitCommits
-from bot.errors import TransientError, UserError
-from bot.models.environment import RepoSource
-from sandbox import caps, footprint
+from bot.environment.git import CloneBounds, Git, GitCommits
+from bot.kernel.environment import RepoSource
+from bot.kernel.errors import TransientError, UserError
+from sandbox import cache as sandbox_cache, footprint
 from sandbox.cache import Cache
 from sandbox.footprint import DiskFull
 from sandbox.subprocesses import Interrupted
@@ -277,7 +275,9 @@ def test_the_reserve_of_the_disk_holds_for_a_fetch_and_for_a_checkout(
             git.history(source, "log")
         assert left(cache) == []
     commit = git.checkout(source, None).commit
-    caps.keep(Cache(cache.root), {**{area.name: 1 << 60 for area in caps.AREAS}}, 0)
+    sandbox_cache.keep(
+        Cache(cache.root), {**{area.name: 1 << 60 for area in sandbox_cache.AREAS}}, 0
+    )
     again = source.model_copy(update={"ref": commit})
     shutil.rmtree(cache.root / "trees")
     with monkeypatch.context() as full:
@@ -323,8 +323,8 @@ def until(true: Callable[[], bool]) -> None:
 CHECKOUT = """
 import os, sys
 from pathlib import Path
-from bot.adapters.git.clone import Git
-from bot.models.environment import RepoSource
+from bot.environment.git import Git
+from bot.kernel.environment import RepoSource
 from sandbox.cache import Cache
 Git(Cache(Path(sys.argv[1])), dict(os.environ)).checkout(RepoSource(url="", path=sys.argv[2]), None)
 """
@@ -369,7 +369,7 @@ def test_an_unfinished_tree_of_an_earlier_release_counts_and_is_swept(cache: Cac
     tree = cache.folder("trees") / "0123456789abcdef-0123456789abcdef"
     tree.mkdir()
     (tree / "file").write_bytes(os.urandom(MIB))
-    assert sum(item.size for item in caps.clones(cache)) >= MIB
+    assert sum(item.size for item in sandbox_cache.clones(cache)) >= MIB
     with cache.guarded("repo-0123456789abcdef"):
         assert cache.sweep() == 0
     assert cache.sweep() == 1

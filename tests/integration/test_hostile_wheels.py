@@ -15,14 +15,13 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import indexes, interpreters, unpacking
+from sandbox import footprint, indexes, interpreters
 from sandbox.cache import Cache
 from sandbox.environment import Built, Installer, Unresolvable, Wishes
-from sandbox.footprint import DiskFull
+from sandbox.footprint import Bounds, DiskFull
 from sandbox.interpreters import Snapshot
 from sandbox.port import RunSpec
 from sandbox.process import ProcessSandbox
-from sandbox.unpacking import Bounds
 from tests.integration.test_builder import open_to_the_sandbox
 
 TAG = sys.implementation.cache_tag
@@ -213,8 +212,8 @@ def test_a_wheel_that_gets_its_place_while_it_is_measured_is_no_error(
 ) -> None:
     moved = tmp_path / "uv" / ".tmpMoved"
     moved.parent.mkdir()
-    monkeypatch.setattr(unpacking, "_written", lambda *_: {moved})
-    unpacking.UnpackWatch(moved.parent, {"alpha": 1}, Bounds(reserve=0))(os.getpid())
+    monkeypatch.setattr(footprint, "_written", lambda *_: {moved})
+    footprint.UnpackWatch(moved.parent, {"alpha": 1}, Bounds(reserve=0))(os.getpid())
 
 
 def test_a_bomb_that_gets_its_place_just_before_its_installer_is_ended_is_removed(
@@ -226,9 +225,9 @@ def test_a_bomb_that_gets_its_place_just_before_its_installer_is_ended_is_remove
     (unpacked / "data.bin").write_bytes(bytes(2000))
     notes = cache / "wheels-v0/path/bomb"
     notes.mkdir(parents=True)
-    monkeypatch.setattr(unpacking, "_written", lambda *_: {unpacked})
-    watch = unpacking.UnpackWatch(cache, {"bomb": 1}, Bounds(most=1000, reserve=0))
-    with pytest.raises(unpacking.TooLarge, match="bomb unpacks to more than"):
+    monkeypatch.setattr(footprint, "_written", lambda *_: {unpacked})
+    watch = footprint.UnpackWatch(cache, {"bomb": 1}, Bounds(most=1000, reserve=0))
+    with pytest.raises(footprint.TooLarge, match="bomb unpacks to more than"):
         watch(os.getpid())
     place.parent.mkdir()
     unpacked.rename(place)
@@ -244,9 +243,9 @@ def test_a_bomb_leaves_nothing_where_its_installer_is_ended(
     unpacked = tmp_path / "uv/.tmpBomb"
     unpacked.mkdir(parents=True)
     (unpacked / "data.bin").write_bytes(bytes(2000))
-    monkeypatch.setattr(unpacking, "_written", lambda *_: {unpacked})
-    watch = unpacking.UnpackWatch(unpacked.parent, {"bomb": 1}, Bounds(most=1000, reserve=0))
-    with pytest.raises(unpacking.TooLarge):
+    monkeypatch.setattr(footprint, "_written", lambda *_: {unpacked})
+    watch = footprint.UnpackWatch(unpacked.parent, {"bomb": 1}, Bounds(most=1000, reserve=0))
+    with pytest.raises(footprint.TooLarge):
         watch(os.getpid())
     watch.stopped()
     assert not unpacked.exists()

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.packages.builder import UvBuilder
-from bot.models.bisect import Release
+from bot.environment.builder import UvBuilder
+from bot.kernel.bug import Release
 
 NOTES = {"Changelog": "https://alpha.example/changes", "Homepage": "https://alpha.example"}
 METADATA = "Metadata-Version: 2.1\nName: beta\nVersion: 1.0\nProject-URL: Release Notes, https://beta.example/news\n\nText.\n"

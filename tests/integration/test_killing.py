@@ -12,7 +12,7 @@ import pytest
 
 from benchmarks import killing
 from benchmarks.containers import containers_of
-from bot.settings import load
+from bot.kernel.settings import load
 from sandbox.docker import DockerSandbox
 from sandbox.port import Limits, RunSpec
 

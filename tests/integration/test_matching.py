@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.packages import matching
-from bot.adapters.packages.builder import UvBuilder
-from bot.models.environment import Claimed, EnvironmentSpec, PinSource, Requirement
+from bot.environment import matching
+from bot.environment.builder import UvBuilder
+from bot.kernel.environment import Claimed, EnvironmentSpec, PinSource, Requirement
 
 DAY = datetime(2024, 6, 1, tzinfo=UTC)
 

@@ -10,20 +10,19 @@ from pathlib import Path
 import pytest
 
 from benchmarks.minimise import environment as torch_environment
-from bot.adapters.packages.builder import UvBuilder
-from bot.models.attempt import Script
-from bot.models.bug import Issue
-from bot.models.environment import Environment
-from bot.models.signature import CrashSignature, NonFiniteSignature, OutputSignature
-from bot.pipeline.execution.runner import judging
-from bot.pipeline.execution.session import Session
-from bot.pipeline.proof import minimise as minimising
-from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
-from bot.pipeline.reading import intake
-from bot.ports import Ports
-from bot.rules.reduce.edits import size
-from bot.rules.reduce.failure_identity import difference
-from bot.settings import load
+from bot.environment.builder import UvBuilder
+from bot.issues.proof import minimise as proof_minimise
+from bot.issues.proof.minimise import confirmed_identity, minimise, oracle_of
+from bot.issues.reading import report
+from bot.issues.reduce.edits import size
+from bot.issues.reduce.failure_identity import difference
+from bot.issues.runner import judging
+from bot.kernel.attempt import Script
+from bot.kernel.bug import CrashSignature, Issue, NonFiniteSignature, OutputSignature
+from bot.kernel.environment import Environment
+from bot.kernel.ports import Ports
+from bot.kernel.session import Session
+from bot.kernel.settings import load
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
 from tests.support.jobs import issue_job
@@ -77,7 +76,7 @@ def confirmed(source, signature, runs=2, files=None, here=HERE):
         listener=ListListener(),
     )
     job = issue_job(Issue(title="t", body="b"), timeout_s=30)
-    runner = judging(Session.begin(job, ports), intake.read(job.issue), signature)
+    runner = judging(Session.begin(job, ports), report.read(job.issue), signature)
     script = Script(files={"repro.py": source, **(files or {})})
     for seed in range(1, runs + 1):
         runner.run(script, here, seed, "confirm")
@@ -306,14 +305,14 @@ def test_where_the_end_result_does_not_hold_the_one_before_it_does(monkeypatch):
     runner, script, held, seeds = confirmed(
         "rows = [0] * 400\nprint(1)\nprint(rows[500 + len(rows)])\n", INDEX
     )
-    fails, asked = minimising.Minimisation._fails, []
+    fails, asked = proof_minimise.Minimisation._fails, []
 
     def doubted(work, each, *, final=False):
         if final:
             asked.append(each)
         return fails(work, each, final=final) and not (final and each is asked[0])
 
-    monkeypatch.setattr(minimising.Minimisation, "_fails", doubted)
+    monkeypatch.setattr(proof_minimise.Minimisation, "_fails", doubted)
     done = minimise(runner, script, HERE, held, seeds=seeds)
     assert len(asked) == 2
     assert done.ended == "complete"

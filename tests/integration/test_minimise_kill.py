@@ -14,17 +14,16 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.run_folder.folder import Folder
-from bot.models.attempt import Reduced, Script
-from bot.models.bug import Issue
-from bot.models.environment import Environment
-from bot.models.signature import CrashSignature
-from bot.pipeline.execution.runner import Runner, judging
-from bot.pipeline.execution.session import Session
-from bot.pipeline.proof.minimise import confirmed_identity, minimise, oracle_of
-from bot.pipeline.reading import intake
-from bot.ports import Ports
-from bot.rules.reduce.edits import size
+from bot.issues.proof.minimise import confirmed_identity, minimise, oracle_of
+from bot.issues.reading import report
+from bot.issues.reduce.edits import size
+from bot.issues.runner import Runner, judging
+from bot.kernel.attempt import Reduced, Script
+from bot.kernel.bug import CrashSignature, Issue
+from bot.kernel.environment import Environment
+from bot.kernel.ports import Ports
+from bot.kernel.session import Session
+from bot.report.run_folder import Folder
 from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder, ListListener
@@ -80,7 +79,7 @@ def _worked(journal: Folder, cache: Path) -> tuple[Runner, Reduced]:
         listener=ListListener(),
         cache=cache,
     )
-    runner = judging(Session.begin(JOB, ports), intake.read(JOB.issue), INDEX)
+    runner = judging(Session.begin(JOB, ports), report.read(JOB.issue), INDEX)
     for seed in (1, 2):
         runner.run(SCRIPT, HERE, seed, "confirm")
     found = confirmed_identity(runner, SCRIPT, HERE)

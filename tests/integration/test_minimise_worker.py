@@ -12,17 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from bot import bootstrap
-from bot.models.attempt import Script
-from bot.models.bug import Issue
-from bot.models.environment import Environment
-from bot.models.job import ReproduceIssue
-from bot.models.signature import CrashSignature
-from bot.pipeline.execution.runner import judging
-from bot.pipeline.execution.session import Session
-from bot.pipeline.proof.minimise import confirmed_identity, minimise
-from bot.pipeline.reading import intake
-from bot.settings import load
+from bot.app import bootstrap
+from bot.issues.proof.minimise import confirmed_identity, minimise
+from bot.issues.reading import report
+from bot.issues.runner import judging
+from bot.kernel.attempt import Script
+from bot.kernel.bug import CrashSignature, Issue
+from bot.kernel.environment import Environment
+from bot.kernel.job import ReproduceIssue
+from bot.kernel.session import Session
+from bot.kernel.settings import load
 from sandbox.docker import GUARD_PYTHON, DockerSandbox
 from tests.support.fakes import ListListener, MemoryJournal
 from tests.support.jobs import job_options
@@ -34,7 +33,7 @@ IN_ITS_OWN_MOUNTS = 'mount -t tmpfs none "$TMPDIR" && exec "$@"'
 def work() -> None:
     """The worker's part: say how the trials were run, and what became of the program."""
     options, settings = job_options(timeout_s=20, sandbox="docker"), load()
-    world = bootstrap.ports(
+    world = bootstrap.make_ports(
         settings,
         journal=MemoryJournal(),
         listener=ListListener(),
@@ -43,7 +42,7 @@ def work() -> None:
     job = ReproduceIssue(issue=Issue(title="t", body="b"), **dict(options))
     runner = judging(
         Session.begin(job, world),
-        intake.read(job.issue),
+        report.read(job.issue),
         CrashSignature(exception="IndexError", message="list index out of range"),
     )
     here = Environment(id="here", python="3", interpreter=GUARD_PYTHON)

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.packages.builder import UvBuilder
-from bot.errors import BuildError
-from bot.models.environment import Environment
+from bot.environment.builder import UvBuilder
+from bot.kernel.environment import Environment
+from bot.kernel.errors import BuildError
 from sandbox.port import RunSpec, Sandbox
 from sandbox.process import ProcessSandbox
 from tests.contract.conftest import KINDS, REAL

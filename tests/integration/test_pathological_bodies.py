@@ -7,7 +7,7 @@ import random
 import pytest
 
 from benchmarks.bodies import BodyCost, measure, mixture
-from bot.models.bug import MOST_BODY
+from bot.kernel.bug import MOST_BODY
 from tests.corpus.bodies.pathological import SHAPES
 
 # Other tests run beside these, and slow them down.

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.github.client import GitHubApp
-from bot.models.bug import Issue
-from bot.models.run import Command, Delivery, Repository
-from bot.service.app import Service, reap
-from bot.service.app_context import AppContext, HostPolicy
-from bot.service.github_hooks import CredentialsAlarm, WriteLimit
-from bot.service.ports import Task
+from bot.app.context import AppContext, HostPolicy
+from bot.app.github.client import GitHubApp
+from bot.app.github.writes import CredentialsAlarm, WriteLimit
+from bot.app.ports import Task
+from bot.app.worker import Service, reap
+from bot.kernel.bug import Issue
+from bot.kernel.run import Command, Delivery, Repository
 from tests.contract.github.conftest import DESCRIPTION
 from tests.integration.test_regression import FIXED, PROGRAM, made, report, runs_tests
 from tests.support.fakes import InlineQueue, MemoryStore

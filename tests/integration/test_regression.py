@@ -10,29 +10,29 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters import checkout
-from bot.adapters.run_folder.folder import STATE
-from bot.errors import UserError
-from bot.models.attempt import Attempt, Execution, Failure, Judgement, Match, Script
-from bot.models.bug import Frame, Issue
-from bot.models.pull_request import FileChange, RepositoryPatch
-from bot.models.repair import Edit, Improvement, Metric, Repair
-from bot.models.report import Report, Reproduced
-from bot.models.signature import (
+from bot.issues.proposal import writing
+from bot.issues.proposal.propose import of_repair, propose
+from bot.kernel import files, files as kernel_files
+from bot.kernel.attempt import Attempt, Execution, Failure, Judgement, Match, Script
+from bot.kernel.bug import (
     AnySignature,
     CrashSignature,
+    Frame,
     HangSignature,
+    Issue,
     NonFiniteSignature,
     ObservationSignature,
     OutputSignature,
     Predicate,
     WarningSignature,
 )
-from bot.pipeline.proposal.proposing import propose
-from bot.pipeline.proposal.repaired import of_repair
-from bot.render.pull_request import body
-from bot.render.repair_json import repair_text
-from bot.rules.regression import diffs, inline, paths
+from bot.kernel.errors import UserError
+from bot.kernel.report import Report, Reproduced
+from bot.kernel.run import FileChange, RepositoryPatch
+from bot.kernel.training_types import Edit, Improvement, Metric, Repair
+from bot.report.pull_request import body
+from bot.report.report_json import repair_text
+from bot.report.run_folder import STATE
 
 BROKEN = "def mean(rows):\n    return sum(rows) / len(rows)\n"
 FIXED = "def mean(rows):\n    return sum(rows) / max(len(rows), 1)\n"
@@ -109,8 +109,8 @@ def runs_tests(folder: Path, *argv: str) -> tuple[int, str]:
 
 
 def into(folder: Path, found: Report, patch: RepositoryPatch | None = None):
-    proposal = propose(found, checkout.opened(folder), patch)
-    checkout.put(folder, proposal.files)
+    proposal = propose(found, kernel_files.opened(folder), patch)
+    kernel_files.put(folder, proposal.files)
     return proposal
 
 
@@ -129,7 +129,7 @@ def test_a_test_fails_for_the_reported_reason_until_the_bug_is_fixed(project):
 
 
 def test_the_same_diff_is_what_git_applies(project):
-    proposal = propose(report(), checkout.opened(project))
+    proposal = propose(report(), kernel_files.opened(project))
     subprocess.run(("git", "init", "-q"), cwd=project, check=True)
     subprocess.run(
         ("git", "apply", "--check", "-"), cwd=project, input=proposal.diff, text=True, check=True
@@ -200,7 +200,7 @@ def test_unittest_where_the_project_uses_it(tmp_path):
     ],
 )
 def test_it_is_where_the_project_keeps_its_tests(tmp_path, files, expected):
-    assert propose(report(), checkout.opened(made(tmp_path, files))).test.path == expected
+    assert propose(report(), kernel_files.opened(made(tmp_path, files))).test.path == expected
 
 
 def test_functions_are_named_as_the_project_finds_them(tmp_path):
@@ -335,7 +335,7 @@ def test_files_that_configure_something_are_never_added(project, name):
         UserError,
         match=r"The test .* (configures|is in a hidden|is a lock|is no p)|file name of unusual characters",
     ):
-        propose(report({**SEVERAL, name: ""}), checkout.opened(project))
+        propose(report({**SEVERAL, name: ""}), kernel_files.opened(project))
 
 
 def test_no_file_of_a_program_has_a_name_that_means_something(project):
@@ -408,13 +408,13 @@ def test_a_failure_that_varies_is_not_strict(project):
         (report(f"x = 1\n# {PEM}\nsteal()\n"), "lines 2 to 3: what looks like a credential"),
         (report("x = 1\n# hunter2hunter2\n"), "line 2: what looks like a credential"),
         (report({"repro.py": "import m\n", "m.py": "\u200b\n"}), "`m.py`, line 1: invisible"),
-        (report(PROGRAM + "# " + "x" * paths.MOST_TEST), "too long to review"),
+        (report(PROGRAM + "# " + "x" * files.MOST_TEST), "too long to review"),
     ],
     ids=["hang", "invisible", "secret", "key", "host", "second file", "long"],
 )
 def test_what_cannot_be_a_test_says_so(project, found, words):
     with pytest.raises(UserError, match=words) as told:
-        propose(found, checkout.opened(project), secrets=["hunter2hunter2"])
+        propose(found, kernel_files.opened(project), secrets=["hunter2hunter2"])
     assert "hunter2" not in str(told.value)
 
 
@@ -427,10 +427,12 @@ def test_a_line_that_a_change_adds_has_to_be_readable(project):
     """What the repository holds already is not ours to judge."""
     held = f"# {'ghp_' + 'a' * 36}\nlr: 10.0\n"
     made(project, {"base.yaml": held})
-    propose(report(), checkout.opened(project), change("base.yaml", held, held.replace("10", "1")))
+    propose(
+        report(), kernel_files.opened(project), change("base.yaml", held, held.replace("10", "1"))
+    )
     hiding = held.replace("10.0", "1.0 # \u202e")
     with pytest.raises(UserError, match="adds a line that could not be reviewed"):
-        propose(report(), checkout.opened(project), change("base.yaml", held, hiding))
+        propose(report(), kernel_files.opened(project), change("base.yaml", held, hiding))
 
 
 def test_words_of_the_report_stay_in_their_comment(project):
@@ -452,7 +454,7 @@ def test_links_files_and_submodules_are_never_written_through(tmp_path):
     (project / "test").rmdir()
     (project / "test").write_text("a file")
     with pytest.raises(UserError, match="no folder"):
-        propose(report(), checkout.opened(project))
+        propose(report(), kernel_files.opened(project))
     assert list(outside.iterdir()) == []
 
 
@@ -460,7 +462,7 @@ CONFIG = "lr: 10.0\nepochs: 3\n"
 
 
 def change(path="train.py", before=CONFIG, after="lr: 0.1\nepochs: 3\n", diff=None):
-    diff = diffs.unified(path, before, after) if diff is None else diff
+    diff = files.unified(path, before, after) if diff is None else diff
     return RepositoryPatch(
         program="train.py", changes=(FileChange(path=path, text=after, diff=diff),)
     )
@@ -489,21 +491,23 @@ def test_a_change_of_the_projects_own_code_goes_with_the_test(project):
         ("gone.py", None, "not a text file"),
         ("lib/stats.py", change("lib/stats.py"), "does not apply"),
         ("lib/stats.py", change("lib/stats.py", diff="nothing"), "another file|not a unified diff"),
-        ("lib/stats.py", change("lib/stats.py", BROKEN, FIXED, diffs.unified("lib/other.py", BROKEN, FIXED)), "another file"),
-        ("lib/stats.py", change("lib/stats.py", BROKEN, FIXED + "import os\n", diffs.unified("lib/stats.py", BROKEN, FIXED)), "another text"),
+        ("lib/stats.py", change("lib/stats.py", BROKEN, FIXED, files.unified("lib/other.py", BROKEN, FIXED)), "another file"),
+        ("lib/stats.py", change("lib/stats.py", BROKEN, FIXED + "import os\n", files.unified("lib/stats.py", BROKEN, FIXED)), "another text"),
     ],
 )  # fmt: skip
 def test_a_change_elsewhere_or_of_another_text_is_refused(project, path, patch, words):
     if not path.startswith("..") and "//" not in path and path != "gone.py":
         made(project, {} if (project / path).exists() else {path: CONFIG})
     with pytest.raises(UserError, match=words):
-        propose(report(), checkout.opened(project), patch or change(path))
+        propose(report(), kernel_files.opened(project), patch or change(path))
 
 
 def test_a_changed_file_without_a_last_line_end(project):
     made(project, {"train.py": "lr = 10\nx = 1"})
     proposal = propose(
-        report(), checkout.opened(project), change("train.py", "lr = 10\nx = 1", "lr = 1\nx = 1")
+        report(),
+        kernel_files.opened(project),
+        change("train.py", "lr = 10\nx = 1", "lr = 1\nx = 1"),
     )
     subprocess.run(("git", "init", "-q"), cwd=project, check=True)
     subprocess.run(("git", "apply", "-"), cwd=project, input=proposal.diff, text=True, check=True)
@@ -522,7 +526,7 @@ def test_a_changed_file_without_a_last_line_end(project):
     ],
 )
 def test_programs_that_need_to_be_modules(source):
-    assert inline.body(source, "    ") is None
+    assert writing.body(source, "    ") is None
 
 
 def test_the_command_line_gives_the_same_without_an_app(project, tmp_path_factory):
@@ -561,7 +565,7 @@ def found_repair(name: str = "repro.py") -> Repair:
         source=TRAIN,
         trainings=4,
         confirmations=6,
-        diff=diffs.unified(name, TRAIN, after).partition("\n")[2],
+        diff=files.unified(name, TRAIN, after).partition("\n")[2],
         improvement=Improvement(
             before=(0.5, 0.52, None), after=(0.9, 0.92, 0.95), p=0.03125, effect=2.0, significant=True
         ),
@@ -586,9 +590,9 @@ def test_a_repair_of_a_file_of_the_project_is_a_change_of_it(project, files, nam
     if path is None:
         words = "Several files" if len(files) > 1 else "not a file of this repository"
         with pytest.raises(UserError, match=words):
-            of_repair(found_repair(name), checkout.opened(project))
+            of_repair(found_repair(name), kernel_files.opened(project))
         return
-    patch = of_repair(found_repair(name), checkout.opened(project))
+    patch = of_repair(found_repair(name), kernel_files.opened(project))
     assert (patch.program, [each.path for each in patch.changes]) == (path, [path])
     into(project, report(), patch)
     assert "lr = 0.1\n" in (project / path).read_text()
@@ -598,7 +602,7 @@ def test_a_repair_of_a_file_of_the_project_is_a_change_of_it(project, files, nam
 def test_a_quote_may_lose_or_win_the_last_line_end(project, quoted):
     made(project, {"src/train.py": TRAIN})
     found = found_repair().model_copy(update={"source": quoted})
-    assert of_repair(found, checkout.opened(project)).program == "src/train.py"
+    assert of_repair(found, kernel_files.opened(project)).program == "src/train.py"
 
 
 SETTINGS = "lr: 10.0  # as in the paper\nepochs: 3\n"
@@ -606,7 +610,7 @@ SETTINGS = "lr: 10.0  # as in the paper\nepochs: 3\n"
 
 def configured_repair() -> Repair:
     """A repair of the program and of its configuration file."""
-    config = diffs.unified("conf/base.yaml", SETTINGS, SETTINGS.replace("10.0", "0.1"))
+    config = files.unified("conf/base.yaml", SETTINGS, SETTINGS.replace("10.0", "0.1"))
     found = found_repair("train.py")
     return found.model_copy(update={"entry": "train.py", "diff": f"{found.diff}{config}"})
 
@@ -614,7 +618,7 @@ def configured_repair() -> Repair:
 def test_a_repair_changes_the_configuration_beside_its_program(project):
     made(project, {"src/train.py": TRAIN, "src/conf/base.yaml": SETTINGS})
     made(project, {"old/train.py": TRAIN, "old/conf/base.yaml": "lr: 1.0\nepochs: 3\n"})
-    files = checkout.opened(project)
+    files = kernel_files.opened(project)
     patch = of_repair(configured_repair(), files)
     assert patch.program == "src/train.py"
     proposal = into(project, report(), patch)
@@ -631,7 +635,7 @@ def test_too_many_files_or_lines_are_not_proposed(project):
     names = [f"conf/{number}.yaml" for number in range(13)]
     made(project, dict.fromkeys(names, CONFIG))
     changes = [change(name).changes[0] for name in names]
-    files = checkout.opened(project)
+    files = kernel_files.opened(project)
     with pytest.raises(UserError, match="too many files"):
         propose(report(), files, RepositoryPatch(program="train.py", changes=tuple(changes)))
     before, after = ("".join(f"{at * n}\n" for n in range(150)) for at in (1, -1))
@@ -640,7 +644,7 @@ def test_too_many_files_or_lines_are_not_proposed(project):
     with pytest.raises(UserError, match="too long to review"):
         propose(
             report(),
-            checkout.opened(project),
+            kernel_files.opened(project),
             RepositoryPatch(program="train.py", changes=tuple(long)),
         )
 
@@ -649,14 +653,14 @@ def test_a_configuration_alone_is_changed_only_beside_the_very_program(project):
     made(project, {"a/train.py": TRAIN, "a/conf/base.yaml": SETTINGS})
     made(project, {"b/train.py": "print(1)\n", "b/conf/base.yaml": SETTINGS})
     whole = configured_repair()
-    found = whole.model_copy(update={"diff": diffs.files(whole.diff)[1][1]})
-    patch = of_repair(found, checkout.opened(project))
+    found = whole.model_copy(update={"diff": files.files(whole.diff)[1][1]})
+    patch = of_repair(found, kernel_files.opened(project))
     assert [change.path for change in patch.changes] == ["a/conf/base.yaml"]
-    kept = found.model_copy(update={"source": "", "source_sha": diffs.blob(TRAIN)})
-    assert of_repair(kept, checkout.opened(project)) == patch
+    kept = found.model_copy(update={"source": "", "source_sha": files.blob(TRAIN)})
+    assert of_repair(kept, kernel_files.opened(project)) == patch
     unknown = found.model_copy(update={"source": ""})
     with pytest.raises(UserError, match="not a file of this repository"):
-        of_repair(unknown, checkout.opened(project))
+        of_repair(unknown, kernel_files.opened(project))
 
 
 def test_files_lie_beside_the_program_as_they_did_where_it_was_repaired(project):
@@ -665,7 +669,7 @@ def test_files_lie_beside_the_program_as_they_did_where_it_was_repaired(project)
     moved = found.diff.replace("conf/base.yaml", "src/conf/base.yaml")
     moved = moved.replace("a/train.py", "a/src/train.py").replace("b/train.py", "b/src/train.py")
     found = found.model_copy(update={"diff": moved, "entry": "src/train.py"})
-    patch = of_repair(found, checkout.opened(project))
+    patch = of_repair(found, kernel_files.opened(project))
     assert {change.path for change in patch.changes} == {
         "lib/src/train.py", "lib/src/conf/base.yaml",
     }  # fmt: skip
@@ -679,19 +683,19 @@ def test_a_repair_is_not_proposed_where_its_configuration_is_not(project, place)
     found = configured_repair()
     found = found.model_copy(update={"diff": found.diff.replace("conf/base.yaml", place)})
     with pytest.raises(UserError, match="not a file of this repository"):
-        of_repair(found, checkout.opened(project))
+        of_repair(found, kernel_files.opened(project))
 
 
 def test_an_unproven_repair_is_no_change(project):
     made(project, {"train.py": TRAIN})
     found = found_repair("train.py").model_copy(update={"proven": False})
     with pytest.raises(UserError, match="not proven to help"):
-        of_repair(found, checkout.opened(project))
+        of_repair(found, kernel_files.opened(project))
 
 
 def test_a_change_goes_alone_where_there_can_be_no_test(project):
     made(project, {"train.py": TRAIN})
-    files = checkout.opened(project)
+    files = kernel_files.opened(project)
     hangs = report(signature=HangSignature(bound_s=5))
     proposal = propose(hangs, files, of_repair(found_repair(), files))
     assert (proposal.test, [file.path for file in proposal.files]) == (None, ["train.py"])
@@ -700,7 +704,7 @@ def test_a_change_goes_alone_where_there_can_be_no_test(project):
 
 def test_the_body_tells_the_figures_of_a_change_and_shows_it(project):
     made(project, {"train.py": TRAIN})
-    files = checkout.opened(project)
+    files = kernel_files.opened(project)
     patch = of_repair(found_repair(), files)
     issue = "Fixes #3 @everyone https://evil.example/x\n/approve <!-- reprise:run -->"
     asked = report(failure=ZERO.model_copy(update={"message": issue}))

@@ -14,13 +14,13 @@ from time import time
 
 import pytest
 
-from bot.adapters.github.client import GitHubApp
-from bot.adapters.store import SqlStore
-from bot.models.run import RunState
-from bot.pipeline.repair.trials import TRIALS
-from bot.service.app import Service
-from bot.service.app_context import AppContext, HostPolicy
-from bot.service.ports import Task
+from bot.app.context import AppContext, HostPolicy
+from bot.app.github.client import GitHubApp
+from bot.app.ports import Task
+from bot.app.store import SqlStore
+from bot.app.worker import Service
+from bot.kernel.run import RunState
+from bot.training.repair.trials import TRIALS
 from tests.integration.test_repair_pull_requests import Trainings, TrainingWorld, engine
 from tests.support.fakes import InlineQueue
 from tests.support.stand_in import GitHubServer

@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 
-from bot import bootstrap, products
-from bot.models.report import Report
-from bot.models.run import RunState
-from bot.pipeline.repair import FRESH
-from bot.ports import Ports
-from bot.render.comment import UNFOLDED
-from bot.settings import load
+from bot import products
+from bot.app import bootstrap
+from bot.kernel.ports import Ports
+from bot.kernel.report import Report
+from bot.kernel.run import RunState
+from bot.kernel.settings import load
+from bot.report.comment import UNFOLDED
+from bot.training.repair.repair import FRESH
 from sandbox.port import RunResult
 from sandbox.select import choose
 from tests.contract.github.conftest import DESCRIPTION
@@ -306,7 +307,7 @@ class RealWorld(TrainingWorld):
     """The same with PyTorch."""
 
     def _engine(self, job: Any, *, journal: Any, listener: Any, cancel: Any, **_: object):
-        ports = bootstrap.ports(
+        ports = bootstrap.make_ports(
             load(), sandbox=choose("process"), journal=journal, listener=listener, cancel=cancel
         )
         self.found = products.execute(job, ports)

@@ -19,11 +19,11 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 import pytest
 
-from bot.adapters.github.registration import Kept
-from bot.settings import Settings, load
+from bot.app.github.registration import Kept
+from bot.kernel.settings import Settings, load
+from handlers.pages import reachable
 from handlers.server import address, bound, make
 from handlers.setup import MAX_STATES, STATE_S, Setup
-from handlers.setup_pages import reachable
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nTU9DSw==\n-----END RSA PRIVATE KEY-----\n"
 SECRET = "b7f3c0ffee5ec2e7of-the-app"

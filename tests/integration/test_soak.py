@@ -18,7 +18,7 @@ from benchmarks.soak.sampling import look, sampled
 from benchmarks.soak.stream import Plan, soak
 from benchmarks.supervised import Supervised, free_port, reachable, redis
 from benchmarks.whole_app import RunningApp
-from bot.settings import host
+from bot.kernel.settings import host
 from tests.support.stand_in import GitHubServer
 
 LEAVES = "import subprocess; print(subprocess.Popen(['sleep', '31'], stdout=-3, stderr=-3).pid, flush=True)"

@@ -15,20 +15,18 @@ from threading import Event
 
 import pytest
 
-from bot.adapters.sources import indexer
-from bot.adapters.sources.database import FOLDER, TreeReader, build, place
-from bot.adapters.sources.helper import build_in_two, halves
-from bot.adapters.sources.indexer import SqliteIndexer
-from bot.adapters.sources.trees import SourceTree, find
-from bot.errors import Stopped, TransientError
-from bot.models.environment import Environment
+from bot.kernel.environment import Environment
+from bot.kernel.errors import Stopped, TransientError
+from bot.kernel.source import indexer
+from bot.kernel.source.database import FOLDER, SourceTree, TreeReader, build, find, place
+from bot.kernel.source.indexer import SqliteIndexer, build_in_two, halves
 from sandbox.cache import Cache
 
 INDEX = """
 import json, sys
 from pathlib import Path
-from bot.adapters.sources.indexer import SqliteIndexer
-from bot.models.environment import Environment
+from bot.kernel.source.indexer import SqliteIndexer
+from bot.kernel.environment import Environment
 print("ready", flush=True)
 tree, cache = sys.argv[1:]
 environment = Environment(id="e", python="3.11", interpreter="python", mounts=(tree,))

@@ -14,13 +14,13 @@ from time import monotonic, sleep
 
 import pytest
 
-from bot.adapters.queue.local import LocalQueue
-from bot.adapters.queue.redis import RedisQueue
-from bot.adapters.store import SqlStore
-from bot.errors import TransientError
-from bot.service.app import Service
-from bot.service.app_context import AppContext
-from bot.service.ports import Task
+from bot.app.context import AppContext
+from bot.app.ports import Task
+from bot.app.queue.local import LocalQueue
+from bot.app.queue.redis import RedisQueue
+from bot.app.store import SqlStore
+from bot.app.worker import Service
+from bot.kernel.errors import TransientError
 from tests.contract.databases import postgres_server
 from tests.contract.test_queue_contract import ROOT, Server
 from tests.unit.test_service import FAILS, App, command
@@ -205,8 +205,8 @@ def test_a_cancellation_reaches_a_run_within_five_seconds(crowd) -> None:
 DOOMED = """
 import sys, time
 from threading import Event
-from bot.adapters.queue.redis import RedisQueue
-from bot.adapters.store import SqlStore
+from bot.app.queue.redis import RedisQueue
+from bot.app.store import SqlStore
 store = SqlStore(sys.argv[1])
 def handle(task, event):
     if task.kind == "run":

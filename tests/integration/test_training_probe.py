@@ -10,19 +10,17 @@ from contextlib import closing
 import pytest
 
 from benchmarks import probing
-from bot import bootstrap
-from bot.adapters.packages.builder import UvBuilder
-from bot.models.diagnosis import TrainingProgram
-from bot.models.environment import EnvironmentSpec, PinSource, Requirement
-from bot.models.job import DiagnoseProgram
-from bot.models.repair import RepairRequest
-from bot.pipeline.diagnosis import RecordedRun
-from bot.pipeline.diagnosis.record import record
-from bot.pipeline.execution.session import Session
-from bot.pipeline.repair import repair
-from bot.pipeline.repair.trials import TRIALS
-from bot.rules.diagnosis import diagnose
-from bot.settings import load
+from bot.app import bootstrap
+from bot.environment.builder import UvBuilder
+from bot.kernel.environment import EnvironmentSpec, PinSource, Requirement
+from bot.kernel.job import DiagnoseProgram
+from bot.kernel.session import Session
+from bot.kernel.settings import load
+from bot.kernel.training_types import RepairRequest, TrainingProgram
+from bot.training.diagnose import RecordedRun, record
+from bot.training.diagnosis.rules import diagnose
+from bot.training.repair.repair import repair
+from bot.training.repair.trials import TRIALS
 from sandbox.process import ProcessSandbox
 from tests.support.engine import MemoryJournal
 from tests.support.forked_programs import ForkedPrograms
@@ -904,7 +902,7 @@ def test_a_real_program_is_repaired_in_forks_of_one_process(built):
     """Its own seed is varied, so that every training of the proof is another one."""
     program = TrainingProgram(files={"train.py": SEEDED.encode()}, entry="train.py")
     journal, sandbox = MemoryJournal(), CountingSandbox()
-    ports = bootstrap.ports(load(), journal=journal, listener=lambda _: None, sandbox=sandbox)
+    ports = bootstrap.make_ports(load(), journal=journal, listener=lambda _: None, sandbox=sandbox)
     session = Session.begin(DiagnoseProgram(program=program), ports)
     recorded = RecordedRun(built, *record(program, built, session))
     found = repair(program, recorded, session, RepairRequest(jobs=2))

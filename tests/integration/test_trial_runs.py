@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from bot import bootstrap
-from bot.models.diagnosis import TrainingProgram
-from bot.models.job import DiagnoseProgram
-from bot.pipeline.execution.session import Session
-from bot.pipeline.repair.trial_runs import TrialRun, TrialRuns
-from bot.settings import load
+from bot.app import bootstrap
+from bot.kernel.job import DiagnoseProgram
+from bot.kernel.session import Session
+from bot.kernel.settings import load
+from bot.kernel.training_types import TrainingProgram
+from bot.training.repair.trials import TrialRun, TrialRuns
 from tests.integration.test_minimise import HERE
 from tests.support.engine import MemoryJournal
 from tests.support.sandbox import CountingSandbox
@@ -36,7 +36,7 @@ LATE = '\'{"modules": ["colorsys"]}\''
 )
 def test_what_libraries_import_late_is_imported_once_for_all_trials(source, learned):
     sandbox = CountingSandbox()
-    ports = bootstrap.ports(
+    ports = bootstrap.make_ports(
         load(), journal=MemoryJournal(), listener=lambda _: None, sandbox=sandbox
     )
     program = TrainingProgram(files={"train.py": source.encode()}, entry="train.py")

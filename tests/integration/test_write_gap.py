@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.store import SqlStore
+from bot.app.store import SqlStore
 from tests.contract.databases import postgres_server
 from tests.integration.write_process import THREADS
 from tests.support.stand_in import GitHubServer, gaps

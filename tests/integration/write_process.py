@@ -12,11 +12,11 @@ from threading import Thread
 from time import sleep
 from typing import Any
 
-from bot.adapters.github.client import GitHubApp
-from bot.adapters.store import SqlStore
-from bot.service.github_hooks import RateLimited, WriteLimit
-from bot.service.ports import Target
-from bot.settings import load
+from bot.app.github.client import GitHubApp
+from bot.app.github.writes import RateLimited, WriteLimit
+from bot.app.ports import Target
+from bot.app.store import SqlStore
+from bot.kernel.settings import load
 
 THREADS, LATE = 2, 0.4
 """Threads of a process, and the share of a gap by which a request may be late."""

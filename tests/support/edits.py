@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import difflib
 
-from bot.models.repair import Edit
-from bot.models.training import TrainingTrace
-from bot.rules.hyperparameters import find, patched
+from bot.kernel.training_types import Edit, TrainingTrace
+from bot.training.program.hyperparameters import find, patched
 
 
 def edit(source: str, parameter: str, after: str, trace: TrainingTrace | None = None) -> Edit:

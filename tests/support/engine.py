@@ -10,14 +10,13 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from bot.adapters.files import append, cut_unfinished, recorded
-from bot.errors import BuildError, Stopped, UserError
-from bot.models.base import Record
-from bot.models.bisect import Commit, Provided, Release
-from bot.models.bug import Frame
-from bot.models.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
-from bot.models.journal import EXCHANGES, E, EntryKind
-from bot.ports import Progress
+from bot.kernel.bug import Commit, Frame, Provided, Release
+from bot.kernel.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
+from bot.kernel.errors import BuildError, Stopped, UserError
+from bot.kernel.files import append, cut_unfinished, recorded
+from bot.kernel.journal import EXCHANGES, E, EntryKind
+from bot.kernel.ports import Progress
+from bot.kernel.values import Record
 
 Build = Callable[[EnvironmentSpec], Environment]
 

@@ -2,10 +2,9 @@
 things.
 """
 
-from bot.adapters.store import MEMORY, SqlStore
-from bot.adapters.store.tables import reports
-from bot.models.report import Report
-from bot.service import db_text
+from bot.app.store import MEMORY, SqlStore, database
+from bot.app.store.tables import reports
+from bot.kernel.report import Report
 from tests.support.endpoint import FakeEndpoint
 from tests.support.engine import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryJournal
 from tests.support.github import FakeGitHub
@@ -23,7 +22,9 @@ class MemoryStore(SqlStore):
     def replace_report(self, run: str, report: Report) -> None:
         """Replace a report without holding the run's lease."""
         with self._db.writing() as connection:
-            connection.execute(self._db.upsert(reports, {"run": run, "body": db_text.json(report)}))
+            connection.execute(
+                self._db.upsert(reports, {"run": run, "body": database.json(report)})
+            )
 
 
 __all__ = [

@@ -11,8 +11,8 @@ from importlib import resources
 from pathlib import Path
 
 from benchmarks.probing import Comparison, Run, environment
-from bot.pipeline.diagnosis import trace
-from bot.pipeline.execution import launch
+from bot.kernel import launch
+from bot.training import trace
 
 _SERVER = """
 import os, sys

@@ -11,19 +11,19 @@ from datetime import datetime
 from threading import RLock
 from typing import Any
 
-from bot.errors import UserError
-from bot.service.github_hooks import HookedGitHub
-from bot.service.ports import (
+from bot.app.github.writes import HookedGitHub
+from bot.app.ports import (
     CloneToken,
     Gone,
     Hook,
     NotGranted,
     Permission,
     Reaction,
+    RepositoryWriter,
     Target,
     Write,
 )
-from bot.service.ports.repository import RepositoryWriter
+from bot.kernel.errors import UserError
 
 MOST_BODY = 65_536
 _WRITE = Write(what="write", where="")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from math import inf
 from time import monotonic
 
-from bot.adapters.queue.local import LocalQueue
-from bot.service.ports import Handler, Task
+from bot.app.ports import Handler, Task
+from bot.app.queue.local import LocalQueue
 
 
 class InlineQueue(LocalQueue):

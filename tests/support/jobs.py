@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from bot.models.bug import Issue
-from bot.models.diagnosis import TrainingProgram
-from bot.models.job import DiagnoseProgram, IssueOptions, ReproduceIssue
+from bot.kernel.bug import Issue
+from bot.kernel.job import DiagnoseProgram, IssueOptions, ReproduceIssue
+from bot.kernel.training_types import TrainingProgram
 
 
 def job_options(**flat: Any) -> IssueOptions:

@@ -10,9 +10,9 @@ from typing import Any
 
 from jsonschema import Draft202012Validator
 
-from bot.adapters.model.counting import careful, estimated, said
-from bot.errors import ModelUnavailable, Stopped
-from bot.models.dialogue import ModelAnswer, Question, Usage
+from bot.kernel.dialogue import ModelAnswer, Question, Usage
+from bot.kernel.errors import ModelUnavailable, Stopped
+from bot.model.endpoint import careful, estimated, said
 
 Answers = Callable[[Question], dict[str, Any]] | Sequence[dict[str, Any] | Exception]
 

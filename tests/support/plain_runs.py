@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from bot.models.diagnosis import TrainingProgram
+from bot.kernel.training_types import TrainingProgram
 
 STUBS = Path(__file__).parent / "stub_frameworks"
 

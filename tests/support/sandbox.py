@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event
 from typing import BinaryIO
 
-from sandbox import guard_client, layout
+from sandbox import guard_client, port
 from sandbox.guard import files, wire
 from sandbox.port import (
     Health,
@@ -195,7 +195,7 @@ class FakeSandbox:
         """Run to the end or to a limit. Raises SandboxError when the sandbox, not the program,
         failed.
         """
-        layout.job(spec, self.name)
+        port.job(spec, self.name)
         if spec.label == "import" and self.imports is None:
             return RunResult(exit_code=0, seconds=0.1)
         self.specs.append(spec)
@@ -282,7 +282,7 @@ class _FakeRunner:
         sink: BinaryIO | None = None,
     ) -> RunResult:
         """One program, or none."""
-        layout.job(spec, self.sandbox.name, 1.0)
+        port.job(spec, self.sandbox.name, 1.0)
         if self.folder is None:
             raise SandboxError("the workspace is closed")
         self._put(self.folder, spec.files)

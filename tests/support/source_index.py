@@ -9,11 +9,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from threading import Event
 
-from bot.errors import Stopped
-from bot.models.environment import Environment, Origin
-from bot.rules.code import indexing
-from bot.rules.code.outline import Segment
-from bot.rules.code.segment_index import Provenance, SegmentIndex
+from bot.kernel.environment import Environment, Origin
+from bot.kernel.errors import Stopped
+from bot.kernel.source import index
+from bot.kernel.source.index import Provenance, SegmentIndex
+from bot.kernel.source.outline import Segment
 
 
 @dataclass
@@ -27,7 +27,7 @@ class _Memory:
 
     def __post_init__(self) -> None:
         for path in self.paths():
-            for row in indexing.rows(path, self.texts[path]):
+            for row in index.rows(path, self.texts[path]):
                 self.rows[row.segment] = tuple(frozenset(column.split()) for column in row.columns)
         self.mean = sum(len(column) for columns in self.rows.values() for column in columns) / max(
             len(self.rows), 1
@@ -84,7 +84,7 @@ class _Memory:
         for word, rarity in spread.items():
             count = sum(
                 weight
-                for weight, column in zip(indexing.WEIGHTS, columns, strict=True)
+                for weight, column in zip(index.WEIGHTS, columns, strict=True)
                 if word in column
             )
             total += rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * size / self.mean))
@@ -113,7 +113,7 @@ class FakeSourceIndex(SegmentIndex):
             for path, top in tops.items()
         }
         super().__init__(
-            _Memory({path: indexing.read(text.encode()) for path, text in texts.items()}, sources)
+            _Memory({path: index.read(text.encode()) for path, text in texts.items()}, sources)
         )
 
 

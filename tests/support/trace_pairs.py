@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from bot.models.training import (
+from bot.kernel.training_types import (
     ActivationStep,
     Data,
     Epoch,

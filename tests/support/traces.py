@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from bot.models.training import (
+from bot.kernel.training_types import (
     ActivationStep,
     Data,
     Epoch,

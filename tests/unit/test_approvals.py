@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 from sqlalchemy import update
 
-from bot.adapters.store.tables import runs
-from bot.errors import TransientError
-from bot.models.run import RunState
-from bot.service import run_requests
+from bot.app import requests
+from bot.app.store.tables import runs
+from bot.kernel.errors import TransientError
+from bot.kernel.run import RunState
 from handlers.commands import parse
 from tests.unit.test_decisions import again
 from tests.unit.test_service import BODY, App, command
@@ -37,7 +37,7 @@ def colliding(monkeypatch):
     def sha256(data):
         return SimpleNamespace(hexdigest=lambda: "0" * 12 + hashlib.sha256(data).hexdigest()[12:])
 
-    monkeypatch.setattr(run_requests, "hashlib", SimpleNamespace(sha256=sha256))
+    monkeypatch.setattr(requests, "hashlib", SimpleNamespace(sha256=sha256))
 
 
 @pytest.mark.usefixtures("colliding")
@@ -104,13 +104,13 @@ def test_the_same_request_again_has_another_hash_which_a_redelivery_keeps():
 
 def planned_otherwise(monkeypatch):
     """A newer version of Reprise makes another program of the same issue."""
-    usual = run_requests.plan
+    usual = requests.plan
 
     def plan(job):
         made = usual(job)
         return made.model_copy(update={"others": (made.script,)})
 
-    monkeypatch.setattr(run_requests, "plan", plan)
+    monkeypatch.setattr(requests, "plan", plan)
 
 
 def test_a_plan_that_a_newer_version_makes_otherwise_is_not_approved(monkeypatch):

@@ -41,17 +41,15 @@ PROBE = ROOT / "sandbox" / "probe"
 # does not need it); and a forked child, which must not go on as a second parent.
 BROAD = {
     "bot/cli/error_boundary.py",
-    "bot/service/worker.py",
+    "bot/app/worker.py",
     "sandbox/guard/spawn.py",
-    "bot/service/app.py",
 }
 BROAD |= {
-    "bot/pipeline/diagnosis/of_issue.py",
-    "bot/pipeline/proof/proofs.py",
-    "bot/pipeline/repair/of_issue.py",
-    "bot/pipeline/search/reconstruct.py",
+    "bot/products.py",
+    "bot/issues/proof/proofs.py",
+    "bot/issues/search/reconstruct.py",
 }
-ENVIRONMENT_READERS = {"bot/settings/__init__.py"}
+ENVIRONMENT_READERS = {"bot/kernel/settings.py"}
 
 
 def name(path: Path) -> str:
@@ -126,7 +124,7 @@ def knows_the_keys(file: Parsed, path: str) -> bool:
 def parses_unguarded(file: Parsed, path: str) -> bool:
     found = (node for node in file.nodes if isinstance(node, ast.Attribute))
     calls = {(getattr(node.value, "id", ""), node.attr) for node in found}
-    return path != "bot/rules/parsing.py" and not calls.isdisjoint(
+    return path != "bot/kernel/source/syntax.py" and not calls.isdisjoint(
         {("ast", "parse"), ("cst", "parse_module")}
     )
 
@@ -189,7 +187,7 @@ def test_a_house_rule_holds_in_every_file_and_can_be_broken(
 
 def test_the_probe_imports_nothing_of_ours() -> None:
     imports = re.compile(rb"^\s*(?:from|import)\s+(bot|handlers|sandbox|prompts)\b", re.MULTILINE)
-    assert imports.search(b"import os\nfrom bot.ports import Ports")
+    assert imports.search(b"import os\nfrom bot.kernel.ports import Ports")
     assert [name(file) for file in PROBE.rglob("*.py") if imports.search(file.read_bytes())] == []
 
 

@@ -6,11 +6,11 @@ import time
 
 import pytest
 
-from bot.models.attempt import Match, Script
-from bot.models.signature import CrashSignature, WarningSignature
-from bot.pipeline.execution import artifacts
-from bot.pipeline.execution.judge import judge
-from bot.pipeline.execution.observe import observe
+from bot.issues.judge import judge
+from bot.issues.observe import observe
+from bot.kernel import artifacts
+from bot.kernel.attempt import Match, Script
+from bot.kernel.bug import CrashSignature, WarningSignature
 from sandbox.port import RunResult
 
 NAME = ".reprise/trace-1-main.json"

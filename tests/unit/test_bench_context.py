@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import context
 from benchmarks.scoring import touched
-from bot.errors import UserError
+from bot.kernel.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import pytest
 
 from benchmarks import minimise
 from benchmarks.minimise import ToolResult, known, told
-from bot.errors import UserError
-from bot.models.attempt import Script
-from bot.models.environment import Environment
-from bot.models.signature import CrashSignature
+from bot.kernel.attempt import Script
+from bot.kernel.bug import CrashSignature
+from bot.kernel.environment import Environment
+from bot.kernel.errors import UserError
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder
 

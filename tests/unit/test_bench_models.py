@@ -16,8 +16,8 @@ from benchmarks.cassettes import Cassettes
 from benchmarks.causes import TOLD, cause
 from benchmarks.summary import Row, summarise
 from benchmarks.tables import issues_table
-from bot.errors import UserError
-from bot.models.job import PARTS
+from bot.kernel.errors import UserError
+from bot.kernel.job import PARTS
 from tests.support.jobs import job_options
 
 PLAN = {

@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks.published_tools import TOOLS, autotrainer, codes
-from bot.models.training import Epoch, TrainingTrace
-from bot.rules.diagnosis.training import trainings
+from bot.kernel.training_types import Epoch, TrainingTrace
+from bot.training.diagnosis.rule import trainings
 from tests.support.traces import FLAT, LAYERS, curve, dense, loss, steps, summary, trace, weight
 
 _LINEAR = trace(

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 from hypothesis import given, strategies as st
 
-from bot.rules.bisecting import Edge, bracket, following, regular
+from bot.issues.proof.bisect_steps import Edge, bracket, following, regular
 
 
 def search(truth, hints=()):

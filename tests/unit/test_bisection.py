@@ -9,15 +9,14 @@ from datetime import timedelta
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError, UserError
-from bot.models.attempt import Match
-from bot.models.bisect import Provided
-from bot.models.environment import Environment, Package, PinSource, Requirement
-from bot.pipeline.proof import control_environments, version_claims
-from bot.pipeline.proof.control import control
-from bot.pipeline.proof.control_environments import Unavailable
-from bot.render.phrases import bisection as phrases
-from bot.rules.statistics import SequentialTest
+from bot.issues import phrases
+from bot.issues.proof import control as proof_control, outcome
+from bot.issues.proof.control import Unavailable, control
+from bot.kernel.attempt import Match
+from bot.kernel.bug import Provided
+from bot.kernel.environment import Environment, Package, PinSource, Requirement
+from bot.kernel.errors import BuildError, IndexUnreachable, Stopped, TransientError, UserError
+from bot.kernel.statistics import SequentialTest
 from sandbox.port import SandboxError
 from tests.support.fakes import FakeCommits
 from tests.unit.versioned import (
@@ -196,7 +195,7 @@ def test_a_build_of_torch_that_is_not_to_be_had_is_not_looked_for_twice():
         world.spec.model_copy(update={"requirements": (wanted,), "python": each})
         for each in ("3.11", "3.12")
     )
-    assert control_environments.build(world.runner, ways, "torch", "2.5.0") == Unavailable(
+    assert proof_control.build(world.runner, ways, "torch", "2.5.0") == Unavailable(
         "2.13.0 would be installed instead", "2.13.0"
     )
     assert len(world.builder.built) == 1
@@ -252,9 +251,7 @@ def test_what_the_report_has_beside_the_package_is_no_claim_on_another_day():
     beside = Requirement(name="numpy", specifier="==2.1", rung=PinSource.ISSUE, reason="the report")
     asked = Requirement(name="scipy", specifier="==1.14", rung=PinSource.OPTION, reason="--with")
     spec = world.spec.model_copy(update={"requirements": (*world.spec.requirements, beside, asked)})
-    _, free = control_environments.at_release(
-        spec, world.built, "lib", world.builder.history("lib")[0]
-    )
+    _, free = proof_control.at_release(spec, world.built, "lib", world.builder.history("lib")[0])
     assert [(each.name, each.specifier, each.rung) for each in free.requirements[1:]] == [
         ("numpy", "", PinSource.DEPENDENCY),
         ("scipy", "==1.14", PinSource.OPTION),
@@ -282,9 +279,7 @@ def test_what_the_report_says_of_a_version_is_held_against_the_probe(good):
     assert [each.version for each in world.runner.bug.works_in] == ["1.5"]
     found = world.releases()
     claim = next(
-        each
-        for each in version_claims.claims(world.runner.bug, found)
-        if each.text == "lib 1.5 works"
+        each for each in outcome.claims(world.runner.bug, found) if each.text == "lib 1.5 works"
     )
     assert claim.holds is good
     assert claim.evidence.startswith("0 of" if good else "2 of")
@@ -293,7 +288,7 @@ def test_what_the_report_says_of_a_version_is_held_against_the_probe(good):
 def test_a_version_said_to_fail_that_passes_is_told():
     world = World(broken(7, 30), released(20), bad="1.11", body=BODY + "\nlib version: 1.6\n")
     found = world.releases()
-    rows = {each.text: each.holds for each in version_claims.claims(world.runner.bug, found)}
+    rows = {each.text: each.holds for each in outcome.claims(world.runner.bug, found)}
     assert rows == {"lib 1.6 fails": False}
 
 
@@ -657,9 +652,7 @@ def test_what_the_report_only_has_beside_the_package_is_of_the_day_too_unless_it
         for name, rung in (("dep", PinSource.ISSUE), ("opt", PinSource.OPTION))
     ]
     spec = world.spec.model_copy(update={"requirements": (*world.spec.requirements, *beside)})
-    near, day = control_environments.at_release(
-        spec, world.runner.build(spec), "lib", released(20)[4]
-    )
+    near, day = proof_control.at_release(spec, world.runner.build(spec), "lib", released(20)[4])
     assert [(each.name, each.specifier) for each in near.requirements] == [
         ("lib", "==1.4"),
         ("dep", "==2.4"),
@@ -728,7 +721,7 @@ def test_what_a_place_needs_beyond_its_control_is_run_under_other_seeds():
     )
     for seed in range(1, 13):
         world.runner.run(world.script, world.built, seed, "confirm")
-    (newest,) = control_environments.at_release(
+    (newest,) = proof_control.at_release(
         world.spec, world.built, "lib", world.builder.history("lib")[-1]
     )[:1]
     there = world.runner.build(newest)

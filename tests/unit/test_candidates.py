@@ -1,18 +1,18 @@
 """Which programs a report implies, seen from its text."""
 
-from bot.models.bug import Issue
-from bot.pipeline.reading import intake, signature
-from bot.pipeline.search import candidates
-from bot.rules.intake import shell
+from bot.issues.reading import code, report
+from bot.issues.search import report_programs
+from bot.issues.signature import freeze
+from bot.kernel.bug import Issue
 
 ERROR = "\n```\nRuntimeError: expected 3 dims and received 2 of them\n```\n"
 
 
 def scripts(body, title="It fails"):
-    bug = intake.read(Issue(title=title, body=body, repository="acme/lib"))
-    frozen = signature.freeze(bug)
+    bug = report.read(Issue(title=title, body=body, repository="acme/lib"))
+    frozen = freeze.freeze(bug)
     assert frozen is not None
-    return candidates.propose(bug, frozen)
+    return report_programs.propose(bug, frozen)
 
 
 def test_imports_are_borrowed_from_the_block_that_works():
@@ -37,7 +37,7 @@ def test_variables_of_the_command_are_set_in_the_script():
 
 def test_variables_that_decide_programs_or_hosts_are_not_taken_over():
     text = 'PATH=/tmp/x LD_PRELOAD=x.so PYTHONPATH=. HTTP_PROXY=http://x HF_TOKEN=abc XLA_FLAGS="--a=b" python x.py'
-    assert shell.variables(text) == {"XLA_FLAGS": "--a=b"}
+    assert code.variables(text) == {"XLA_FLAGS": "--a=b"}
 
 
 def test_a_transcript_that_nobody_fenced_is_a_program():
@@ -51,7 +51,7 @@ def test_a_transcript_that_nobody_fenced_is_a_program():
 
 
 def test_a_threefold_quotation_is_no_program():
-    bug = intake.read(
+    bug = report.read(
         Issue(title="It fails", body=">>> I think that this is fine\n>> no\n\n" + ERROR)
     )
     assert not bug.programs
@@ -59,7 +59,7 @@ def test_a_threefold_quotation_is_no_program():
 
 def test_commands_run_one_after_the_other():
     text = "$ python -c \"import lib; lib.save('w')\"\n$ python -c \"import lib; print(lib.load('w'))\"\n"
-    found = shell.program(text)
+    found = code.program(text)
     assert found is not None
     assert found.text == "import lib; lib.save('w')\nimport lib; print(lib.load('w'))"
 

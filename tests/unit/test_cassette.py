@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.files import recorded
-from bot.adapters.model.cassette import Cassette, Recording
-from bot.errors import ModelUnavailable, Stopped, UserError
-from bot.models.dialogue import Exchange, Message, Question, Usage
+from bot.kernel.dialogue import Exchange, Message, Question, Usage
+from bot.kernel.errors import ModelUnavailable, Stopped, UserError
+from bot.kernel.files import recorded
+from bot.model.cassette import Cassette, Recording
 from tests.support.engine import ExchangeFile
 from tests.support.fakes import ScriptedModel
 

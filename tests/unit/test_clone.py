@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.git.clone import Git
-from bot.models.environment import RepoSource
+from bot.environment.git import Git
+from bot.kernel.environment import RepoSource
 from sandbox.cache import Cache
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false")

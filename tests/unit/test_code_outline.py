@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.rules.code import indexing, line_budget, syntax
-from bot.rules.code.indexing import index_words, query_words, stem
-from bot.rules.code.outline import line_starts, normal, outline
+from bot.kernel.source import index, outline as source_outline, syntax
+from bot.kernel.source.index import index_words, query_words, stem
+from bot.kernel.source.outline import line_starts, normal, outline
 
 SOURCE = textwrap.dedent('''
     """Module.
@@ -141,7 +141,7 @@ def test_the_segments_agree_with_the_parser_on_the_standard_library() -> None:
 )
 def test_hostile_text_is_cut_all_the_same(text: str) -> None:
     covered(text)
-    assert list(indexing.rows("a.py", text))
+    assert list(index.rows("a.py", text))
 
 
 def test_words_meet_across_spellings() -> None:
@@ -167,10 +167,10 @@ def test_words_meet_across_spellings() -> None:
 
 def test_a_head_is_the_signature_and_the_first_words() -> None:
     text = 'def f(\n    a: int,\n) -> int:\n    """\n    First.\n\n    More.\n    """\n    return a'
-    assert line_budget.head_lines(text) == 5
-    assert line_budget.head_lines("def f(): return 1") == 1
-    assert line_budget.head_lines("x = 1\ny = 2") == 2
-    assert line_budget.head_lines("class A:\n    size = 3\n    def f(self): pass") == 1
+    assert source_outline.head_lines(text) == 5
+    assert source_outline.head_lines("def f(): return 1") == 1
+    assert source_outline.head_lines("x = 1\ny = 2") == 2
+    assert source_outline.head_lines("class A:\n    size = 3\n    def f(self): pass") == 1
 
 
 def test_docstrings_are_shown_by_their_first_line_with_words():

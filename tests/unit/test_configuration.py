@@ -12,14 +12,11 @@ from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from typer.testing import CliRunner
 
+from bot.app.configuration import laid, load, parse, problem_key
+from bot.app.ports import Gone, Target, Throttled
 from bot.cli import app
-from bot.models.config import Config, Defaults, Loaded, Origin, Problem, Triggers
-from bot.render import replies as render
-from bot.rules.configuration.layers import laid
-from bot.rules.configuration.parse import parse
-from bot.schema import configuration as published
-from bot.service.configuration import load, problem_key
-from bot.service.ports import Gone, Target, Throttled
+from bot.kernel.config import Config, Defaults, Loaded, Origin, Problem, Triggers
+from bot.report import replies, schema
 from tests.corpus.hostile.corpus import Hostile, load as load_texts
 from tests.corpus.hostile.reader import alive
 from tests.support.github import FakeGitHub
@@ -228,23 +225,23 @@ def test_the_strongest_file_that_says_something_decides(held: list[dict[str, obj
 
 
 def test_the_schema_and_the_example_are_those_the_model_implies() -> None:
-    shipped = files("bot.schema").joinpath("config.schema.json").read_text(encoding="utf-8")
-    assert shipped == published.generate(), "python -m bot.schema writes it anew"
+    shipped = files("bot.report.schema").joinpath("config.schema.json").read_text(encoding="utf-8")
+    assert shipped == schema.generate_configuration(), "python -m bot.report.schema writes it anew"
     Draft202012Validator.check_schema(json.loads(shipped))
     assert (ROOT / ".github" / "reprise.example.yml").read_text(
         encoding="utf-8"
-    ) == published.example(), "python -m bot.schema"
+    ) == schema.configuration_example(), "python -m bot.report.schema"
     printed = CliRunner().invoke(app.app, ["schema", "--config"])
     assert (printed.exit_code, printed.output) == (0, shipped)
 
 
 def test_the_example_names_every_key_with_its_default_and_fits_the_schema() -> None:
-    parsed = parse(published.example(), "example")
+    parsed = parse(schema.configuration_example(), "example")
     assert parsed.problems == ()
     assert parsed.values.keys() == Config.model_fields.keys()
     assert Config.model_validate(parsed.values) == Config()
-    data = yaml.safe_load(published.example())
-    validator = Draft202012Validator(json.loads(published.text()))
+    data = yaml.safe_load(schema.configuration_example())
+    validator = Draft202012Validator(json.loads(schema.configuration_text()))
     validator.validate(data)
     validator.validate(data | {"_extends": "settings"})
     for wrong in ({"enabeld": True}, {"triggers": {"opened": "always"}}, {"_extends": 3}):
@@ -253,7 +250,7 @@ def test_the_example_names_every_key_with_its_default_and_fits_the_schema() -> N
 
 
 def test_the_effective_configuration_says_where_each_value_came_from() -> None:
-    text = render.configuration(
+    text = replies.configuration(
         loaded(pool="_extends: settings\nlabels: false\n", settings="defaults: {runs: 7}\n")
     )
     assert "labels: false  # repository: acme/pool:.github/reprise.yml" in text
@@ -261,11 +258,11 @@ def test_the_effective_configuration_says_where_each_value_came_from() -> None:
     assert "enabled: true  # default" in text
     shown = yaml.safe_load(text.split("```")[1].removeprefix("yaml"))
     assert Config.model_validate(shown) == Config(labels=False, defaults=Defaults(runs=7))
-    assert "defaults" in render.configuration(Loaded())
+    assert "defaults" in replies.configuration(Loaded())
 
 
 def test_problems_are_told_with_line_and_reason() -> None:
-    text = render.configuration(loaded(pool="enabled: true\ntrigers: {}\n"))
+    text = replies.configuration(loaded(pool="enabled: true\ntrigers: {}\n"))
     assert (
         "`acme/pool:.github/reprise.yml`, line 2: `trigers` is unknown. Did you mean `triggers`?"
         in text
@@ -280,7 +277,7 @@ def test_hostile_keys_and_labels_are_only_shown(hostile: Hostile) -> None:
         json.dumps(hostile.text) + ": 1",
         "triggers: {labels: [" + json.dumps(hostile.text) + "]}",
     ):
-        assert alive(render.configuration(loaded(pool=text))) == []
+        assert alive(replies.configuration(loaded(pool=text))) == []
 
 
 def test_credentials_that_someone_put_into_the_file_are_not_repeated() -> None:
@@ -291,4 +288,4 @@ def test_credentials_that_someone_put_into_the_file_are_not_repeated() -> None:
         f"ignore_authors: [{'x' * 380}, {secret}]",
         f"enabled: {secret}",
     ):
-        assert secret[:12] not in render.configuration(loaded(pool=text))
+        assert secret[:12] not in replies.configuration(loaded(pool=text))

@@ -7,10 +7,9 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.models.config import Config
-from bot.rules.configuration.layers import ConfigFile, base
-from bot.rules.configuration.parse import parse
-from bot.rules.configuration.tree import MOST_CHARACTERS
+from bot.app.configuration import ConfigFile, base, parse
+from bot.kernel.config import Config
+from bot.kernel.yaml_tree import MOST_CHARACTERS
 
 FILE = "acme/pool:.github/reprise.yml"
 FULL = """\

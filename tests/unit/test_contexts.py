@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.bug import Issue
-from bot.models.dialogue import Interpretation
-from bot.models.environment import Chunk, Context
-from bot.models.signature import CrashSignature
-from bot.pipeline.reading import intake
-from bot.pipeline.search import contexts, prompt_text
-from bot.rules.code import pointers
-from bot.rules.code.line_budget import fitted, merged, size
+from bot.issues.reading import report
+from bot.issues.search import contexts, prompt_text
+from bot.kernel.bug import CrashSignature, Issue
+from bot.kernel.dialogue import Interpretation
+from bot.kernel.environment import Chunk, Context
+from bot.kernel.source import index
+from bot.kernel.source.outline import fitted, merged, size
 from tests.support.fakes import FakeSourceIndex
 
 LONG = "\n".join(f"        total = total + {n}" for n in range(300))
@@ -62,7 +61,7 @@ SHELF = FakeSourceIndex(TEXTS, main=("net",))
 
 def ranked(title: str, body: str, budget: int = 400) -> tuple[Context, ...]:
     issue = Issue(title=title, body=body, repository="o/net")
-    return contexts.contexts(intake.read(issue), issue, SHELF, budget)
+    return contexts.contexts(report.read(issue), issue, SHELF, budget)
 
 
 def first(made: tuple[Context, ...]) -> Chunk:
@@ -152,7 +151,7 @@ def test_the_reports_own_program_is_not_shown_again() -> None:
         "`align_right` is wrong",
         "```python\nfrom net import align_right\nprint(align_right([1, 2], 1))\n```",
     )
-    assert "print(align_right" not in prompt_text.contexts(made)
+    assert "print(align_right" not in prompt_text.show_contexts(made)
 
 
 def body_of(made: tuple[Context, ...], name: str) -> str:
@@ -165,7 +164,7 @@ def test_a_named_function_is_shown_whole_without_its_docstring() -> None:
     seen = body_of(ranked("`Attention.forward` ignores its mask", ""), "Attention.forward")
     assert "keys = align_right(keys, 0)" in seen
     assert "return self.soften(keys)" in seen
-    seen = prompt_text.contexts(ranked("`Attention` ignores its mask", ""))
+    seen = prompt_text.show_contexts(ranked("`Attention` ignores its mask", ""))
     assert "Scores keys." in seen
     assert "Much more." not in seen
     assert "self.heads = heads" in seen, "the constructor of a named class"
@@ -211,7 +210,7 @@ def test_the_fixed_words_of_a_message_are_found_between_its_values(message: str)
         "net/words.py": "def lens_was_given(multiple, four, heads, width, pad_id, given, lens):\n    pass\n",
     }
     issue = Issue(title="Broken", body=f"```\nValueError: {message}\n```\n")
-    made = contexts.contexts(intake.read(issue), issue, FakeSourceIndex(texts))
+    made = contexts.contexts(report.read(issue), issue, FakeSourceIndex(texts))
     assert {chunk.path for each in made for chunk in each.chunks} == {"net/core.py"}
     wanted = "net.core.pad" if "pad_id" in message else "net.core.split"
     assert first(made).name == wanted
@@ -222,7 +221,7 @@ def test_a_file_that_the_report_names_is_shown(name: str) -> None:
     for title, body in ((f"{name} shifts to the wrong side", ""), ("Shift", f"Look at {name}.")):
         made = ranked(title, body)
         assert made[0].module == "net.padding"
-        assert "moved = tokens[lens:]" in prompt_text.contexts(made)
+        assert "moved = tokens[lens:]" in prompt_text.show_contexts(made)
 
 
 def test_an_argument_leads_to_who_holds_it() -> None:
@@ -231,8 +230,8 @@ def test_an_argument_leads_to_who_holds_it() -> None:
 
 def test_what_only_shares_words_is_left_out_where_something_exact_is_found() -> None:
     words = "How to polish the surface of a tool?"
-    assert "def polish" in prompt_text.contexts(ranked(words, ""))
-    assert "def polish" not in prompt_text.contexts(ranked(f"{words} See `align_right`", ""))
+    assert "def polish" in prompt_text.show_contexts(ranked(words, ""))
+    assert "def polish" not in prompt_text.show_contexts(ranked(f"{words} See `align_right`", ""))
 
 
 def test_no_line_is_shown_twice() -> None:
@@ -249,11 +248,11 @@ def test_no_line_is_shown_twice() -> None:
 
 def test_the_reading_of_a_model_leads_to_what_it_names() -> None:
     issue = Issue(title="It is wrong", body="Somehow.", repository="o/net")
-    bug = intake.read(issue)
-    assert "moved = tokens" not in prompt_text.contexts(contexts.contexts(bug, issue, SHELF))
+    bug = report.read(issue)
+    assert "moved = tokens" not in prompt_text.show_contexts(contexts.contexts(bug, issue, SHELF))
     refined = Interpretation(claim="c", api=("net.align_right",))
     made = contexts.contexts(bug, issue, SHELF, refined=refined)
-    assert "moved = tokens" in prompt_text.contexts(made[:1])
+    assert "moved = tokens" in prompt_text.show_contexts(made[:1])
     placed = CrashSignature(exception="ValueError", frame="net/padding.py")
     refined = Interpretation(claim="c", signature=placed)
     assert contexts.contexts(bug, issue, SHELF, refined=refined)[0].module == "net.padding"
@@ -262,13 +261,13 @@ def test_the_reading_of_a_model_leads_to_what_it_names() -> None:
 def test_equal_reports_have_equal_contexts_and_an_empty_index_has_none() -> None:
     assert ranked("align tokens", "right") == ranked("align tokens", "right")
     issue = Issue(title="align", body="`x.y`")
-    assert contexts.contexts(intake.read(issue), issue, FakeSourceIndex({})) == ()
+    assert contexts.contexts(report.read(issue), issue, FakeSourceIndex({})) == ()
 
 
 def test_what_is_known_of_the_history_counts() -> None:
     issue = Issue(title="Something", body="")
     (known,) = SHELF.symbol("polish")
-    (best, *_) = contexts.ranking(intake.read(issue), issue, SHELF, lineage=(known,))
+    (best, *_) = contexts.ranking(report.read(issue), issue, SHELF, lineage=(known,))
     assert best.why == ("the history of the issue",)
 
 
@@ -294,7 +293,7 @@ def test_names_of_code_are_told_from_words() -> None:
         title="`net.Attention` fails with flash_attn",
         body="The errors and the model.fit() of MyModel, `mask`.\n\n### Versions\nfoo_bar: 1",
     )
-    found = [name.text for name in pointers.names(intake.read(issue), issue)]
+    found = [name.text for name in index.names(report.read(issue), issue)]
     assert found[0] == "net.Attention"
     assert {"flash_attn", "model.fit", "MyModel", "mask"} <= set(found)
     assert not {"foo_bar", "fails", "errors", "The"} & set(found)
@@ -302,10 +301,10 @@ def test_names_of_code_are_told_from_words() -> None:
 
 def test_paths_are_matched_only_where_it_is_clear_which() -> None:
     files = ["a/util.py", "b/util.py", "a/one.py"]
-    assert pointers.installed("src/a/util.py", files) == "a/util.py"
-    assert pointers.installed("util.py", files) is None
-    assert pointers.installed("one.py", files) == "a/one.py"
-    assert pointers.installed("x/one.py", files) is None
+    assert index.installed("src/a/util.py", files) == "a/util.py"
+    assert index.installed("util.py", files) is None
+    assert index.installed("one.py", files) == "a/one.py"
+    assert index.installed("x/one.py", files) is None
 
 
 def test_what_a_function_calls_is_shown_from_its_own_package_only():
@@ -317,6 +316,6 @@ def test_what_a_function_calls_is_shown_from_its_own_package_only():
     }
     subject = Issue(title="wrong", body="`net.a.forward` is wrong.", repository="o/net")
     shelf = FakeSourceIndex(texts, main=("net",))
-    made = contexts.contexts(intake.read(subject), subject, shelf)
+    made = contexts.contexts(report.read(subject), subject, shelf)
     paths = {chunk.path for context in made for chunk in context.chunks}
     assert paths == {"net/a.py", "net/b.py"}

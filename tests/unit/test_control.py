@@ -5,14 +5,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.errors import BuildError
-from bot.models.attempt import Match
-from bot.models.bisect import Release
-from bot.models.environment import Package, PinSource
-from bot.models.signature import ObservationSignature, Predicate
-from bot.pipeline.execution.runner import judging
-from bot.pipeline.proof.control import control
-from bot.rules import fisher
+from bot.issues.proof.control import control
+from bot.issues.runner import judging
+from bot.kernel import statistics
+from bot.kernel.attempt import Match
+from bot.kernel.bug import ObservationSignature, Predicate, Release
+from bot.kernel.environment import Package, PinSource
+from bot.kernel.errors import BuildError
 from sandbox.port import RunResult
 from tests.unit.versioned import (
     BODY,
@@ -173,7 +172,7 @@ def test_a_rarer_failure_gets_more_pairs_settled_beforehand():
     )
     found = controlled(world, confirming=4).control
     assert (found.runs, found.failures, found.paired_failures, found.paired_runs) == (12, 0, 6, 12)
-    assert found.p == pytest.approx(fisher.one_sided(6, 12, 0, 12))
+    assert found.p == pytest.approx(statistics.one_sided(6, 12, 0, 12))
     assert found.p <= 0.05
 
 

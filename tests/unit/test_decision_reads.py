@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.repair import Edit, Repair
-from bot.rules import verbs
+from bot.kernel.training_types import Edit, Repair
+from bot.report import verbs
 from tests.contract.samples import report
 from tests.support.fakes import MemoryStore
 from tests.unit.test_service import App, command

@@ -9,9 +9,9 @@ from threading import Event
 
 import pytest
 
-from bot.errors import TransientError
-from bot.models.run import RunState
-from bot.service.ports import Task
+from bot.app.ports import Task
+from bot.kernel.errors import TransientError
+from bot.kernel.run import RunState
 from tests.unit.test_service import NOW, REPOSITORY, App, Slow, command, start_one, working
 
 AWAY = TransientError("502 Bad Gateway")

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bot.adapters.run_folder.folder import Folder, defect, kept_report
 from bot.cli import app, error_boundary
-from bot.models.job import PROOFS
-from bot.models.report import Report
-from bot.pipeline.proof import resume
-from bot.render.report_json import report_text
+from bot.issues.proof import proofs
+from bot.kernel.job import PROOFS
+from bot.kernel.report import Report
+from bot.report.report_json import report_text
+from bot.report.run_folder import Folder, defect, kept_report
 from tests.unit.test_folder import JOB, REPORT
 
 SECRET = "hunter2-of-the-house"
@@ -38,7 +38,7 @@ def test_it_is_told_and_kept_without_secrets(
             update={"defects": {"control": f"Traceback: ZeroDivisionError {SECRET}"}}
         )
 
-    monkeypatch.setattr(resume, "prove", prove)
+    monkeypatch.setattr(proofs, "resume_proof", prove)
     monkeypatch.setenv("REPRISE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("REPRISE_MODEL_KEY", SECRET)
     assert proof in PROOFS

@@ -19,11 +19,11 @@ import yaml
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from bot.adapters.queue import places
-from bot.adapters.queue.redis import queue_name
+from bot.app.queue import places
+from bot.app.queue.redis import queue_name
 from bot.cli.app import app
-from bot.settings import Settings
-from handlers.setup_pages import WHY, manifest
+from bot.kernel.settings import Settings
+from handlers.pages import WHY, manifest
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 

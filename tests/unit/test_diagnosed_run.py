@@ -5,16 +5,15 @@ from dataclasses import replace
 
 import pytest
 
-from bot.errors import UserError
-from bot.models.bug import Issue
-from bot.models.diagnosis import TrainingProgram
-from bot.models.job import PROOFS, ReproduceIssue
-from bot.models.training import RECORDS
-from bot.pipeline import diagnosis
-from bot.pipeline.diagnosis import wanted
-from bot.pipeline.execution.session import Session
+from bot.environment import provided
+from bot.kernel.bug import Issue
+from bot.kernel.errors import UserError
+from bot.kernel.job import PROOFS, ReproduceIssue
+from bot.kernel.session import Session
+from bot.kernel.training_types import RECORDS, TrainingProgram
 from bot.products import execute as run, plan
-from bot.render.comment import comment
+from bot.report.comment import comment
+from bot.training import diagnose
 from sandbox.port import RunResult
 from sandbox.probe.training.core import kept
 from tests.support.jobs import issue_job, job_options
@@ -63,8 +62,8 @@ def session(answer, options=OPTIONS):
 
 def recorded(answer, source=TRAINS):
     session_, given = session(answer), program(source)
-    spec = wanted.spec(given, OPTIONS.environment)
-    return diagnosis.record_run(given, spec, session_)
+    spec = provided.spec(given, OPTIONS.environment)
+    return diagnose.record_run(given, spec, session_)
 
 
 def test_what_a_program_imports_and_declares_is_wanted_but_not_its_own_files() -> None:
@@ -74,14 +73,16 @@ def test_what_a_program_imports_and_declares_is_wanted_but_not_its_own_files() -
         "requirements.txt": b"# x\n-e .\nnumpy<2  # old\nrich; python_version < '3'\n",
     }
     given = program(source, **files)
-    found = {each.name: each for each in wanted.spec(given, job_options().environment).requirements}
+    found = {
+        each.name: each for each in provided.spec(given, job_options().environment).requirements
+    }
     assert {name: each.specifier for name, each in found.items()} == {
         "torch": "==2.3.0",
         "numpy": "<2",
     }
     assert found["torch"].reason == "its script block says torch==2.3.0"
     assert found["numpy"].reason.startswith("requirements.txt says")
-    asked = wanted.spec(given, job_options(pins=("torch==2.1.0",)).environment).requirements
+    asked = provided.spec(given, job_options(pins=("torch==2.1.0",)).environment).requirements
     assert {each.specifier for each in asked if each.name == "torch"} == {"==2.1.0"}
 
 
@@ -94,7 +95,7 @@ def test_what_other_scripts_of_the_folder_need_is_not_wanted() -> None:
         "shapes.py": b"import numpy\n",
     }
     source = "import torch, tools\nexec(open('settings.py').read())\n"
-    found = wanted.spec(program(source, **files), job_options().environment).requirements
+    found = provided.spec(program(source, **files), job_options().environment).requirements
     assert {each.name for each in found} == {"torch", "pyyaml", "pandas", "numpy"}
 
 
@@ -107,13 +108,13 @@ def test_a_file_somewhere_that_has_the_name_of_a_library_is_not_taken_for_it() -
         "numpy.py": b"import pandas\n",
     }
     source = "import torch.nn as nn, logging\nfrom torch import nn\nfrom layers import blocks\nimport numpy\n"
-    found = wanted.spec(program(source, **files), job_options().environment).requirements
+    found = provided.spec(program(source, **files), job_options().environment).requirements
     assert {each.name for each in found} == {"torch", "pyyaml", "pandas"}
 
 
 def test_a_malformed_script_block_is_the_users() -> None:
     with pytest.raises(UserError, match="not valid TOML"):
-        list(wanted.declared(program("# /// script\n# dependencies = [\n# ///\n")))
+        list(provided.declared(program("# /// script\n# dependencies = [\n# ///\n")))
 
 
 def test_a_missing_package_is_installed_and_the_program_runs_again() -> None:
@@ -136,7 +137,7 @@ def test_a_missing_package_is_installed_and_the_program_runs_again() -> None:
     ],
 )  # fmt: skip
 def test_how_a_run_ended(result: RunResult, ended: str, undecided: str) -> None:
-    found = diagnosis.diagnosed(recorded(lambda spec: result))
+    found = diagnose.diagnosed(recorded(lambda spec: result))
     assert found.ended == ended
     assert undecided in found.undecided
     assert bool(found.undecided) == bool(undecided)
@@ -148,7 +149,7 @@ def test_of_a_long_run_all_steps_count_though_not_all_are_written_down() -> None
     artifacts = {".reprise/training-7.jsonl": written, ".reprise/training-8.jsonl": trace()}
     run_ = recorded(lambda spec: replace(OK, artifacts=artifacts))
     assert len(run_.trace.steps) < 2100
-    assert diagnosis.diagnosed(run_).steps == 2301 + 40
+    assert diagnose.diagnosed(run_).steps == 2301 + 40
 
 
 def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:
@@ -177,7 +178,7 @@ def test_a_defect_in_the_rules_leaves_the_verdict(monkeypatch: pytest.MonkeyPatc
     def broken(run: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("bot.pipeline.diagnosis.of_issue.diagnosed", broken)
+    monkeypatch.setattr("bot.products.diagnosed", broken)
     report = run(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), world(lambda spec: OK))
     assert report.verdict.kind == "needs_info"
     assert "ZeroDivisionError" in report.defects["diagnose"]

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bot.models.training import ActivationStep, Layer, ProbeEnd, TrainingTrace
-from bot.rules.diagnosis import _EFFECTS, RULES, diagnose
-from bot.rules.diagnosis.training import trainings
+from bot.kernel.training_types import ActivationStep, Layer, ProbeEnd, TrainingTrace
+from bot.training.diagnosis.rule import trainings
+from bot.training.diagnosis.rules import _EFFECTS, RULES, diagnose
 from tests.support.traces import (
     FLAT,
     GOOD,

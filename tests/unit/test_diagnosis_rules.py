@@ -4,16 +4,9 @@ from time import process_time
 
 import pytest
 
-from bot.models.training import (
-    Data,
-    Epoch,
-    Layer,
-    Loss,
-    TrainingTrace,
-    WeightStep,
-)
-from bot.rules.diagnosis import RULES, diagnose
-from bot.rules.diagnosis.training import trainings
+from bot.kernel.training_types import Data, Epoch, Layer, Loss, TrainingTrace, WeightStep
+from bot.training.diagnosis.rule import trainings
+from bot.training.diagnosis.rules import RULES, diagnose
 from sandbox.probe.training.core import kept, sampled
 from tests.support.trace_pairs import (
     ABOVE_ONE,

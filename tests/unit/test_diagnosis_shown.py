@@ -8,25 +8,14 @@ import pytest
 from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
-from bot import schema
-from bot.models.diagnosis import (
-    Change,
-    Curve,
-    DiagnosedRun,
-    Diagnosis,
-    Finding,
-    Measurement,
-)
-from bot.render.comment import comment
-from bot.render.curve_text import curve_rows
-from bot.render.diagnosis_json import diagnosis_text
-from bot.render.html.svg.training import standalone, training
-from bot.render.raster import png
-from bot.render.report_json import report_text
-from bot.render.scales import number, scale
-from bot.render.sections.diagnosis import document
-from bot.render.sticky import final
-from bot.render.terminal import print_document
+from bot.kernel.scales import format_number, scale
+from bot.kernel.training_types import Change, Curve, DiagnosedRun, Diagnosis, Finding, Measurement
+from bot.report import schema
+from bot.report.comment import comment, final
+from bot.report.report_json import diagnosis_text, report_text
+from bot.report.svg import png, standalone, training
+from bot.report.terminal import curve_rows, print_document
+from bot.training.sections import diagnosis_document
 from tests.golden.stages import PAGE, REPORTS
 from tests.unit.test_hostile_outgoing import checked
 from tests.unit.test_svg import drawn, inside
@@ -51,7 +40,7 @@ FAILED = DiagnosedRun(
 
 
 def text(run: DiagnosedRun, encoding: str = "utf-8") -> str:
-    return print_document(document(run, name="a.py", folder="runs/a"), 100, encoding)
+    return print_document(diagnosis_document(run, name="a.py", folder="runs/a"), 100, encoding)
 
 
 def test_a_terminal_shows_findings_with_their_numbers_and_advice_apart() -> None:
@@ -166,4 +155,9 @@ def test_scales(values: list[float], log: bool, ticks: tuple[float, ...]) -> Non
 
 
 def test_numbers_on_an_axis_are_short() -> None:
-    assert [number(value) for value in (0.05, 300.0, 1e-6, 2.5)] == ["0.05", "300", "1e-6", "2.5"]
+    assert [format_number(value) for value in (0.05, 300.0, 1e-6, 2.5)] == [
+        "0.05",
+        "300",
+        "1e-6",
+        "2.5",
+    ]

@@ -54,7 +54,7 @@ def test_the_paths_that_the_documentation_names_exist() -> None:
     named = {
         (page.name, path) for page in PAGES for path in pattern.findall(page.read_text("utf-8"))
     }
-    assert ("CONTRIBUTING.md", "bot/ports.py") in named
+    assert ("CONTRIBUTING.md", "bot/kernel/ports.py") in named
     assert [pair for pair in sorted(named) if not (ROOT / pair[1]).exists()] == []
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.rules.signatures.doubts import doubt
+from bot.issues.signature.data_flow import doubt
 
 HONEST = {
     "prints a version": "import torch\nprint(torch.__version__)\ntorch.f()",

@@ -8,13 +8,18 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.errors import UserError
-from bot.models.bug import BugReport, Frame, Issue, Quote, ReportKind, Traceback, VersionClaim
-from bot.models.environment import Environment, EnvironmentSpec, Package, PinSource, Requirement
-from bot.models.job import IssueOptions
-from bot.pipeline.environment import asked, specify
-from bot.rules.code import module_names
-from bot.rules.packages import pythons, repositories, versions
+from bot.environment import (
+    package_names,
+    specify,
+    specify as environment_specify,
+    versions,
+    versions as environment_versions,
+)
+from bot.kernel.bug import BugReport, Frame, Issue, Quote, ReportKind, Traceback, VersionClaim
+from bot.kernel.environment import Environment, EnvironmentSpec, Package, PinSource, Requirement
+from bot.kernel.errors import UserError
+from bot.kernel.job import IssueOptions
+from bot.kernel.source import symbols
 from tests.support.jobs import job_options
 
 DAY = datetime(2024, 12, 1, tzinfo=UTC)
@@ -166,7 +171,7 @@ def test_import_names_become_distributions(source: str, distribution: str) -> No
 
 
 def test_a_damaged_program_still_shows_its_imports() -> None:
-    assert module_names.top_level(
+    assert symbols.top_level(
         "import torch, numpy as np\n>>> from einops import rearrange\nprint 'x'\nimport os"
     ) == (
         "torch",
@@ -177,7 +182,7 @@ def test_a_damaged_program_still_shows_its_imports() -> None:
 
 def test_aliases_in_prose_are_the_same_package() -> None:
     assert [
-        repositories.alias(name)
+        package_names.alias(name)
         for name in ("PyTorch", "PyG", "HF transformers", "TF", "tensorflow_gpu")
     ] == [
         "torch",
@@ -235,7 +240,7 @@ def test_master_means_the_newest_release_of_that_day() -> None:
     ],
 )
 def test_the_usual_python_of_a_day(year: int, minor: str) -> None:
-    assert pythons.usual(datetime(year, 12, 31, tzinfo=UTC), "3.11") == minor
+    assert environment_versions.usual(datetime(year, 12, 31, tzinfo=UTC), "3.11") == minor
 
 
 def test_the_python_that_the_report_names_is_asked_for() -> None:
@@ -270,11 +275,11 @@ def test_a_clone_is_used_for_what_is_not_released() -> None:
 
 
 def test_a_missing_module_becomes_one_more_requirement() -> None:
-    wanted = asked.for_import("yaml")
+    wanted = environment_specify.for_import("yaml")
     assert wanted is not None
     assert (wanted.name, wanted.rung) == ("pyyaml", PinSource.REPAIR)
-    assert asked.for_import("utils") is None
-    assert asked.for_import("json") is None
+    assert environment_specify.for_import("utils") is None
+    assert environment_specify.for_import("json") is None
     grown = specify.add(spec("import torch"), wanted)
     assert "pyyaml" in names(grown)
     assert (

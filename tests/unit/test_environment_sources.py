@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.packages import draft_edits, ladder, torch
-from bot.adapters.packages.builder import UvBuilder
-from bot.adapters.packages.drafts import Draft, World
-from bot.adapters.packages.index import PackageIndex
-from bot.models.environment import EnvironmentSpec, PinSource, Requirement
-from bot.rules.packages import complaints
+from bot.environment import fallbacks, releases
+from bot.environment.builder import UvBuilder
+from bot.environment.fallbacks import Draft, World
+from bot.environment.index import PackageIndex
+from bot.kernel.environment import EnvironmentSpec, PinSource, Requirement
 from sandbox import environment as prepare, indexes
 from sandbox.footprint import DiskFull
 
@@ -149,32 +148,32 @@ def wheels(tmp_path: Path) -> Path:
 def test_the_nearest_local_cpu_build_of_torch(
     wheels: Path, claimed: str, pin: str, minor: str
 ) -> None:
-    found = torch.choose(spec(claimed), (wheels,), ("3.10", "3.11", "3.12"), lambda: False)
+    found = fallbacks.choose(spec(claimed), (wheels,), ("3.10", "3.11", "3.12"), lambda: False)
     assert (found.pin, found.minor) == (pin, minor)
 
 
 def test_the_cpu_index_comes_first_and_a_gpu_needs_neither(wheels: Path, tmp_path: Path) -> None:
-    assert torch.choose(spec(), (wheels,), ("3.11",), lambda: True).backend == "cpu"
-    assert torch.choose(spec(device="gpu"), (wheels,), ("3.11",), lambda: False).anything
+    assert fallbacks.choose(spec(), (wheels,), ("3.11",), lambda: True).backend == "cpu"
+    assert fallbacks.choose(spec(device="gpu"), (wheels,), ("3.11",), lambda: False).anything
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert not torch.choose(spec(), (empty,), ("3.11",), lambda: False).possible
+    assert not fallbacks.choose(spec(), (empty,), ("3.11",), lambda: False).possible
 
 
 def test_the_resolvers_words_are_understood() -> None:
     tags = "hint: You require CPython 3.13 (`cp313`), but we only found wheels for `a` (v1) with the following Python ABI tags: `cp39`, `cp310`"
-    assert complaints.pythons_with_wheels(tags) == {"3.9", "3.10"}
-    assert complaints.unknown(
+    assert releases.pythons_with_wheels(tags) == {"3.9", "3.10"}
+    assert releases.unknown(
         "Because a-b was not found in the package registry and you require a-b"
     ) == ["a-b"]
-    assert complaints.hidden_by_date("hint: `a` was filtered by `exclude-newer` to only") == ["a"]
-    assert complaints.without_wheel(
+    assert releases.hidden_by_date("hint: `a` was filtered by `exclude-newer` to only") == ["a"]
+    assert releases.without_wheel(
         "Because all versions of docopt have no usable wheels\nhint: Wheels are required for `docopt` because"
     ) == ["docopt"]
-    assert complaints.named("numpy==1.2 and x", "numpy")
-    assert not complaints.named("numpy-quaternion==1.2", "numpy")
+    assert releases.named("numpy==1.2 and x", "numpy")
+    assert not releases.named("numpy-quaternion==1.2", "numpy")
     bound = "Because the current Python version (3.8.18) does not satisfy Python>=3.9 and a==1 depends on Python>=3.9"
-    assert complaints.python_bounds(bound) == [">=3.9"]
+    assert releases.python_bounds(bound) == [">=3.9"]
 
 
 def test_the_ladder_lets_the_weakest_go_first() -> None:
@@ -186,7 +185,7 @@ def test_the_ladder_lets_the_weakest_go_first() -> None:
     text = "Because a==1.0 depends on c>=4 and you require c==3, b==2.0 is out"
     seen, now = [first], first
     while (
-        following := ladder.next_draft(now, text, world("1.0", "2.0"), seen)
+        following := fallbacks.next_draft(now, text, world("1.0", "2.0"), seen)
     ) is not None and len(seen) < 20:
         seen.append(following)
         now = following
@@ -202,7 +201,7 @@ def test_the_ladder_lets_the_weakest_go_first() -> None:
 
 
 def test_the_first_requirement_keeps_its_release_unless_it_is_gone() -> None:
-    gone = ladder.next_draft(
+    gone = fallbacks.next_draft(
         draft(wanted("a", "==1.0.2")),
         "no version of a==1.0.2",
         world("1.0.0", "1.0.1", "1.1.0"),
@@ -217,16 +216,16 @@ def test_the_first_requirement_keeps_its_release_unless_it_is_gone() -> None:
 
 def test_another_python_is_taken_where_the_wheels_are_unless_one_was_asked_for() -> None:
     tags = "you require a==1\nhint: You require x, but we only found wheels for `a` (v1) with the following Python ABI tag: `cp310`"
-    moved = ladder.next_draft(draft(wanted("a", "==1")), tags, world("1"), ())
+    moved = fallbacks.next_draft(draft(wanted("a", "==1")), tags, world("1"), ())
     assert moved is not None
     assert moved.minor == "3.10"
-    kept = ladder.next_draft(draft(wanted("a", "==1")), tags, world("1", fixed=True), ())
+    kept = fallbacks.next_draft(draft(wanted("a", "==1")), tags, world("1", fixed=True), ())
     assert kept is not None
     assert kept.minor == "3.12"
 
 
 def test_the_cpu_build_of_tensorflow_gives_way_where_it_never_was() -> None:
-    found = ladder.next_draft(
+    found = fallbacks.next_draft(
         draft(wanted("tensorflow-cpu", "==2.1.9")),
         "no version of tensorflow-cpu==2.1.9",
         world(),
@@ -241,11 +240,11 @@ def test_the_cpu_build_of_tensorflow_gives_way_where_it_never_was() -> None:
 
 def test_what_torch_presumes_is_installed_once() -> None:
     first = draft(wanted("torch"))
-    more = draft_edits.completed(first, ("torch==2.13.0+cpu", "sympy==1.14"))
+    more = fallbacks.completed(first, ("torch==2.13.0+cpu", "sympy==1.14"))
     assert more is not None
     assert [each.name for each in more.requirements] == ["torch", "numpy"]
-    assert draft_edits.completed(first, ("torch==2.13.0+cpu", "numpy==2.0")) is None
-    assert draft_edits.completed(more, ("torch==2.13.0+cpu",)) is None
+    assert fallbacks.completed(first, ("torch==2.13.0+cpu", "numpy==2.0")) is None
+    assert fallbacks.completed(more, ("torch==2.13.0+cpu",)) is None
 
 
 def test_a_failed_install_says_whose_fault_it_was() -> None:
@@ -261,10 +260,10 @@ def test_a_failed_install_says_whose_fault_it_was() -> None:
 
 
 def test_old_releases_bring_old_bounds() -> None:
-    names = {each.name for each in ladder.bounds(draft(), datetime(2023, 1, 1, tzinfo=UTC))}
+    names = {each.name for each in fallbacks.bounds(draft(), datetime(2023, 1, 1, tzinfo=UTC))}
     assert names == {"setuptools", "numpy"}
-    assert {each.name for each in ladder.bounds(draft(), None)} == {"setuptools"}
+    assert {each.name for each in fallbacks.bounds(draft(), None)} == {"setuptools"}
     claimed = draft(constraints=(wanted("numpy", "==2.1"),))
     assert "numpy" not in {
-        each.name for each in ladder.bounds(claimed, datetime(2023, 1, 1, tzinfo=UTC))
+        each.name for each in fallbacks.bounds(claimed, datetime(2023, 1, 1, tzinfo=UTC))
     }

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from bot.models.environment import (
+from bot.environment import specify
+from bot.issues.search import prompt_text
+from bot.kernel.environment import (
     Claimed,
     Environment,
     EnvironmentSpec,
@@ -10,8 +12,6 @@ from bot.models.environment import (
     PinSource,
     Requirement,
 )
-from bot.pipeline.environment import asked
-from bot.pipeline.search import environment_text
 
 
 def test_what_was_asked_for_is_told_with_what_was_installed_and_why() -> None:
@@ -41,7 +41,7 @@ def test_what_was_asked_for_is_told_with_what_was_installed_and_why() -> None:
         ),
     )
     spec = EnvironmentSpec(python="3.6", python_why="the report says 3.6", requirements=wanted)
-    told = environment_text.described(spec, built, "ImportError: no _C")
+    told = prompt_text.described(spec, built, "ImportError: no _C")
     lines = told.splitlines()
     assert any(
         line.startswith("torch: asked for 1.7.0, installed 2.13.0+cpu: the report says 1.7.0")
@@ -59,12 +59,12 @@ def test_what_was_asked_for_is_told_with_what_was_installed_and_why() -> None:
 
 
 def test_what_a_model_names_is_weighed_by_an_import_of_its_kind_else_by_its_name() -> None:
-    found = asked.by_model("acme-tools", "", "", ("torch", "acme_tools.nn"))
+    found = specify.by_model("acme-tools", "", "", ("torch", "acme_tools.nn"))
     assert found is not None
     assert (found.modules, found.named) == (("acme_tools",), True)
-    other = asked.by_model("some-thing", "1.0", "", ("torch",))
+    other = specify.by_model("some-thing", "1.0", "", ("torch",))
     assert other is not None
     assert other.modules == ("some_thing",)
-    known = asked.by_model("torch", "", "")
+    known = specify.by_model("torch", "", "")
     assert known is not None
     assert known.modules == ()

@@ -7,9 +7,9 @@ from threading import Event, Thread
 
 import pytest
 
-from bot.models.dialogue import Usage
-from bot.models.run import RunState
-from bot.service.ports import Task
+from bot.app.ports import Task
+from bot.kernel.dialogue import Usage
+from bot.kernel.run import RunState
 from tests.support.fakes import ScriptedModel
 from tests.unit.test_decisions import again
 from tests.unit.test_service import NOW, REPOSITORY, UNCHECKABLE, App, Slow, command, start_one

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.rules.packages import evidence
-from bot.rules.packages.evidence import Known
+from bot.environment import evidence
+from bot.environment.evidence import Known
 
 
 def known(name: str, *modules: str, project: str = "", mentions: str = "") -> Known:

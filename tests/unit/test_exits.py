@@ -7,7 +7,7 @@ import pytest
 import typer
 
 from bot.cli import error_boundary
-from bot.errors import BuildError, IndexUnreachable, Stopped, TransientError, UserError
+from bot.kernel.errors import BuildError, IndexUnreachable, Stopped, TransientError, UserError
 from sandbox.port import SandboxError, SandboxUnavailable
 
 

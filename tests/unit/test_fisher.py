@@ -3,7 +3,7 @@ from itertools import combinations
 import pytest
 from hypothesis import given, strategies as st
 
-from bot.rules import fisher
+from bot.kernel import statistics
 
 
 @pytest.mark.parametrize(
@@ -18,7 +18,7 @@ from bot.rules import fisher
     ],
 )
 def test_fisher_against_known_tables(table, one):
-    assert fisher.one_sided(*table) == pytest.approx(one, abs=5e-5)
+    assert statistics.one_sided(*table) == pytest.approx(one, abs=5e-5)
 
 
 @st.composite
@@ -34,39 +34,39 @@ def test_fisher_is_the_share_of_all_ways_to_deal_the_failures(table):
         sum(at < runs for at in deal)
         for deal in combinations(range(runs + control_runs), failures + control_failures)
     ]
-    assert fisher.one_sided(*table) == pytest.approx(
+    assert statistics.one_sided(*table) == pytest.approx(
         sum(seen >= failures for seen in ways) / len(ways)
     )
 
 
 def test_more_failures_than_runs_is_no_table():
     with pytest.raises(ValueError, match="more failures"):
-        fisher.one_sided(3, 2, 0, 2)
+        statistics.one_sided(3, 2, 0, 2)
 
 
 def test_the_interval_of_a_difference_against_newcombe():
-    assert fisher.difference(56, 70, 48, 80) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
-    assert fisher.difference(9, 10, 3, 10) == pytest.approx((0.6, 0.1705, 0.8090), abs=5e-5)
-    gap, low, high = fisher.difference(5, 5, 0, 5)
+    assert statistics.difference(56, 70, 48, 80) == pytest.approx((0.2, 0.0524, 0.3339), abs=5e-5)
+    assert statistics.difference(9, 10, 3, 10) == pytest.approx((0.6, 0.1705, 0.8090), abs=5e-5)
+    gap, low, high = statistics.difference(5, 5, 0, 5)
     assert (gap, high) == (1.0, 1.0)
     assert 0.35 < low < 0.5
 
 
 @given(st.lists(st.floats(-10, 10), max_size=6), st.lists(st.floats(-10, 10), max_size=6))
 def test_delta_changes_its_sign_with_the_order(first, second):
-    assert fisher.cliffs_delta(first, second) == -fisher.cliffs_delta(second, first)
+    assert statistics.cliffs_delta(first, second) == -statistics.cliffs_delta(second, first)
 
 
 def test_delta_of_apart_and_equal_samples():
-    assert fisher.cliffs_delta([3, 4], [1, 2]) == 1
-    assert fisher.cliffs_delta([1, 2], [1, 2]) == 0
-    assert fisher.cliffs_delta([1, 3], [2, 2, 0, 4]) == 0
+    assert statistics.cliffs_delta([3, 4], [1, 2]) == 1
+    assert statistics.cliffs_delta([1, 2], [1, 2]) == 0
+    assert statistics.cliffs_delta([1, 3], [2, 2, 0, 4]) == 0
 
 
 @pytest.mark.parametrize(
     ("failures", "runs", "wanted"), [(2, 2, 5), (9, 9, 5), (2, 4, 12), (3, 10, 24), (1, 40, 40)]
 )
 def test_a_rarer_failure_takes_more_pairs(failures, runs, wanted):
-    n = fisher.pairs(failures, runs)
+    n = statistics.pairs(failures, runs)
     assert n == wanted
-    assert n == 40 or fisher.one_sided(failures * n // runs, n, 0, n) <= 0.01
+    assert n == 40 or statistics.one_sided(failures * n // runs, n, 0, n) <= 0.01

@@ -1,6 +1,6 @@
 import pytest
 
-from bot.rules import flaky
+from bot.issues.reading import symptoms
 
 
 @pytest.mark.parametrize(
@@ -15,7 +15,7 @@ from bot.rules import flaky
     ],
 )
 def test_failures_that_come_and_go(text):
-    assert flaky.says_so(text)
+    assert symptoms.says_so(text)
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ def test_failures_that_come_and_go(text):
     ],
 )
 def test_failures_that_stay(text):
-    assert not flaky.says_so(text)
+    assert not symptoms.says_so(text)

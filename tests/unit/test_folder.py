@@ -13,17 +13,17 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.files import write
-from bot.adapters.run_folder.folder import Folder, defect, inside, kept_job, kept_report
-from bot.errors import UserError
-from bot.models.attempt import Script
-from bot.models.bug import Issue
-from bot.models.job import ReproduceIssue
-from bot.models.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, log_name
-from bot.models.report import Report
-from bot.pipeline.execution.log_text import run_log
-from bot.pipeline.repair.trials import TRIALS
-from bot.render.report_json import report_text
+from bot.kernel.attempt import Script
+from bot.kernel.bug import Issue
+from bot.kernel.errors import UserError
+from bot.kernel.files import write
+from bot.kernel.job import ReproduceIssue
+from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, log_name
+from bot.kernel.report import Report
+from bot.kernel.session import run_log
+from bot.report.report_json import report_text
+from bot.report.run_folder import Folder, defect, inside, kept_job, kept_report
+from bot.training.repair.trials import TRIALS
 from sandbox.port import RunResult
 from tests.support.jobs import issue_job
 
@@ -208,7 +208,7 @@ def test_a_full_disk_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Mon
 LOOP = """
 import sys
 from pathlib import Path
-from bot.adapters.files import write
+from bot.kernel.files import write
 for index in range(10**6):
     write(Path(sys.argv[1]), '{"n": "' + str(index) * 20000 + '"}')
 """

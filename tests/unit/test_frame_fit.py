@@ -2,9 +2,9 @@
 
 import pytest
 
-from bot.models.bug import BugReport, Frame, ReportKind, Traceback
-from bot.models.environment import PinSource, Requirement
-from bot.rules.packages import frame_fit
+from bot.environment import releases
+from bot.kernel.bug import BugReport, Frame, ReportKind, Traceback
+from bot.kernel.environment import PinSource, Requirement
 
 
 def frame(path: str = "acme/core.py", line: int | None = 2, code: str = "return f(x)") -> Frame:
@@ -30,7 +30,7 @@ TEXTS = {"acme/core.py": "def g(x):\n    return f(x)\n"}
 def test_a_frame_fits_where_its_line_stands_at_its_place(
     quoted: tuple[Frame, ...], fitting: int
 ) -> None:
-    assert frame_fit.count(quoted, lambda path: TEXTS.get(path, "")) == fitting
+    assert releases.count(quoted, lambda path: TEXTS.get(path, "")) == fitting
 
 
 def test_only_frames_of_the_distribution_with_a_line_and_code_are_compared() -> None:
@@ -49,12 +49,12 @@ def test_only_frames_of_the_distribution_with_a_line_and_code_are_compared() -> 
     acme = Requirement(name="acme", rung=PinSource.IMPORT, reason="imported")
     other = acme.model_copy(update={"name": "dm-acme", "modules": ("acme",)})
     for target in (acme, other):
-        assert frame_fit.quoted(report, target) == (frame(), frame(line=7))
+        assert releases.quoted(report, target) == (frame(), frame(line=7))
 
 
 def test_the_nearest_older_releases_come_first() -> None:
     offered = [f"1.{minor}" for minor in range(20)]
-    assert frame_fit.neighbours("1.10", offered) == [
+    assert releases.neighbours("1.10", offered) == [
         "1.9",
         "1.8",
         "1.7",
@@ -64,5 +64,5 @@ def test_the_nearest_older_releases_come_first() -> None:
         "1.11",
         "1.12",
     ]
-    assert frame_fit.neighbours("1.0", offered) == ["1.1", "1.2"]
-    assert frame_fit.neighbours("3.0", offered) == []
+    assert releases.neighbours("1.0", offered) == ["1.1", "1.2"]
+    assert releases.neighbours("3.0", offered) == []

@@ -1,6 +1,6 @@
 import pytest
 
-from bot.rules.signatures import genuine
+from bot.issues.signature import staged
 
 MESSAGE = "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"
 
@@ -23,7 +23,7 @@ MESSAGE = "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"
     ],
 )
 def test_words_that_the_program_utters_by_itself(source):
-    assert genuine.self_raised(source, MESSAGE)
+    assert staged.self_raised(source, MESSAGE)
 
 
 @pytest.mark.parametrize(
@@ -39,21 +39,21 @@ def test_words_that_the_program_utters_by_itself(source):
     ],
 )
 def test_the_library_or_a_check_of_computed_values(source):
-    assert not genuine.self_raised(source, MESSAGE)
+    assert not staged.self_raised(source, MESSAGE)
 
 
 def test_a_guard_does_not_make_a_driver_error_genuine():
     source = 'if x.max() < 100:\n    raise RuntimeError("CUDA error: device-side assert triggered")'
-    assert genuine.self_raised(source, "CUDA error: device-side assert triggered")
+    assert staged.self_raised(source, "CUDA error: device-side assert triggered")
 
 
 def test_what_is_printed_whatever_happens():
     source = 'print("loss is nan")\nprint("loss", loss)\nif bad:\n    print("BUG")\n'
-    assert genuine.constant_lines(source) == ("loss is nan",)
+    assert staged.constant_lines(source) == ("loss is nan",)
 
 
 def test_own_names():
-    assert genuine.own_names("class Net: ...\ndef train(): ...\n") == {"Net", "train"}
+    assert staged.own_names("class Net: ...\ndef train(): ...\n") == {"Net", "train"}
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_own_names():
     ],
 )
 def test_a_raise_that_a_value_of_a_library_decides_is_a_check(program, own):
-    assert bool(genuine.self_raised(program, "the loss grew")) is own
+    assert bool(staged.self_raised(program, "the loss grew")) is own
     line = next(at for at, row in enumerate(program.splitlines(), 1) if "raise" in row)
     code = program.splitlines()[line - 1]
-    assert genuine.raised_by_itself(program, line, code) is own
+    assert staged.raised_by_itself(program, line, code) is own
 
 
 def test_a_check_that_imitates_hardware_is_no_check():
     program = "import lib\nif lib.fit():\n    raise RuntimeError('CUDA error: out of memory')\n"
-    assert genuine.self_raised(program, "CUDA error: out of memory")
+    assert staged.self_raised(program, "CUDA error: out of memory")

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import httpx
 import pytest
 
-from bot.adapters.issues import source
-from bot.adapters.issues.github import IssueReader, IssueReference, reference
-from bot.errors import TransientError, UserError
-from bot.settings import Settings
+from bot.cli import sources
+from bot.cli.sources import IssueReader, IssueReference, reference
+from bot.kernel.errors import TransientError, UserError
+from bot.kernel.settings import Settings
 
 API = "https://api.github.example"
 ISSUE = {"title": "It fails", "body": "b", "number": 7, "repository_url": f"{API}/repos/acme/pool"}
@@ -176,7 +176,7 @@ def test_an_enterprise_server_is_asked_where_the_settings_say() -> None:
     github = IssueReader(
         settings.github_api_url, settings.token, transport=httpx.MockTransport(hear)
     )
-    source.load("https://git.example/acme/pool/issues/7", settings, github=github)
+    sources.load("https://git.example/acme/pool/issues/7", settings, github=github)
     assert asked == ["https://git.example/api/v3/repos/acme/pool/issues/7"]
     with pytest.raises(UserError, match="is not the GitHub host"):
-        source.load("https://github.com/acme/pool/issues/7", settings, github=github)
+        sources.load("https://github.com/acme/pool/issues/7", settings, github=github)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.models.bug import Issue
+from bot.kernel.bug import Issue
 from bot.products import plan
 from handlers.commands import parse as commands
 from tests.corpus.hostile.corpus import Hostile, load

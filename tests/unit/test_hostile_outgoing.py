@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from pydantic import ValidationError
 
-from bot.models.report import Report
-from bot.render.comment import LIMIT, comment, size
-from bot.render.terminal import terminal
+from bot.kernel.report import Report
+from bot.report.comment import LIMIT, comment, size
+from bot.report.terminal import terminal
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.corpus.hostile.reader import LIVE, alive, read
 

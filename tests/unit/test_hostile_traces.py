@@ -8,13 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.published_tools import TOOLS, codes
-from bot.models.diagnosis import DiagnosedRun
-from bot.models.training import ActivationStep, Epoch, TrainingTrace
-from bot.pipeline.diagnosis import trace as traces
-from bot.pipeline.diagnosis.curves import curves
-from bot.render.diagnosis_json import diagnosis_text
-from bot.render.html.svg.training import training as svg
-from bot.rules.diagnosis import diagnose
+from bot.kernel.training_types import ActivationStep, DiagnosedRun, Epoch, TrainingTrace
+from bot.report.report_json import diagnosis_text
+from bot.report.svg import training as svg
+from bot.training import trace as training_trace
+from bot.training.diagnosis.rules import diagnose
+from bot.training.trace import curves
 from tests.support.traces import FLAT, dense, loss, steps, trace, weight
 
 NAME = ".reprise/training-7.jsonl"
@@ -68,7 +67,7 @@ def test_odd_values_lead_to_a_diagnosis(seed: int):
         if row["kind"] == "step" and chosen.random() < 0.3:
             container, key = chosen.choice(list(places(row)))
             container[key] = odd
-    read = traces.read({NAME: written(rows)})
+    read = training_trace.read({NAME: written(rows)})
     tell(read)
     for tool in TOOLS:
         codes(tool, read)
@@ -123,5 +122,5 @@ def many_tensors() -> Iterator[dict[str, object]]:
 def test_a_full_file_costs_seconds(rows):
     data = full(rows())
     started = time.process_time()
-    tell(traces.read({NAME: data}))
+    tell(training_trace.read({NAME: data}))
     assert time.process_time() - started < 20

@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.models.training import TrainedModel, TrainingTrace
-from bot.rules.hyperparameters import find
+from bot.kernel.training_types import TrainedModel, TrainingTrace
+from bot.training.program.hyperparameters import find
 from tests.support.edits import changed, diff, values
 
 KERAS = """\

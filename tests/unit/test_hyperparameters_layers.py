@@ -4,7 +4,8 @@ layers taken out and put in, and clipping beside them.
 
 import pytest
 
-from bot.rules.hyperparameters import NotApplicable, patched
+from bot.training.program.hyperparameters import patched
+from bot.training.program.text import NotApplicable
 from tests.support.edits import changed, diff, edit, values
 
 KERAS = """\

@@ -4,8 +4,9 @@ predictions and targets that fit the new one.
 
 import pytest
 
-from bot.models.training import Loss, Summary, TrainingTrace
-from bot.rules.hyperparameters import NotApplicable, find, patched
+from bot.kernel.training_types import Loss, Summary, TrainingTrace
+from bot.training.program.hyperparameters import find, patched
+from bot.training.program.text import NotApplicable
 from tests.support.edits import changed, diff, edit, values
 
 KERAS = """\

@@ -6,9 +6,9 @@ from time import process_time
 
 import pytest
 
-from bot.rules.hyperparameters import ProgramFile, find, patched, program_files
-from bot.rules.hyperparameters.text.modules import joined, own_modules
-from bot.rules.repair.candidates import edit
+from bot.training.program.hyperparameters import find, patched, program_files
+from bot.training.program.modules import ProgramFile, joined, own_modules
+from bot.training.repair.candidates import edit
 
 NET = """\
 from torch import nn

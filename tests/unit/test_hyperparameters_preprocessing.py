@@ -2,8 +2,8 @@
 
 import pytest
 
-from bot.models.training import Data, Summary, TrainingTrace
-from bot.rules.hyperparameters import find, patched
+from bot.kernel.training_types import Data, Summary, TrainingTrace
+from bot.training.program.hyperparameters import find, patched
 from tests.support.edits import changed, diff, edit, values
 
 SPLIT = """\

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.models.repair import Edit, Hyperparameter
-from bot.rules.hyperparameters import NotApplicable, find, patched
-from bot.rules.hyperparameters.text.numbers import same
+from bot.kernel.training_types import Edit, Hyperparameter
+from bot.training.program.hyperparameters import find, patched
+from bot.training.program.text import NotApplicable, same
 
 FAMILIES = sorted(Path("benchmarks/mutants/families").glob("*.txt"))
 

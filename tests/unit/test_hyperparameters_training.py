@@ -4,9 +4,9 @@ changes no other line.
 
 import pytest
 
-from bot.models.repair import Edit
-from bot.models.training import Plan, TrainingTrace
-from bot.rules.hyperparameters import NotApplicable, find, patched
+from bot.kernel.training_types import Edit, Plan, TrainingTrace
+from bot.training.program.hyperparameters import find, patched
+from bot.training.program.text import NotApplicable
 from tests.support.edits import changed, diff, edit, values
 
 KERAS = """\

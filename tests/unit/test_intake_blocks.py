@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.bug import MOST_BODY, BugReport, FenceKind, Issue, Role
-from bot.pipeline.reading.intake import read
-from bot.rules.intake.document import LONGEST_LEAD, MOST_BLOCKS, parse
-from bot.rules.intake.unfenced_code import lift
+from bot.issues.reading.code import lift
+from bot.issues.reading.markdown import LONGEST_LEAD, MOST_BLOCKS, parse
+from bot.issues.reading.report import read
+from bot.kernel.bug import MOST_BODY, BugReport, FenceKind, Issue, Role
 
 
 def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytorch") -> BugReport:

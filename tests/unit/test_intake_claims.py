@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.bug import BugReport, Issue, ReportKind, Symptom
-from bot.models.signature import CrashSignature
-from bot.pipeline.reading.intake import read
-from bot.pipeline.reading.signature import freeze
+from bot.issues.reading.report import read
+from bot.issues.signature.freeze import freeze
+from bot.kernel.bug import BugReport, CrashSignature, Issue, ReportKind, Symptom
 
 
 def report(

@@ -14,12 +14,11 @@ import zipfile
 import pytest
 from hypothesis import given, strategies as st
 
-from bot.models.bug import Issue
-from bot.models.signature import CrashSignature, OutputSignature
-from bot.pipeline.reading import intake, signature
-from bot.rules.intake import library
-from bot.rules.intake.exceptions import likely, lone, named
-from bot.rules.intake.tracebacks import find
+from bot.issues.reading import report
+from bot.issues.signature import freeze
+from bot.kernel import tracebacks
+from bot.kernel.bug import CrashSignature, Issue, OutputSignature
+from bot.kernel.tracebacks import find, likely, lone, named
 from tests import stdlib
 
 LOADED = (
@@ -82,7 +81,7 @@ SHOWN = {
 
 
 def read(body):
-    return intake.read(Issue(title="lib.value fails", body=PROGRAM + body, repository="acme/lib"))
+    return report.read(Issue(title="lib.value fails", body=PROGRAM + body, repository="acme/lib"))
 
 
 @pytest.mark.parametrize("place", SHOWN)
@@ -91,7 +90,7 @@ def test_the_last_line_alone_is_the_reported_failure(line, place):
     found = read(SHOWN[place].format(line))
     (traceback,) = found.tracebacks
     assert f"{traceback.exception}: {traceback.message}" == line
-    frozen = signature.freeze(found)
+    frozen = freeze.freeze(found)
     assert isinstance(frozen, CrashSignature)
     assert f"{frozen.exception}: {frozen.message}" == line
 
@@ -102,7 +101,7 @@ def test_what_only_looks_like_it_is_printed_output(line, place):
     found = read(SHOWN[place].format(line))
     assert found.tracebacks == ()
     if place in {"block", "log"} and "Warning" not in line:
-        frozen = signature.freeze(found)
+        frozen = freeze.freeze(found)
         assert isinstance(frozen, OutputSignature)
         assert frozen.observed[-1][-1] == line
 
@@ -167,10 +166,10 @@ def test_a_block_of_a_program_may_end_with_it():
 
 
 def test_an_exception_that_never_has_a_message_counts_without_one():
-    frozen = signature.freeze(read("```\n_queue.Empty\n```"))
+    frozen = freeze.freeze(read("```\n_queue.Empty\n```"))
     assert isinstance(frozen, CrashSignature)
     assert (frozen.exception, frozen.message) == ("_queue.Empty", "")
-    cut = signature.freeze(read("```\nValueError\n```"))
+    cut = freeze.freeze(read("```\nValueError\n```"))
     assert isinstance(cut, CrashSignature)
     assert cut.checks == ("print(lib.value(3))",), "its message was cut: the call decides"
 
@@ -198,14 +197,14 @@ def test_the_standard_library_says_which_its_exceptions_are():
     ]
     assert unknown == []
     assert {"OrderedDict", "Path", "Thread", "UserWarning", "Exception1"}.isdisjoint(
-        library.EXCEPTIONS
+        tracebacks.EXCEPTIONS
     )
     assert all(not named(f"{module}.Path") for module in sys.stdlib_module_names)
 
 
 def test_the_list_covers_the_library_of_this_python():
     assert {"BadZipFile", "TimeoutExpired"} <= (found := stdlib.exceptions(stdlib.SOURCES))
-    assert {name for name in found - library.EXCEPTIONS if name[0] != "_"} == set(), (
+    assert {name for name in found - tracebacks.EXCEPTIONS if name[0] != "_"} == set(), (
         "run `python tests/stdlib.py`"
     )
 
@@ -213,7 +212,7 @@ def test_the_list_covers_the_library_of_this_python():
 def test_what_is_an_exception_does_not_hang_on_the_library_of_this_python(tmp_path):
     (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
     elsewhere = f"import sysconfig; sysconfig.get_path = lambda *_: {str(tmp_path)!r}\n"
-    code = "from bot.rules.intake.exceptions import named; print(named('zipfile.BadZipFile'))"
+    code = "from bot.kernel.tracebacks import named; print(named('zipfile.BadZipFile'))"
     run = subprocess.run([sys.executable, "-c", elsewhere + code], capture_output=True, text=True)
     assert (run.stdout.strip(), run.stderr) == ("True", "")
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bot.models.bug import BugReport, FenceKind, Issue, Role, Symptom
-from bot.pipeline.reading.intake import read
+from bot.issues.reading.report import read
+from bot.kernel.bug import BugReport, FenceKind, Issue, Role, Symptom
 
 
 def report(

@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from bot.models.bug import BugReport, Fence, FenceKind, Issue, Role
-from bot.pipeline.reading.intake import read
+from bot.issues.reading.report import read
+from bot.kernel.bug import BugReport, Fence, FenceKind, Issue, Role
 
 
 def report(

@@ -11,12 +11,11 @@ import time
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from bot.models.bug import BugReport, FenceKind, Issue, Quote
-from bot.pipeline.reading.intake import read
-from bot.rules.intake.cleaning import clean
-from bot.rules.intake.document import ProseLine
-from bot.rules.intake.sentences import LONGEST, sentences
-from bot.rules.intake.text import readable
+from bot.issues.reading.code import clean
+from bot.issues.reading.markdown import LONGEST, ProseLine, sentences
+from bot.issues.reading.report import read
+from bot.kernel.bug import BugReport, FenceKind, Issue, Quote
+from bot.kernel.plain_text import readable
 
 PIECES = st.sampled_from(
     [

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.bug import BugReport, Issue
-from bot.pipeline.reading.intake import read
+from bot.issues.reading.report import read
+from bot.kernel.bug import BugReport, Issue
 
 PROGRAM = "import torch\nimport honestlib\n\nhonestlib.fit(torch.ones(3), ratio=2.0)\n"
 FRAME = (

@@ -6,10 +6,10 @@ import textwrap
 
 import pytest
 
-from bot.models.bug import BugReport, FenceKind, Issue, Symptom
-from bot.pipeline.reading.intake import read
-from bot.rules.intake import frames
-from bot.rules.intake.tracebacks import FORMATS, TracebackFormat, find
+from bot.issues.reading.report import read
+from bot.kernel import tracebacks
+from bot.kernel.bug import BugReport, FenceKind, Issue, Symptom
+from bot.kernel.tracebacks import FORMATS, TracebackFormat, find
 
 
 def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytorch") -> BugReport:
@@ -278,13 +278,13 @@ def test_code_that_raises_is_no_traceback() -> None:
     ],
 )
 def test_the_standard_library_is_nobodys_package(path, package):
-    assert frames.frame(path, "3", "decode", home="lib").package == package
+    assert tracebacks.frame(path, "3", "decode", home="lib").package == package
 
 
 def test_a_script_in_a_folder_named_as_the_library_is_a_script():
     path = "/home/me/lib/try_it.py"
-    assert frames.frame(path, "3", "<module>", home="lib").package == ""
-    assert frames.frame(path, "3", "decode", home="lib").package == "lib"
+    assert tracebacks.frame(path, "3", "<module>", home="lib").package == ""
+    assert tracebacks.frame(path, "3", "decode", home="lib").package == "lib"
 
 
 FAILURE = """\

@@ -7,10 +7,9 @@ from typing import get_args
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
+from bot.kernel.bug import Issue
 from bot.kernel.engine import Engine, JobKind
-from bot.models.bug import Issue
-from bot.models.diagnosis import TrainingProgram
-from bot.models.job import (
+from bot.kernel.job import (
     DiagnoseProgram,
     EnvironmentOptions,
     Job,
@@ -21,7 +20,7 @@ from bot.models.job import (
     RunLimits,
     TrainingOptions,
 )
-from bot.models.repair import Repair, RepairRequest
+from bot.kernel.training_types import Repair, RepairRequest, TrainingProgram
 from bot.products import ENGINE, execute
 from tests.unit.test_diagnosed_run import OK, TRAINS, world
 
@@ -106,8 +105,8 @@ def test_a_program_is_diagnosed_and_repaired_without_an_issue() -> None:
 @pytest.mark.parametrize(
     ("name", "makers"),
     [
-        ("Issue", {"bot/adapters/issues/issue_files.py", "handlers/events.py"}),
-        ("BugReport", {"bot/pipeline/reading/intake.py"}),
+        ("Issue", {"bot/cli/sources.py", "handlers/events.py"}),
+        ("BugReport", {"bot/issues/reading/report.py"}),
     ],
 )
 def test_nobody_invents_an_issue(name: str, makers: set[str]) -> None:

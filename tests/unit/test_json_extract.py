@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from hypothesis import given, strategies as st
 
-from bot.adapters.model.dialect import closed
-from bot.adapters.model.json_extract import Misfit, fitted
+from bot.model.endpoint import closed
+from bot.model.json_answer import Misfit, fitted
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

@@ -2,22 +2,22 @@ import json
 
 import pytest
 
-from bot.models.attempt import Failure, Match, Script
-from bot.models.bug import Frame
-from bot.models.environment import Environment
-from bot.models.signature import (
+from bot.issues.judge import judge
+from bot.issues.observe import Observation, observe
+from bot.issues.signature import freeze
+from bot.issues.signature.values import lines, told
+from bot.kernel.attempt import Failure, Match, Script
+from bot.kernel.bug import (
     AlternativesSignature,
     CrashSignature,
+    Frame,
     HangSignature,
     NonFiniteSignature,
     OutputSignature,
     Place,
     WarningSignature,
 )
-from bot.pipeline.execution.judge import judge
-from bot.pipeline.execution.observe import Observation, observe
-from bot.rules.signatures import readings
-from bot.rules.signatures.values import lines, told
+from bot.kernel.environment import Environment
 from sandbox.port import RunResult
 
 SCRIPT = Script(files={"repro.py": "import lib\nlib.go()\n"})
@@ -309,7 +309,7 @@ SUMMARY = ("DataFrame", "KeyError: x", "loss: 3", "ResNet50: top1 71 percent")
     ],
 )
 def test_only_the_last_line_of_an_output_may_be_an_exception(observed, exception):
-    reading = readings.other(OutputSignature(observed=observed))
+    reading = freeze.other(OutputSignature(observed=observed))
     assert (reading.member.exception if reading else "") == exception
 
 
@@ -350,21 +350,21 @@ def test_a_line_that_may_be_either_may_be_staged_in_neither_way():
 def test_a_program_is_left_out_only_when_it_stages_every_reading():
     source = "import lib\nprint('start')\nlib.go()\n"
     assert (
-        readings.self_made(
+        freeze.self_made(
             source, OutputSignature(observed=(("start", "InvalidThing: it does not fit"),))
         )
         == ""
     )
     assert (
-        readings.self_made(source, OutputSignature(observed=(("start", "Model: it does not fit"),)))
+        freeze.self_made(source, OutputSignature(observed=(("start", "Model: it does not fit"),)))
         == "print('start')"
     )
     raising = source + "raise lib.InvalidThing('it does not fit')\n"
-    assert readings.self_made(
+    assert freeze.self_made(
         raising, OutputSignature(observed=(("start", "InvalidThing: it does not fit"),))
     )
-    assert readings.self_made(f"print({LINE!r})", RAISED)
-    assert readings.self_made(
+    assert freeze.self_made(f"print({LINE!r})", RAISED)
+    assert freeze.self_made(
         raising.replace("it does", "the value 3 does").replace("'start'", "lib.x()"), RAISED
     )
 

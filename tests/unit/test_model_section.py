@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from bot.models.attempt import Attempt, Execution, Judgement, Match
-from bot.models.dialogue import Interpretation, Reading, Reconstruction, Usage
-from bot.models.report import Report
-from bot.render.comment import comment
-from bot.render.phrases import program
-from bot.render.sections import model_section
-from bot.render.terminal import terminal
+from bot.issues import program_phrases, sections
+from bot.kernel.attempt import Attempt, Execution, Judgement, Match
+from bot.kernel.dialogue import Interpretation, Reading, Reconstruction, Usage
+from bot.kernel.report import Report
+from bot.report.comment import comment
+from bot.report.terminal import terminal
 from tests.corpus.hostile.reader import alive, read
 
 REPORTS = Path(__file__).parent.parent / "golden" / "reports"
@@ -31,10 +30,10 @@ def test_a_program_of_a_model_is_marked_before_it_is_shown() -> None:
 def test_a_program_of_the_reporter_bears_no_mark() -> None:
     report = load("reproduced")
     assert (
-        program.model_mark(report),
-        program.model_claim(report),
-        model_section.parts(report),
-        program.cost(report),
+        program_phrases.model_mark(report),
+        program_phrases.model_claim(report),
+        sections.parts(report),
+        program_phrases.cost(report),
     ) == ("", "", (), "")
     assert "model" not in comment(report).replace("No model was used", "")
 
@@ -58,12 +57,12 @@ def test_a_program_of_the_reporter_bears_no_mark() -> None:
 )
 def test_the_price_is_said_or_said_to_be_unknown(used: Usage, said: str) -> None:
     report = load("reproduced-by-model").model_copy(update={"cost": used})
-    assert program.cost(report) == said
+    assert program_phrases.cost(report) == said
     assert said in comment(report)
 
 
 def test_each_proposal_stands_with_what_became_of_it() -> None:
-    told = dict(model_section.parts(load("reproduced-by-model")))
+    told = dict(sections.parts(load("reproduced-by-model")))
     ends = (
         " (not run; rejected by the checks)",
         ": `key_bias` has the expected value (run 1)",
@@ -98,7 +97,7 @@ def test_a_twin_is_heard(match: Match, code: int, spoke: str) -> None:
     report = load("reproduced-by-model").model_copy(
         update={"attempts": runs, "reconstruction": part}
     )
-    assert model_section.parts(report) == (
+    assert sections.parts(report) == (
         (
             "Programs proposed",
             (f"first: reason 1 (run 1); its contrast program, which must not fail, {spoke}",),
@@ -114,7 +113,7 @@ def test_changes_without_words_and_many_of_them() -> None:
     report = load("reproduced-by-model").model_copy(
         update={"attempts": runs, "reconstruction": part}
     )
-    lines = dict(model_section.parts(report))["Programs proposed"]
+    lines = dict(sections.parts(report))["Programs proposed"]
     assert lines[:3] == (
         "written by a model: reason 1 (run 1)",
         "written by a model: reason 2 (run 2)",
@@ -147,11 +146,11 @@ def test_what_a_model_says_can_only_be_read() -> None:
 
 
 def test_provenance_says_what_was_measured_and_whose_the_program_is() -> None:
-    assert program.provenance(load("reproduced-by-model")).endswith(
+    assert program_phrases.provenance(load("reproduced-by-model")).endswith(
         "Every figure was measured; a model wrote the program."
     )
-    after = program.provenance(load("needs_info-after-model"))
+    after = program_phrases.provenance(load("needs_info-after-model"))
     assert after.endswith("Every figure was measured; a model read the bug report too.")
     unrun = load("needs_info-after-model").model_copy(update={"attempts": ()})
-    assert program.provenance(unrun) == "Nothing was run. A model read the bug report."
-    assert program.provenance(load("reproduced")).endswith("No model was used.")
+    assert program_phrases.provenance(unrun) == "Nothing was run. A model read the bug report."
+    assert program_phrases.provenance(load("reproduced")).endswith("No model was used.")

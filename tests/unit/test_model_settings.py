@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from bot.adapters.model.configured import configured
 from bot.cli import app
-from bot.errors import UserError
-from bot.models.dialogue import Message, Question
-from bot.settings import Settings, load
+from bot.kernel.dialogue import Message, Question
+from bot.kernel.errors import UserError
+from bot.kernel.settings import Settings, load
+from bot.model.chat import configured
 from tests.support.endpoint import says
 from tests.support.fakes import FakeEndpoint
 

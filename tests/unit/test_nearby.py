@@ -8,12 +8,11 @@ from datetime import UTC, datetime
 import pytest
 from packaging.version import Version
 
-from bot.adapters.packages import ladder
-from bot.adapters.packages.drafts import Draft, World
-from bot.adapters.packages.index import File, IndexRelease
-from bot.models.bisect import Release
-from bot.models.environment import PinSource, Requirement
-from bot.rules.packages import nearby
+from bot.environment import fallbacks, releases
+from bot.environment.fallbacks import Draft, World
+from bot.environment.index import File, IndexRelease
+from bot.kernel.bug import Release
+from bot.kernel.environment import PinSource, Requirement
 
 DAY = datetime(2024, 6, 1, tzinfo=UTC)
 
@@ -40,12 +39,12 @@ HISTORY = (
 def test_a_resolver_falls_back_neither_to_a_pre_release_nor_by_years(
     taken: str, words: str
 ) -> None:
-    told = nearby.outlier("tools", taken, HISTORY, DAY)
+    told = releases.outlier("tools", taken, HISTORY, DAY)
     assert (words in told) if words else told == ""
 
 
 def test_a_package_of_pre_releases_alone_is_taken_as_it_is() -> None:
-    assert nearby.outlier("tools", "0.3.1.dev5", HISTORY[:1], DAY) == ""
+    assert releases.outlier("tools", "0.3.1.dev5", HISTORY[:1], DAY) == ""
 
 
 def test_a_release_that_cannot_be_installed_gives_way_to_the_nearest_with_a_wheel() -> None:
@@ -53,13 +52,13 @@ def test_a_release_that_cannot_be_installed_gives_way_to_the_nearest_with_a_whee
     draft = Draft("first", "3.11", (wanted,), exclude_newer=DAY)
     world = World(lambda _: (), ("3.11",), lambda *_: None, history=lambda _: HISTORY)
     words = "Because tools==0.14 has no usable wheels, it cannot be used"
-    found = ladder.next_draft(draft, words, world, (draft,))
+    found = fallbacks.next_draft(draft, words, world, (draft,))
     assert found is not None
     assert found.requirements[0].specifier == "==0.15"
     assert found.requirements[0].rung is PinSource.NEIGHBOUR
     free = replace(draft, requirements=(wanted.model_copy(update={"specifier": ""}),))
-    told = nearby.outlier("tools", "0.3.1.dev5", HISTORY, DAY)
-    again = ladder.next_draft(free, told, world, (free,))
+    told = releases.outlier("tools", "0.3.1.dev5", HISTORY, DAY)
+    again = fallbacks.next_draft(free, told, world, (free,))
     assert again is not None
     assert again.requirements[0].specifier == "==0.15"
 
@@ -94,10 +93,10 @@ def test_a_dependency_that_cannot_be_installed_gives_way_before_what_needs_it() 
     world = World(
         lambda _: (), ("3.11",), lambda *_: None, history=history, usable=lambda *_: offers
     )
-    later = ladder.next_draft(draft, BLOCKED, world, (draft,))
+    later = fallbacks.next_draft(draft, BLOCKED, world, (draft,))
     assert later is not None
     assert later.what == "with a later yaml"
-    found = ladder.next_draft(later, BLOCKED, world, (draft, later))
+    found = fallbacks.next_draft(later, BLOCKED, world, (draft, later))
     assert found is not None
     assert [(each.name, each.specifier) for each in found.overrides] == [("yaml", "==6.0")]
     assert found.requirements == draft.requirements
@@ -105,7 +104,7 @@ def test_a_dependency_that_cannot_be_installed_gives_way_before_what_needs_it() 
     assert "in place of >=5.1,<=5.4.1" in found.overrides[0].reason
     assert PinSource.NEIGHBOUR is found.overrides[0].rung
     none = replace(world, usable=lambda *_: ())
-    other = ladder.next_draft(later, BLOCKED, none, (draft, later))
+    other = fallbacks.next_draft(later, BLOCKED, none, (draft, later))
     assert other is not None
     assert other.requirements[0].specifier == "==0.16"
     assert other.requirements[0].reason == "0.15 cannot be installed; 0.16 is near it"
@@ -122,7 +121,7 @@ def test_wheels_for_another_python_alone_give_way_where_the_python_is_stated() -
         history=history,
         usable=lambda name, _: ("6.0",) if name == "yaml" else (),
     )
-    found = ladder.next_draft(draft, FOREIGN, world, (draft,))
+    found = fallbacks.next_draft(draft, FOREIGN, world, (draft,))
     assert found is not None
     assert found.what == "with yaml 6.0 in place of ==5.4.1"
 
@@ -140,7 +139,7 @@ def test_wheels_for_another_python_alone_give_way_where_the_python_is_stated() -
 def test_the_release_beside_a_span_is_the_nearest_that_can_be_installed(
     span: str, usable: tuple[str, ...], near: str
 ) -> None:
-    assert nearby.beside(NEEDED, usable, span) == near
+    assert releases.beside(NEEDED, usable, span) == near
 
 
 @pytest.mark.parametrize(

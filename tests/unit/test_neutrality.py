@@ -5,8 +5,8 @@ from collections import Counter
 
 from benchmarks.neutral_runs import NeutralRow, searched
 from benchmarks.neutrality import neighbours
-from bot.models.repair import Hyperparameter
-from bot.pipeline.repair.trials import TRIALS
+from bot.kernel.training_types import Hyperparameter
+from bot.training.repair.trials import TRIALS
 from tests.unit.test_repair import FAULTY, Landscape, by_rate, rate
 from tests.unit.test_repair_arms import begin
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from bot.models.attempt import Judgement, Match
-from bot.models.report import Inconclusive, NeedsHardware, Report
-from bot.pipeline.confirm import verdicts
-from bot.render import sticky
-from bot.render.comment import comment
-from bot.render.phrases.verdict import next_step
+from bot.issues import confirm
+from bot.issues.phrases import next_step
+from bot.kernel.attempt import Judgement, Match
+from bot.kernel.report import Inconclusive, NeedsHardware, Report
+from bot.report import comment as report_comment
+from bot.report.comment import comment
 from tests.golden.stages import REPORTS
 
 PAGE = "https://reprise.example.com/runs/" + "5" * 32
@@ -15,7 +15,7 @@ PAGE = "https://reprise.example.com/runs/" + "5" * 32
 
 def judged(*matches: Match) -> Inconclusive:
     runs = [Judgement(match=match, reason="so") for match in matches]
-    found = verdicts.verdict("undecided", runs, "deterministic", ())
+    found = confirm.verdict_of("undecided", runs, "deterministic", ())
     assert isinstance(found, Inconclusive)
     return found
 
@@ -30,7 +30,7 @@ MATCHED, PASSED, UNDECIDED = Match.MATCHED, Match.PASSED, Match.UNDECIDED
 def test_more_runs_are_suggested_where_they_could_decide() -> None:
     verdict = judged(*[MATCHED, PASSED, PASSED, PASSED, PASSED] * 8)
     assert verdict.at_maximum
-    assert "`/reproduce runs=200`" in sticky.final(report(verdict), page=PAGE)
+    assert "`/reproduce runs=200`" in report_comment.final(report(verdict), page=PAGE)
     assert "--max-runs" in next_step(report(verdict))
 
 
@@ -38,7 +38,7 @@ def test_more_runs_are_suggested_where_they_could_decide() -> None:
 def test_more_runs_are_not_suggested_where_each_decided_nothing(match: Match) -> None:
     verdict = judged(match, match)
     assert not verdict.at_maximum
-    told = sticky.final(report(verdict), page=PAGE)
+    told = report_comment.final(report(verdict), page=PAGE)
     assert "runs=200" not in told
     assert "a complete program" in told
     assert "--max-runs" not in next_step(report(verdict))
@@ -47,17 +47,17 @@ def test_more_runs_are_not_suggested_where_each_decided_nothing(match: Match) ->
 def test_a_negative_verdict_that_was_taken_back_needs_no_more_runs() -> None:
     denied = REPORTS["not_reproduced"].verdict
     assert denied.kind == "not_reproduced"
-    assert not verdicts.undecided(denied, "what the bug report names was not reached").at_maximum
+    assert not confirm.undecided(denied, "what the bug report names was not reached").at_maximum
 
 
 def test_nobody_is_sent_to_a_limit_that_was_already_used() -> None:
     verdict = judged(*[MATCHED, PASSED, PASSED, PASSED, PASSED] * 40)
-    assert "runs=200" not in sticky.final(report(verdict), page=PAGE)
+    assert "runs=200" not in report_comment.final(report(verdict), page=PAGE)
 
 
 @pytest.mark.parametrize(("needs", "helps"), [("a GPU", True), ("a TPU", False)])
 def test_a_gpu_is_suggested_only_where_one_is_missing(needs: str, helps: bool) -> None:
-    told = sticky.final(report(NeedsHardware(reason="so", needs=(needs,))), page=PAGE)
+    told = report_comment.final(report(NeedsHardware(reason="so", needs=(needs,))), page=PAGE)
     assert ("device=gpu" in told) is helps
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.dialogue import ReadAction, SearchAction
-from bot.models.environment import Chunk, Context
-from bot.pipeline.search import look_ups
-from bot.pipeline.search.notebook import Notebook
+from bot.issues.search import contexts
+from bot.issues.search.prompt_text import Notebook
+from bot.kernel.dialogue import ReadAction, SearchAction
+from bot.kernel.environment import Chunk, Context
 from tests.support.source_index import FakeSourceIndex
 
 BODY = "\n".join(f"    step_{n}(x)" for n in range(90))
@@ -20,12 +20,12 @@ SHELF = FakeSourceIndex(TEXTS)
 
 
 def lines(wish: SearchAction | ReadAction) -> str:
-    return "\n".join(piece.text for piece in look_ups.look_up(SHELF, wish).pieces)
+    return "\n".join(piece.text for piece in contexts.look_up(SHELF, wish).pieces)
 
 
 @pytest.mark.parametrize("query", ["align", "net.core.align", "pad_id", "`pad_id`", "pad_id zzz"])
 def test_a_search_finds_names_exactly(query: str) -> None:
-    found = look_ups.look_up(SHELF, SearchAction(query=query))
+    found = contexts.look_up(SHELF, SearchAction(query=query))
     assert {piece.path for piece in found.pieces} == {"net/core.py"}
     assert "def align(x, pad_id=0):" in lines(SearchAction(query=query))
     assert found.remark == ""
@@ -40,20 +40,20 @@ def test_a_search_for_the_words_of_a_message_shows_where_they_stand() -> None:
 
 
 def test_a_search_says_when_only_words_match() -> None:
-    found = look_ups.look_up(SHELF, SearchAction(query="pad a room"))
+    found = contexts.look_up(SHELF, SearchAction(query="pad a room"))
     assert found.pieces
     assert "nowhere as it is written" in found.remark
-    found = look_ups.look_up(SHELF, SearchAction(query="zebra"))
+    found = contexts.look_up(SHELF, SearchAction(query="zebra"))
     assert "Nothing was found" in found.remark
 
 
 def test_a_read_says_where_the_file_ends() -> None:
-    ends = look_ups.look_up(SHELF, ReadAction(path="net/words.py", start=1, end=50))
+    ends = contexts.look_up(SHELF, ReadAction(path="net/words.py", start=1, end=50))
     assert "end of file: net/words.py has 3 lines" in ends.remark
-    beyond = look_ups.look_up(SHELF, ReadAction(path="net/words.py", start=9, end=50))
+    beyond = contexts.look_up(SHELF, ReadAction(path="net/words.py", start=9, end=50))
     assert "ends before that line" in beyond.remark
-    assert "no file" in look_ups.look_up(SHELF, ReadAction(path="net/no.py")).remark
-    assert look_ups.look_up(SHELF, ReadAction(path="net/core.py", start=1, end=5)).remark == ""
+    assert "no file" in contexts.look_up(SHELF, ReadAction(path="net/no.py")).remark
+    assert contexts.look_up(SHELF, ReadAction(path="net/core.py", start=1, end=5)).remark == ""
 
 
 def notebook() -> Notebook:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.signature import ObservationSignature, Predicate
-from bot.rules.signatures.observed import holds, outcome, printed
-from bot.rules.signatures.relevance import exercises, unfounded
+from bot.issues.signature.staged import exercises, unfounded
+from bot.issues.signature.values import check_holds, outcome, printed
+from bot.kernel.bug import ObservationSignature, Predicate
 
 API = ("acme.nn.Layer", "acme.nn.Layer.lin_key")
 TESTED = """
@@ -30,14 +30,14 @@ print("REPRISE", json.dumps({"biases": len(keys)}))
     ],
 )  # fmt: skip
 def test_a_predicate_holds_for_what_it_is_about(op, value, seen, expected):
-    assert holds(Predicate(op=op, value=value), seen) is expected
+    assert check_holds(Predicate(op=op, value=value), seen) is expected
 
 
 def test_nan_is_printed_by_name_and_read_as_a_number():
     (seen,) = printed(['REPRISE {"loss": NaN}'], "loss")
-    assert holds(Predicate(op="nan"), seen)
+    assert check_holds(Predicate(op="nan"), seen)
     (seen,) = printed(['REPRISE {"loss": "nan"}'], "loss")
-    assert holds(Predicate(op="nan"), seen)
+    assert check_holds(Predicate(op="nan"), seen)
 
 
 @pytest.mark.parametrize(

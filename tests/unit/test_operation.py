@@ -2,10 +2,17 @@
 
 import pytest
 
-from bot.models.attempt import Script
-from bot.models.bug import BugReport, Frame, ReportKind, Traceback
-from bot.models.signature import CrashSignature, ObservationSignature, Predicate
-from bot.rules.operation import operation
+from bot.issues.observe import operation
+from bot.kernel.attempt import Script
+from bot.kernel.bug import (
+    BugReport,
+    CrashSignature,
+    Frame,
+    ObservationSignature,
+    Predicate,
+    ReportKind,
+    Traceback,
+)
 
 CRASH = CrashSignature(exception="ValueError", message="no")
 SOURCE = """import os

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import operators
+from sandbox import interpreters
 
 EXTENSION = "def _has_ops():\n    return False\n"
 REGISTRATIONS = '@torch.library.register_fake("torchvision::nms")\ndef meta_nms(): ...\n'
@@ -28,21 +28,21 @@ def site(tmp_path: Path) -> Path:
 def test_operators_are_missing_where_torch_lacks_the_library_they_are_linked_against(
     site: Path,
 ) -> None:
-    assert operators.missing(site)
+    assert interpreters.missing(site)
     (site / "torch/lib/libtorch_cuda.so").touch()
-    assert not operators.missing(site)
+    assert not interpreters.missing(site)
 
 
 def test_a_build_for_the_processor_lacks_nothing(site: Path) -> None:
     (site / "torchvision/_C.so").write_text("\0libtorch_cpu.so\0", encoding="utf-8")
-    assert not operators.missing(site)
+    assert not interpreters.missing(site)
 
 
 def test_only_what_the_import_needs_is_declared_and_the_installers_copy_stays(site: Path) -> None:
     cached = site / "cached.py"
     extension = site / "torchvision/extension.py"
     cached.hardlink_to(extension)
-    operators.declare(site)
+    interpreters.declare(site)
     added = extension.read_text(encoding="utf-8").removeprefix(EXTENSION)
     assert "Added by Reprise" in added
     assert '"torchvision::nms"' in added
@@ -52,5 +52,5 @@ def test_only_what_the_import_needs_is_declared_and_the_installers_copy_stays(si
 
 def test_a_release_that_registers_nothing_is_left_as_it_is(site: Path) -> None:
     (site / "torchvision/_meta_registrations.py").unlink()
-    operators.declare(site)
+    interpreters.declare(site)
     assert (site / "torchvision/extension.py").read_text(encoding="utf-8") == EXTENSION

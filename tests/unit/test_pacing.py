@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.errors import TransientError
-from bot.service.github_hooks import RateLimited, WriteLimit
-from bot.service.ports import Hook, Target, Throttled
+from bot.app.github.writes import RateLimited, WriteLimit
+from bot.app.ports import Hook, Target, Throttled
+from bot.kernel.errors import TransientError
 from tests.support.fakes import FakeGitHub, FrozenClock, MemoryStore
 
 TARGET = Target(installation=5, repository="octo/net")

@@ -4,11 +4,11 @@ import sys
 
 import pytest
 
-from bot.models.attempt import Match, Script
-from bot.pipeline.execution.judge import judge
-from bot.pipeline.execution.observe import observe
-from bot.pipeline.reading.intake import read
-from bot.pipeline.reading.signature import freeze
+from bot.issues.judge import judge
+from bot.issues.observe import observe
+from bot.issues.reading.report import read
+from bot.issues.signature.freeze import freeze
+from bot.kernel.attempt import Match, Script
 from tests.corpus.pairs.pairs import Pair, pairs
 
 LEAST = 0.97

@@ -7,15 +7,13 @@ import time
 
 import pytest
 
-from bot.models.attempt import Script
-from bot.models.signature import CrashSignature
-from bot.pipeline.execution.judge import judge
-from bot.pipeline.execution.observe import observe
-from bot.rules import parsing
-from bot.rules.code import module_names
-from bot.rules.intake import python
-from bot.rules.reduce import edits
-from bot.rules.script_fixes import imports as script_imports
+from bot.environment import imports
+from bot.issues.judge import judge
+from bot.issues.observe import observe
+from bot.issues.reduce import edits
+from bot.kernel.attempt import Script
+from bot.kernel.bug import CrashSignature
+from bot.kernel.source import symbols, syntax
 from sandbox.port import RunResult
 
 HOSTILE = {
@@ -38,8 +36,8 @@ HOSTILE = {
 @pytest.fixture(scope="module")
 def largest() -> float:
     """CPU seconds that the largest program takes which is read: machines differ in speed."""
-    text, began = "x = 1\n" * (parsing.MAX_TOKENS // 4 - 100), time.process_time()
-    parsing.parse(text)
+    text, began = "x = 1\n" * (syntax.MAX_TOKENS // 4 - 100), time.process_time()
+    syntax.parse(text)
     return time.process_time() - began
 
 
@@ -47,14 +45,14 @@ def largest() -> float:
 def test_hostile_text_is_unreadable_and_never_a_defect(what, largest):
     text, began = HOSTILE[what], time.process_time()
     try:
-        tree = parsing.parse(text)
+        tree = syntax.parse(text)
     except SyntaxError:
         tree = None
-    for read in (parsing.tree_of, python.tree_of, python.attempt):
+    for read in (syntax.tree_of, syntax.pasted_tree, syntax.attempt):
         read(text)
-    assert isinstance(python.module_of(text), ast.Module)
-    module_names.imported(text)
-    script_imports.undefined(text)
+    assert isinstance(syntax.module_of(text), ast.Module)
+    symbols.imported(text)
+    imports.undefined(text)
     edits.valid("a.py", text)
     script = Script(files={"repro.py": text})
     seen = observe(RunResult(exit_code=1, stderr="Traceback (most recent call last):\nE: m\n"))
@@ -65,16 +63,16 @@ def test_hostile_text_is_unreadable_and_never_a_defect(what, largest):
 
 
 def test_the_deepest_tree_that_is_read_can_be_written_out():
-    width = parsing.DEEPEST - 6
-    assert ast.unparse(parsing.parse("x = " + "-" * width + "a"))
-    with pytest.raises(parsing.Unreadable, match="nested too deeply"):
-        parsing.parse("x = " + "-" * (width + 10) + "a")
+    width = syntax.DEEPEST - 6
+    assert ast.unparse(syntax.parse("x = " + "-" * width + "a"))
+    with pytest.raises(syntax.Unreadable, match="nested too deeply"):
+        syntax.parse("x = " + "-" * (width + 10) + "a")
 
 
 WORST = """
 import resource, sys
-from bot.pipeline.execution import artifacts
-from bot.rules import parsing
+from bot.kernel import artifacts
+from bot.kernel.source import syntax as parsing
 parsing.parse_concrete("a = 1")
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 exec(sys.argv[1])
@@ -102,6 +100,6 @@ def test_the_largest_that_is_read_takes_a_known_amount_of_memory(reading):
 def test_a_real_program_of_the_longest_kind_is_read():
     line = "    self.encoder = nn.Linear(config.hidden_size, 2)  # (a, b, c), as in (d, e)\n"
     text = "def build(self, config):\n" + line * 9000
-    assert parsing.parse(text)
-    with pytest.raises(parsing.Unreadable, match="more than 150000 tokens"):
-        parsing.parse(text * 2)
+    assert syntax.parse(text)
+    with pytest.raises(syntax.Unreadable, match="more than 150000 tokens"):
+        syntax.parse(text * 2)

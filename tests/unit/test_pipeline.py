@@ -6,11 +6,11 @@ from threading import Event
 
 import pytest
 
-from bot.models.attempt import Attempt
-from bot.models.bug import Issue
-from bot.models.job import PROOFS, ReproduceIssue
-from bot.models.journal import ATTEMPTS
-from bot.ports import Ports
+from bot.kernel.attempt import Attempt
+from bot.kernel.bug import Issue
+from bot.kernel.job import PROOFS, ReproduceIssue
+from bot.kernel.journal import ATTEMPTS
+from bot.kernel.ports import Ports
 from bot.products import execute as run, plan
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryJournal

@@ -8,8 +8,8 @@ from rich.console import Console
 
 from bot.cli import progress
 from bot.cli.progress import PlainLines
-from bot.ports import Progress
-from bot.render.phrases.requests import progress_line
+from bot.kernel.ports import Progress
+from bot.report.comment import progress_line
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,8 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 import prompts
-from prompts import Catalog, PromptChanged, PromptError, fence
 from prompts.__main__ import main, publish
-from prompts.catalog import HOME, SHARED
+from prompts.catalog import HOME, SHARED, Catalog, PromptChanged, PromptError, fence
 
 TEXT = "For people.\n\n## system\n\nYou read {{what}}.\n\n## user\n\n{{report}}\n\n## More\n\n{{what}}\n"
 

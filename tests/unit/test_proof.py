@@ -4,13 +4,14 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.models.attempt import Reduced, Script
-from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
-from bot.models.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
-from bot.models.report import Control, Effect, Reproduced
-from bot.render import links
-from bot.render.bisect_strip import strip
-from bot.render.phrases import bisection, control as controls, program, shown
+from bot.issues import phrases, program_phrases
+from bot.kernel import document
+from bot.kernel.attempt import Reduced, Script
+from bot.kernel.bug import Bisection, Commit, Point, Probe, Skipped
+from bot.kernel.document import shown
+from bot.kernel.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
+from bot.kernel.report import Control, Effect, Reproduced
+from bot.report.svg import strip
 
 OLD = "0123456789abcdef0123456789abcdef01234567"
 
@@ -53,7 +54,7 @@ FIXED = {"type": "fixed-version", "what": "x-lib 1.42.20", "runs": 5, "failures"
     ],
 )
 def test_the_control(control, line):
-    assert controls.control_line(verdict(**control)) == line
+    assert phrases.control_line(verdict(**control)) == line
 
 
 @pytest.mark.parametrize(
@@ -61,14 +62,14 @@ def test_the_control(control, line):
     [(1.0, "= 1"), (0.9999, "= 1"), (0.5, "= 0.500"), (0.0001, "< 0.001"), (0.001, "= 0.001")],
 )
 def test_chances_as_papers_print_them(p, words):
-    assert controls.chance(p) == words
+    assert phrases.chance(p) == words
 
 
 def test_the_effect():
     effect = Effect(difference=1.0, interval=(0.4345, 1.0), delta=-1.0)
     words = "the failure rates differ by 100 percentage points (95 % confidence interval 43 to 100); effect size (Cliff's delta) -1.00"
-    assert controls.effect_line(Control(effect=effect)) == words
-    assert controls.effect_line(Control()) == ""
+    assert phrases.effect_line(Control(effect=effect)) == words
+    assert phrases.effect_line(Control()) == ""
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_the_effect():
     ],
 )  # fmt: skip
 def test_where_it_came_and_went(fields, line):
-    assert bisection.bisection_line(Bisection(package="x-lib", bad="1.42.18", **fields)) == line
+    assert phrases.bisection_line(Bisection(package="x-lib", bad="1.42.18", **fields)) == line
 
 
 def test_what_a_reader_of_it_has_to_know():
@@ -117,17 +118,17 @@ def test_what_a_reader_of_it_has_to_know():
         stopped="the time limit was reached",
         notes=("omitted (yanked): 1.9",),
     )
-    assert bisection.where_line(found) == (
+    assert phrases.where_line(found) == (
         "x-lib: already fails in 1.1 (2024-05-02); the failure appeared and disappeared more than once; the bisection ended early: the time limit was reached"
     )
-    assert bisection.skipped(found, 2) == (
+    assert phrases.skipped(found, 2) == (
         "1.0 could not be tested: no wheel of it",
         "1.1 could not be tested: no wheel of it",
         "4 more could not be tested",
     )
-    assert bisection.left_out(found, 2) == ("1.0: no wheel of it", "1.2: no wheel of it", "2 more")
-    assert bisection.remark(found.probes[0]) == "also changed: numpy 2.0 → 1.26"
-    assert bisection.sureness(found) == (
+    assert phrases.left_out(found, 2) == ("1.0: no wheel of it", "1.2: no wheel of it", "2 more")
+    assert phrases.remark(found.probes[0]) == "also changed: numpy 2.0 → 1.26"
+    assert phrases.sureness(found) == (
         "other packages also changed at 1.1",
         "the chance that the bisection is wrong is at most 1.2 %, if the program fails in at least 90 % of runs",
         "omitted (yanked): 1.9",
@@ -136,15 +137,13 @@ def test_what_a_reader_of_it_has_to_know():
 
 def test_nothing_is_said_of_a_bisection_that_found_nothing():
     assert (
-        bisection.where_line(None)
-        == bisection.where_line(Bisection(package="x-lib", bad="1.4"))
-        == ""
+        phrases.where_line(None) == phrases.where_line(Bisection(package="x-lib", bad="1.4")) == ""
     )
 
 
 def test_a_clone_is_named_without_the_way_to_it():
     found = Bisection(package="/srv/clones/x-lib.git", over="commits", bad=OLD, first_bad=at(OLD))
-    assert bisection.where_line(found) == "x-lib: introduced in 0123456789ab"
+    assert phrases.where_line(found) == "x-lib: introduced in 0123456789ab"
 
 
 def test_the_commits_between():
@@ -152,7 +151,7 @@ def test_the_commits_between():
     found = Bisection(
         package="x", bad="2", last_good=at("1"), first_bad=at("2"), introduced_by=(one,) * 3
     )
-    ((title, commits),) = bisection.between(found)
+    ((title, commits),) = phrases.between(found)
     assert title == "Commits from 1 to 2"
     line = "`0123456789ab` 2024-05-02 Faster pooling"
     assert commits == (line,) * 3
@@ -166,22 +165,22 @@ def test_how_a_control_was_had():
     )
     spec = EnvironmentSpec(python="3.11", requirements=wants)
     control = Control(**FIXED, moved=("numpy 2.0 → 1.26",))
-    assert controls.control_notes(control, spec) == (
+    assert phrases.control_notes(control, spec) == (
         "also changed in the control environment: numpy 2.0 → 1.26",
         "the control ran on Python 3.11 with x-lib==1.42.20",
     )
     another = control.model_copy(update={"python": "3.12.4", "moved": ()})
-    assert controls.control_notes(another, spec) == (
+    assert phrases.control_notes(another, spec) == (
         "the control ran on Python 3.12.4 with x-lib==1.42.20",
     ), "not the one asked for"
-    assert controls.control_notes(Control(), spec) == ()
+    assert phrases.control_notes(Control(), spec) == ()
     at_commit = spec.model_copy(
         update={"repo": RepoSource(url="", path="/clones/x-lib", commit=OLD)}
     )
     dep = Requirement(name="numpy", specifier="==2.0", rung=PinSource.ISSUE, reason="")
     beside = at_commit.model_copy(update={"requirements": (*wants, dep)})
     there = control.model_copy(update={"what": f"x-lib at {OLD[:12]}", "moved": ()})
-    assert controls.control_notes(there, beside) == (
+    assert phrases.control_notes(there, beside) == (
         "the control ran on Python 3.11 with numpy==2.0",
     ), "the release was not there"
 
@@ -191,10 +190,10 @@ def test_how_much_smaller_a_program_is():
     reduced = Reduced(
         before=script, script=script, tests=9, runs=12, seconds=1.0, lines_before=214, lines_after=9
     )
-    assert program.reduced_line(reduced) == "214 → 9 lines"
+    assert program_phrases.reduced_line(reduced) == "214 → 9 lines"
     same = reduced.model_copy(update={"lines_after": 214})
-    assert program.reduced_line(same) == program.reduced_line(None) == ""
-    assert program.smaller(same) is None
+    assert program_phrases.reduced_line(same) == program_phrases.reduced_line(None) == ""
+    assert program_phrases.smaller(same) is None
 
 
 GONE = Bisection(
@@ -240,7 +239,7 @@ def test_a_long_row_of_marks_is_cut_before_it_is_left_out():
     ],
 )  # fmt: skip
 def test_a_plain_address_is_linked(address):
-    assert links.outside("changelog", address) == f"[changelog]({address})"
+    assert document.outside("changelog", address) == f"[changelog]({address})"
 
 
 @pytest.mark.parametrize(
@@ -254,12 +253,12 @@ def test_a_plain_address_is_linked(address):
     ],
 )  # fmt: skip
 def test_an_address_that_could_act_is_none(address):
-    assert links.outside("changelog", address) == links.elsewhere(address) == ""
+    assert document.outside("changelog", address) == document.elsewhere(address) == ""
 
 
 def test_a_line_counts_when_there_is_something_on_it():
     one = Script(files={"repro.py": "import x\n\n\nx.y()\n   \n"})
-    assert (program.lines(one), program.length(one)) == (2, "2 lines")
+    assert (program_phrases.lines(one), program_phrases.length(one)) == (2, "2 lines")
     two = Script(files={"repro.py": "import a\n", "a.py": "\nA = 1\nB = 2\n"})
-    assert program.length(two) == "3 lines in 2 files"
-    assert program.length(Script(files={"repro.py": "x\n"})) == "1 line"
+    assert program_phrases.length(two) == "3 lines in 2 files"
+    assert program_phrases.length(Script(files={"repro.py": "x\n"})) == "1 line"

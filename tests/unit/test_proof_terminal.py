@@ -4,14 +4,13 @@ nothing of the others.
 
 import pytest
 
-from bot.models.attempt import Match, Script, Step
-from bot.models.bisect import Bisection, Commit, Point, Probe, Skipped
-from bot.models.environment import PinSource, Requirement
-from bot.models.job import Interruption
-from bot.models.report import Control
-from bot.render.phrases.verdict import next_step, standing
-from bot.render.proof_terminal import ProofRequest, proof_terminal
-from bot.render.terminal import terminal
+from bot.issues.phrases import next_step, standing
+from bot.kernel.attempt import Match, Script, Step
+from bot.kernel.bug import Bisection, Commit, Point, Probe, Skipped
+from bot.kernel.environment import PinSource, Requirement
+from bot.kernel.job import Interruption
+from bot.kernel.report import Control
+from bot.report.terminal import ProofRequest, proof_terminal, terminal
 from tests.golden.stages import REPORTS
 
 PROVED = REPORTS["reproduced-with-proof"]

@@ -9,23 +9,22 @@ from dataclasses import replace
 
 import pytest
 
-from bot.errors import BuildError, Stopped, TransientError, UserError
-from bot.models.attempt import Attempt, Reduced, Step
-from bot.models.bisect import Release
-from bot.models.environment import PinSource, RepoSource, Requirement
-from bot.models.job import PROOFS, Interruption, Note, ProofOptions
-from bot.models.report import Inconclusive, Report
-from bot.pipeline import reporting
-from bot.pipeline.confirm.confirming import Decision, confirm
-from bot.pipeline.execution.runner import judging
-from bot.pipeline.execution.session import SearchResult, Session
-from bot.pipeline.proof import proofs, resume
-from bot.pipeline.proof.batch_server import BatchServer
-from bot.pipeline.search.model_budget import ModelBudget
-from bot.render.comment import comment
-from bot.render.phrases import verdict as words
-from bot.render.report_json import report_text
-from bot.render.terminal import terminal
+from bot.issues import phrases, reporting
+from bot.issues.confirm import Decision, confirm
+from bot.issues.proof import proofs, proofs as proof_proofs
+from bot.issues.runner import judging
+from bot.kernel.attempt import Attempt, Reduced, Step
+from bot.kernel.batch import BatchServer
+from bot.kernel.bug import Release
+from bot.kernel.environment import PinSource, RepoSource, Requirement
+from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
+from bot.kernel.job import PROOFS, Interruption, Note, ProofOptions
+from bot.kernel.report import Inconclusive, Report
+from bot.kernel.session import SearchResult, Session
+from bot.model.budget import ModelBudget
+from bot.report.comment import comment
+from bot.report.report_json import report_text
+from bot.report.terminal import terminal
 from sandbox.port import RunSpec, SandboxError
 from tests.support.fakes import FakeCommits
 from tests.support.sandbox import Say
@@ -210,12 +209,12 @@ def test_a_package_of_the_users_choice_is_bisected():
 def test_a_finished_run_is_given_a_proof_later_without_running_again_what_was_confirmed():
     world = World(BROKEN, released(40), bad="1.18")
     first = finished(world, models=("gpt-x",))
-    found = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
+    found = proof_proofs.resume_proof(first, world.runner.job, world.runner.ports, "bisect")
     assert (found.bisection.first_bad.at, found.bisection.first_fixed.at) == ("1.17", "1.20")
     assert found.attempts[: len(first.attempts)] == first.attempts
     assert {each.purpose for each in found.attempts[len(first.attempts) :]} <= {"bisect", "control"}
     assert found.models == ("gpt-x",), "what is known of the first run stays"
-    again = resume.prove(found, world.runner.job, world.runner.ports, "control")
+    again = proof_proofs.resume_proof(found, world.runner.job, world.runner.ports, "control")
     assert again.verdict.control.type != "none"
     assert again.bisection == found.bisection
 
@@ -227,7 +226,7 @@ def test_only_what_was_reproduced_can_be_proved():
         update={"verdict": Inconclusive(runs=1, failures=0, interval=(0.0, 1.0), reason="nothing")}
     )
     with pytest.raises(UserError, match="ended with inconclusive"):
-        resume.prove(other, world.runner.job, world.runner.ports, "control")
+        proof_proofs.resume_proof(other, world.runner.job, world.runner.ports, "control")
 
 
 def test_a_program_that_does_not_fail_so_is_refused():
@@ -238,7 +237,9 @@ def test_a_program_that_does_not_fail_so_is_refused():
         update={"files": {"repro.py": "import lib\nquit()\nlib.fit()\n"}}
     )
     with pytest.raises(UserError, match="does not fail as that run did"):
-        resume.prove(first, world.runner.job, world.runner.ports, "minimize", script=other)
+        proof_proofs.resume_proof(
+            first, world.runner.job, world.runner.ports, "minimize", script=other
+        )
 
 
 CLONE = RepoSource(url="", path="/home/me/clones/lib")
@@ -260,10 +261,12 @@ def test_commits_that_pass_are_runs_of_a_version_that_passes():
     world = commits_world()
     first = finished(world)
     assert (
-        words.standing(first)
+        phrases.standing(first)
         == "Symptom observed: the program was not compared with a version that works."
     )
-    found, made = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
+    found, made = proof_proofs.bisect(
+        first, world.runner.job, world.runner.ports, CLONE, "v1", "v2"
+    )
     control, good = found.verdict.control, found.bisection.last_good
     assert (found.bisection, good.subject) == (made, "change 22")
     assert (control.type, control.what) == ("last-good-version", f"lib at {good.at[:12]}")
@@ -276,8 +279,8 @@ def test_commits_that_pass_are_runs_of_a_version_that_passes():
     assert len(rows) == control.runs
     assert all(good.at in row.environment for row in rows)
     assert control.moved == (), "the package that is compared is not told of as what else differs"
-    assert words.standing(found).startswith("Bug confirmed: ")
-    assert words.next_step(found) == "Turn the script into a regression test."
+    assert phrases.standing(found).startswith("Bug confirmed: ")
+    assert phrases.next_step(found) == "Turn the script into a regression test."
     assert "clones" not in report_text(found)
 
 
@@ -286,12 +289,12 @@ def test_a_program_that_may_make_the_difference_itself_confirms_nothing():
     first = finished(world)
     doubted = first.verdict.model_copy(update={"doubt": doubt})
     first = first.model_copy(update={"verdict": doubted})
-    found, _ = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
-    assert words.standing(found).startswith("Differs between versions: ")
-    assert words.unconfirmed(found) == f"This does not confirm a bug: {doubt}."
-    assert "Turn the script" not in words.next_step(found)
+    found, _ = proof_proofs.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
+    assert phrases.standing(found).startswith("Differs between versions: ")
+    assert phrases.unconfirmed(found) == f"This does not confirm a bug: {doubt}."
+    assert "Turn the script" not in phrases.next_step(found)
     assert "Bug confirmed" not in report_text(found)
-    alone = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
+    alone = proof_proofs.resume_proof(first, world.runner.job, world.runner.ports, "bisect")
     assert alone.bisection is None
     assert f"nothing was bisected: {doubt}" in alone.notes_on("bisect")
 
@@ -300,16 +303,16 @@ def test_versions_that_fail_too_are_named_and_not_passed_over():
     world = World(lambda at: FAILS, released(3), bad="1.1")
     first = finished(world)
     assert (
-        words.standing(first)
+        phrases.standing(first)
         == "Symptom observed: the program was not compared with a version that works."
     )
-    found = resume.prove(first, world.runner.job, world.runner.ports, "control")
+    found = proof_proofs.resume_proof(first, world.runner.job, world.runner.ports, "control")
     said = "the program also fails with lib 1.2 and lib 1.0"
-    assert words.standing(found) == f"Symptom observed: no working version was found; {said}."
-    assert words.next_step(found) == "Look by hand for a version in which the program passes."
-    alone = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
+    assert phrases.standing(found) == f"Symptom observed: no working version was found; {said}."
+    assert phrases.next_step(found) == "Look by hand for a version in which the program passes."
+    alone = proof_proofs.resume_proof(first, world.runner.job, world.runner.ports, "bisect")
     alone = alone.model_copy(update={"attempts": first.attempts})
-    assert "the program also fails with lib 1.0 and lib 1.2" in words.standing(alone), (
+    assert "the program also fails with lib 1.0 and lib 1.2" in phrases.standing(alone), (
         "a bisection ran them as well"
     )
 
@@ -332,7 +335,9 @@ def test_a_stop_keeps_what_a_bisection_of_commits_has_found_until_then():
         return since(23)(spec.env["COMMIT"] or spec.env["LIB"])
 
     world.sandbox.program = program
-    found, made = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
+    found, made = proof_proofs.bisect(
+        first, world.runner.job, world.runner.ports, CLONE, "v1", "v2"
+    )
     assert (made.last_good.subject, made.first_bad.subject, made.stopped) == (
         "change 3",
         "change 48",
@@ -345,7 +350,7 @@ def test_the_commit_of_a_fix_is_a_control_too():
     world = World(
         lambda at: FAILS if "." in at or int(at, 16) < 31 else OK, commits=FakeCommits(history(50))
     )
-    found, _ = resume.bisect(
+    found, _ = proof_proofs.bisect(
         finished(world), world.runner.job, world.runner.ports, CLONE, f"{48:040x}", f"{3:040x}"
     )
     control = found.verdict.control
@@ -358,26 +363,26 @@ def test_the_commit_of_a_fix_is_a_control_too():
 def test_where_no_control_was_made_the_passes_are_told_and_it_can_be_made_later():
     world = commits_world()
     first = finished(world)
-    whole, _ = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
+    whole, _ = proof_proofs.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
     late = whole.model_copy(update={"verdict": first.verdict, "control_spec": None})
     said = f"lib {late.bisection.last_good.at[:12]} passed in the bisection (0 of 3 runs failed), but it was not compared in paired runs"
-    assert words.standing(late) == f"Symptom observed: {said}."
-    assert words.next_step(late).startswith("Run reprise control RUN to test against")
-    again = resume.prove(late, world.runner.job, world.runner.ports, "control")
+    assert phrases.standing(late) == f"Symptom observed: {said}."
+    assert phrases.next_step(late).startswith("Run reprise control RUN to test against")
+    again = proof_proofs.resume_proof(late, world.runner.job, world.runner.ports, "control")
     assert again.verdict.control == whole.verdict.control
 
 
 def test_a_clone_that_is_gone_is_no_control_and_not_named_by_its_place():
     world = commits_world()
     first = finished(world)
-    whole, _ = resume.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
+    whole, _ = proof_proofs.bisect(first, world.runner.job, world.runner.ports, CLONE, "v1", "v2")
     late = whole.model_copy(update={"verdict": first.verdict, "control_spec": None})
 
     class Gone(FakeCommits):
         def commit(self, source, ref):
             raise UserError(f"There is no folder {source.path}.")
 
-    again = resume.prove(
+    again = proof_proofs.resume_proof(
         late, world.runner.job, replace(world.runner.ports, commits=Gone()), "control"
     )
     assert again.verdict.control.type == "none"
@@ -403,7 +408,7 @@ def test_a_bisection_of_another_package_does_not_take_the_place_of_the_first(ord
     found = finished(world)
     for package in order:
         job = world.runner.job.model_copy(update={"proof": ProofOptions(package=package)})
-        found = resume.prove(found, job, world.runner.ports, "bisect")
+        found = proof_proofs.resume_proof(found, job, world.runner.ports, "bisect")
     assert (found.bisection.package, found.bisection.first_bad.at) == ("numpy", "1.9"), (
         "the one with a boundary comes first"
     )
@@ -423,15 +428,17 @@ def test_a_bisection_of_another_package_does_not_take_the_place_of_the_first(ord
 
 def test_a_search_that_found_less_does_not_take_the_place_of_one_that_found_the_boundary():
     world = commits_world()
-    first, made = resume.bisect(
+    first, made = proof_proofs.bisect(
         finished(world), world.runner.job, world.runner.ports, CLONE, "v1", "v2"
     )
-    found, second = resume.bisect(
+    found, second = proof_proofs.bisect(
         first, world.runner.job, world.runner.ports, CLONE, f"{30:040x}", "v2"
     )
     assert second.ends.startswith("00000000000")
     assert (found.bisection, found.other_bisections) == (made, (second,))
-    third, _ = resume.bisect(found, world.runner.job, world.runner.ports, CLONE, f"{10:040x}", "v2")
+    third, _ = proof_proofs.bisect(
+        found, world.runner.job, world.runner.ports, CLONE, f"{10:040x}", "v2"
+    )
     assert third.bisection.first_bad == made.first_bad
     assert third.other_bisections == ()
 
@@ -441,7 +448,7 @@ def test_notes_of_an_earlier_try_are_taken_back():
     first = proved(world, "control")
     assert "there was no time left to run a control" in first.notes_on()
     job = world.runner.job.model_copy(update={"proof": ProofOptions(minutes=10)})
-    found = resume.prove(first, job, world.runner.ports, "control")
+    found = proof_proofs.resume_proof(first, job, world.runner.ports, "control")
     assert found.verdict.control.type == "fixed-version"
     assert not any("no time left" in note for note in found.notes_on())
 
@@ -461,7 +468,7 @@ def test_notes_go_by_the_proof_that_made_them_and_not_by_their_words(proof, stal
         ),
     )
     kept = Report.model_validate_json(first.model_dump_json())
-    found = resume.prove(kept, world.runner.job, world.runner.ports, proof)
+    found = proof_proofs.resume_proof(kept, world.runner.job, world.runner.ports, proof)
     assert [note.text for note in first.notes if note not in found.notes] == [stale]
 
 
@@ -471,10 +478,10 @@ def test_the_same_note_of_two_proofs_goes_with_each_of_them_alone():
     first = finished(
         world, notes=(Note(kind="control", text=same), Note(kind="minimize", text=same))
     )
-    found = resume.prove(first, world.runner.job, world.runner.ports, "control")
+    found = proof_proofs.resume_proof(first, world.runner.job, world.runner.ports, "control")
     assert found.notes_on().count(same) == 1
     assert found.notes_on("minimize") == (same,)
-    last = resume.prove(found, world.runner.job, world.runner.ports, "minimize")
+    last = proof_proofs.resume_proof(found, world.runner.job, world.runner.ports, "minimize")
     assert same not in last.notes_on()
 
 
@@ -496,13 +503,13 @@ def test_a_proof_that_was_stopped_is_said_to_be_and_the_next_try_takes_that_back
     world = World(BROKEN, released(40), bad="1.18")
     first = finished(world)
     cancelling(world, 3)
-    found = resume.prove(first, world.runner.job, world.runner.ports, proof)
+    found = proof_proofs.resume_proof(first, world.runner.job, world.runner.ports, proof)
     assert found.cut_short == {proof: "stopped on request"}
     assert found.verdict.kind == "reproduced"
     assert found.notes_on(proof) or found.bisection.stopped
     world.cancel.clear()
     world.sandbox.program = lambda spec: BROKEN(spec.env["LIB"])
-    again = resume.prove(found, world.runner.job, world.runner.ports, proof)
+    again = proof_proofs.resume_proof(found, world.runner.job, world.runner.ports, proof)
     assert again.cut_short == {}
     assert not any("stopped" in note for note in again.notes_on())
     assert again.attempts[: len(found.attempts)] == found.attempts, "its runs are kept"
@@ -514,12 +521,14 @@ def test_a_control_that_was_stopped_goes_on_from_its_runs_and_one_that_ended_is_
         report = finished(world)
         for runs in after:
             cancelling(world, runs)
-            report = resume.prove(report, world.runner.job, world.runner.ports, "control")
+            report = proof_proofs.resume_proof(
+                report, world.runner.job, world.runner.ports, "control"
+            )
             assert report.cut_short == {"control": "stopped on request"}
             world.cancel.clear()
         world.sandbox.program = lambda spec: BROKEN(spec.env["LIB"])
         before = len(world.sandbox.specs)
-        report = resume.prove(report, world.runner.job, world.runner.ports, "control")
+        report = proof_proofs.resume_proof(report, world.runner.job, world.runner.ports, "control")
         assert report.cut_short == {}
         return world, report, len(world.sandbox.specs) - before
 
@@ -534,19 +543,21 @@ def test_a_control_that_was_stopped_goes_on_from_its_runs_and_one_that_ended_is_
     ]
     assert len(set(runs)) == len(runs) == alone
     before = len(world.sandbox.specs)
-    resume.prove(gone_on, world.runner.job, world.runner.ports, "control")
+    proof_proofs.resume_proof(gone_on, world.runner.job, world.runner.ports, "control")
     assert len(world.sandbox.specs) - before == alone
 
 
 def test_a_bisection_that_was_stopped_takes_no_whole_one_away():
     world = World(BROKEN, released(40), bad="1.18")
-    whole = resume.prove(finished(world), world.runner.job, world.runner.ports, "bisect")
+    whole = proof_proofs.resume_proof(
+        finished(world), world.runner.job, world.runner.ports, "bisect"
+    )
     assert not whole.bisection.stopped
     forgotten = whole.model_copy(
         update={"attempts": tuple(each for each in whole.attempts if each.purpose != "bisect")}
     )
     cancelling(world, 3)
-    found = resume.prove(forgotten, world.runner.job, world.runner.ports, "bisect")
+    found = proof_proofs.resume_proof(forgotten, world.runner.job, world.runner.ports, "bisect")
     assert found.cut_short == {"bisect": "stopped on request"}
     assert found.bisection == whole.bisection
 
@@ -554,15 +565,17 @@ def test_a_bisection_that_was_stopped_takes_no_whole_one_away():
 def test_time_that_is_up_is_told_apart_from_a_stop():
     world = World(BROKEN, released(40), bad="1.18", proof_minutes=0)
     first = finished(world)
-    assert resume.prove(first, world.runner.job, world.runner.ports, "bisect").cut_short == {
-        "bisect": "the time limit was reached"
-    }
+    assert proof_proofs.resume_proof(
+        first, world.runner.job, world.runner.ports, "bisect"
+    ).cut_short == {"bisect": "the time limit was reached"}
 
 
 def test_another_program_takes_nothing_of_the_runs_own():
     world = World(BROKEN, released(40), bad="1.18")
-    first = resume.prove(finished(world), world.runner.job, world.runner.ports, "control")
-    first = resume.prove(first, world.runner.job, world.runner.ports, "bisect")
+    first = proof_proofs.resume_proof(
+        finished(world), world.runner.job, world.runner.ports, "control"
+    )
+    first = proof_proofs.resume_proof(first, world.runner.job, world.runner.ports, "bisect")
     assert first.verdict.control.type != "none"
     first = first.model_copy(
         update={"notes": (Note(kind="run", text="a note of the run"),), "models": ("gpt-x",)}
@@ -570,7 +583,9 @@ def test_another_program_takes_nothing_of_the_runs_own():
     other = world.script.model_copy(
         update={"files": {"repro.py": "import lib\nprint(1)\nlib.fit()\n"}}
     )
-    found = resume.prove(first, world.runner.job, world.runner.ports, "minimize", script=other)
+    found = proof_proofs.resume_proof(
+        first, world.runner.job, world.runner.ports, "minimize", script=other
+    )
     assert (found.bisection, found.verdict.control.type, found.models) == (None, "none", ())
     assert "a note of the run" not in found.notes_on()
     assert found.reduced.before == other
@@ -578,19 +593,21 @@ def test_another_program_takes_nothing_of_the_runs_own():
     assert found.attempts[0].number == 1
     assert (found.signature_hash, found.spec) == (first.signature_hash, first.spec)
     assert found.control_spec == first.control_spec, "it passes there too, so smaller ones have to"
-    said = words.standing(found)
+    said = phrases.standing(found)
     assert re.fullmatch(
         r"Symptom observed: 0 of \d+ smaller programs failed with lib 1\.39, but they were not compared in paired runs\.",
         said,
     )
-    assert words.next_step(found.model_copy(update={"cut_short": {}}), "x").startswith(
+    assert phrases.next_step(found.model_copy(update={"cut_short": {}}), "x").startswith(
         "Run reprise control x to test against the version in which smaller programs "
     )
 
 
 def test_a_control_in_which_another_program_fails_is_not_held_against_it():
     world = World(BROKEN, released(40), bad="1.18")
-    first = resume.prove(finished(world), world.runner.job, world.runner.ports, "control")
+    first = proof_proofs.resume_proof(
+        finished(world), world.runner.job, world.runner.ports, "control"
+    )
     world.sandbox.program = lambda spec: (
         FAILS if b"print" in spec.files.get("repro.py", b"") else BROKEN(spec.env["LIB"])
     )
@@ -598,7 +615,7 @@ def test_a_control_in_which_another_program_fails_is_not_held_against_it():
         update={"files": {"repro.py": "import lib\nprint(1)\nlib.fit()\n"}}
     )
     assert (
-        resume.prove(
+        proof_proofs.resume_proof(
             first, world.runner.job, world.runner.ports, "minimize", script=other
         ).control_spec
         is None
@@ -631,7 +648,9 @@ def test_a_try_that_ended_early_is_gone_on_with_and_its_counts_are_added():
     first = finished(
         world, reduced=reduced(long, short, "stopped"), cut_short={"minimize": "stopped on request"}
     )
-    found = resume.prove(first, world.runner.job, world.runner.ports, "minimize").reduced
+    found = proof_proofs.resume_proof(
+        first, world.runner.job, world.runner.ports, "minimize"
+    ).reduced
     said = [
         each.text for each in world.runner.ports.listener.heard if "continuing from" in each.text
     ]
@@ -647,7 +666,7 @@ def test_what_was_found_is_told_apart_from_what_was_confirmed():
     world.script = world.script.model_copy(
         update={"files": {"repro.py": "import lib\nprint(1)\nprint(2)\nlib.fit()\n"}}
     )
-    resume.prove(finished(world), world.runner.job, world.runner.ports, "minimize")
+    proof_proofs.resume_proof(finished(world), world.runner.job, world.runner.ports, "minimize")
     said = [each.text for each in world.runner.ports.listener.heard if "→" in each.text]
     assert said[0].endswith("lines found"), "nothing is confirmed yet"
     assert all(
@@ -673,7 +692,9 @@ def test_a_try_that_was_killed_is_gone_on_with_and_its_counts_are_said_to_lack()
     world.script, short = long, world.script
     first = finished(world)
     world.runner.run(short, world.built, 100_004, "minimize", "smaller program")
-    found = resume.prove(first, world.runner.job, world.runner.ports, "minimize").reduced
+    found = proof_proofs.resume_proof(
+        first, world.runner.job, world.runner.ports, "minimize"
+    ).reduced
     said = [
         each.text for each in world.runner.ports.listener.heard if "continuing from" in each.text
     ]
@@ -688,7 +709,7 @@ def test_a_try_that_is_stopped_takes_nothing_back():
     )
     first = finished_with(world, long, reduced(long, world.script, "complete"))
     cancelling(world, 0)
-    found = resume.prove(first, world.runner.job, world.runner.ports, "minimize")
+    found = proof_proofs.resume_proof(first, world.runner.job, world.runner.ports, "minimize")
     assert found.cut_short == {"minimize": "stopped on request"}
     assert (found.reduced.script, found.reduced.lines_after) == (world.script, 2)
 
@@ -747,7 +768,7 @@ def test_a_defect_of_ours_in_a_proof_costs_that_proof_alone_and_is_told(proof):
         found.bisection is not None,
         found.reduced is not None,
     ) == tuple(each != proof for each in PROOFS)
-    again = resume.prove(
+    again = proof_proofs.resume_proof(
         Report.model_validate_json(found.model_dump_json()),
         world.runner.job,
         world.runner.ports,

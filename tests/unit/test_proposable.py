@@ -2,9 +2,9 @@
 
 import pytest
 
-from bot.models.repair import Edit, Repair
-from bot.models.report import Report
-from bot.service.proposable import repaired
+from bot.app.publish import repaired
+from bot.kernel.report import Report
+from bot.kernel.training_types import Edit, Repair
 
 EDIT = Edit(parameter="learning_rate", kind="learning_rate", before="1", after="0.1", line=1)
 NONE, TRIED, PROVEN = Repair(), Repair(patch=(EDIT,)), Repair(patch=(EDIT,), proven=True)

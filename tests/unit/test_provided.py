@@ -4,8 +4,8 @@ cannot be read.
 
 import pytest
 
-from bot.models.bisect import Provided
-from bot.rules.packages import provided
+from bot.environment import provided
+from bot.kernel.bug import Provided
 
 FLAT = (
     "lib/__init__.py",

@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.models.bug import BugReport, Issue, ReportKind, Traceback
-from bot.models.environment import Environment, Package, PinSource
-from bot.pipeline.environment import specify
-from bot.pipeline.reading import intake
-from bot.rules.packages import python_wording
-from bot.rules.packages.python_wording import Range
+from bot.environment import specify, versions
+from bot.environment.versions import Range
+from bot.issues.reading import report as reading_report
+from bot.kernel.bug import BugReport, Issue, ReportKind, Traceback
+from bot.kernel.environment import Environment, Package, PinSource
 from tests.support.jobs import job_options
 
 DAY = datetime(2023, 6, 1, tzinfo=UTC)
@@ -42,7 +41,7 @@ def report(message: str, exception: str = "TypeError") -> BugReport:
     ],
 )  # fmt: skip
 def test_the_versions_that_word_an_error_so(message: str, oldest: int, newest: int) -> None:
-    assert python_wording.possible(report(message)) == Range(oldest, newest)
+    assert versions.possible(report(message)) == Range(oldest, newest)
 
 
 MARKED = """```
@@ -65,8 +64,8 @@ SyntaxError: '(' was never closed
 
 @pytest.mark.parametrize(("body", "oldest"), [(MARKED, 11), (UNREADABLE, 6)])
 def test_marks_below_the_lines_of_a_traceback(body: str, oldest: int) -> None:
-    read = intake.read(Issue(title="It fails", body=f"It fails:\n\n{body}", created_at=DAY))
-    assert python_wording.possible(read).oldest == oldest
+    read = reading_report.read(Issue(title="It fails", body=f"It fails:\n\n{body}", created_at=DAY))
+    assert versions.possible(read).oldest == oldest
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,10 @@ from threading import Event
 
 import pytest
 
-from bot.errors import BuildError, ModelUnavailable
-from bot.models.bug import Issue
-from bot.models.job import PROOFS
-from bot.models.signature import CrashSignature, ObservationSignature
-from bot.ports import Ports
+from bot.kernel.bug import CrashSignature, Issue, ObservationSignature
+from bot.kernel.errors import BuildError, ModelUnavailable
+from bot.kernel.job import PROOFS
+from bot.kernel.ports import Ports
 from bot.products import execute as run
 from sandbox.port import RunResult
 from tests.support.fakes import (

@@ -13,9 +13,10 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.models.report import Claim, NeedsInfo
-from bot.render.comment import comment
-from bot.text.sanitize import REDACTED, fence, redact
+from bot.kernel.outside_text import fence
+from bot.kernel.redaction import REDACTED, redact
+from bot.kernel.report import Claim, NeedsInfo
+from bot.report.comment import comment
 from tests.unit.test_hostile_outgoing import golden, poisoned
 
 WORDS = string.ascii_letters + string.digits

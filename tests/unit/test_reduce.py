@@ -9,22 +9,21 @@ import io
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.models.attempt import Failure, Judgement, Match, Script
-from bot.models.bug import Frame
-from bot.rules.reduce import (
-    data,
+from bot.issues.reduce import (
     expressions,
+    expressions as reduce_expressions,
     failure_identity,
     inline,
-    inline_variables,
-    passes,
+    inline as reduce_inline,
+    search as reduce_search,
     statements,
-    tidy,
+    statements as reduce_statements,
 )
-from bot.rules.reduce.edits import ParsedFile, Reduction, Replacement, applied, size, valid
-from bot.rules.reduce.search import ReductionPass
-from bot.rules.reduce.statements import unreached
-from bot.rules.reduce.tried_cache import RejectedReductions
+from bot.issues.reduce.edits import ParsedFile, Reduction, Replacement, applied, size, valid
+from bot.issues.reduce.search import ReductionPass, RejectedReductions
+from bot.issues.reduce.statements import unreached
+from bot.kernel.attempt import Failure, Judgement, Match, Script
+from bot.kernel.bug import Frame
 
 PROGRAM = '''"""Train."""
 import os, sys
@@ -89,17 +88,17 @@ def reduce(files, oracle, most=24):
         key = tuple(sorted(candidate.items()))
         return known.setdefault(key, None) or known.update({key: oracle(candidate)}) or known[key]
 
-    about = passes.ProgramFacts("repro.py")
-    steps = [passes.coarse, passes.settle]
+    about = reduce_search.ProgramFacts("repro.py")
+    steps = [reduce_search.coarse, reduce_search.settle]
     while True:
-        make = steps.pop(0) if steps else passes.fine
-        before = tidy.formatted(files)
+        make = steps.pop(0) if steps else reduce_search.fine
+        before = reduce_statements.formatted(files)
         search = ReductionPass.over(before, make(before, about))
         while found := search.propose(most):
             assert all(valid("repro.py", each.files["repro.py"]) for each in found)
             search.learn([(each, ask(each.files)) for each in found])
-        files = tidy.formatted(search.files)
-        if make is passes.fine and files == before:
+        files = reduce_statements.formatted(search.files)
+        if make is reduce_search.fine and files == before:
             return files, len(known)
 
 
@@ -192,7 +191,7 @@ def test_of_overlapping_pieces_the_outer_one_holds_and_nonsense_is_no_candidate(
     ],
 )
 def test_names_are_replaced_by_what_they_stand_for(source, what, after):
-    edit = next(edit for edit in inline.edits({"r.py": source}, "r.py") if edit.what == what)
+    edit = next(edit for edit in inline.inline_edits({"r.py": source}, "r.py") if edit.what == what)
     assert applied({"r.py": source}, [edit]) == {"r.py": after}
 
 
@@ -212,7 +211,7 @@ def test_names_are_replaced_by_what_they_stand_for(source, what, after):
     ],
 )
 def test_a_value_is_written_where_it_is_read_before_its_name_gets_another(source, after):
-    found = list(inline_variables.rebound(ParsedFile("r.py", source, ast.parse(source))))
+    found = list(reduce_inline.rebound(ParsedFile("r.py", source, ast.parse(source))))
     assert [applied({"r.py": source}, [edit]) for edit in found] == [
         {"r.py": each} for each in after
     ]
@@ -222,7 +221,7 @@ def test_an_attribute_that_is_set_and_read_once_is_written_where_it_is_read():
     source = "net.fc = Linear(4, 2)\nnet.a = 1\nx.a = 2\nprint(net.a)\nnet.fc(x)\n"
     made = [
         edit
-        for edit in inline_variables.edits([ParsedFile("r.py", source, ast.parse(source))])
+        for edit in reduce_inline.variable_edits([ParsedFile("r.py", source, ast.parse(source))])
         if edit.what == "net.fc in its place"
     ]
     assert [applied({"r.py": source}, [edit]) for edit in made] == [
@@ -230,7 +229,7 @@ def test_an_attribute_that_is_set_and_read_once_is_written_where_it_is_read():
     ]
     assert not [
         edit
-        for edit in inline_variables.edits([ParsedFile("r.py", source, ast.parse(source))])
+        for edit in reduce_inline.variable_edits([ParsedFile("r.py", source, ast.parse(source))])
         if ".a " in edit.what
     ]
 
@@ -238,8 +237,7 @@ def test_an_attribute_that_is_set_and_read_once_is_written_where_it_is_read():
 def test_where_the_failure_is_a_value_it_must_be_plain_that_nobody_else_reads_it():
     sources = ("x = f(1)\nx = g(x)\n", "x = f(1)\ny = 2\nx = g(x)\n", "x = 0\nx = f(1)\ng(x)\n")
     found = [
-        next(inline_variables.rebound(ParsedFile("r.py", each, ast.parse(each))))
-        for each in sources
+        next(reduce_inline.rebound(ParsedFile("r.py", each, ast.parse(each)))) for each in sources
     ]
     assert [edit.alters_values for edit in found] == [False, True, True]
 
@@ -256,9 +254,9 @@ def test_where_the_failure_is_a_value_it_must_be_plain_that_nobody_else_reads_it
     ],
 )
 def test_a_loop_needs_no_data_that_it_does_not_read(source, after):
-    assert [applied({"r.py": source}, [edit]) for edit in data.loops({"r.py": source})] == [
-        {"r.py": each} for each in after
-    ]
+    assert [
+        applied({"r.py": source}, [edit]) for edit in reduce_expressions.loops({"r.py": source})
+    ] == [{"r.py": each} for each in after]
 
 
 def test_of_several_names_set_at_once_each_may_go():
@@ -277,7 +275,7 @@ def test_of_several_names_set_at_once_each_may_go():
 
 def test_another_file_of_the_program_takes_the_place_of_its_import():
     files = {"repro.py": "from net import f\nf()\n", "net.py": "def f():\n    1 / 0\n"}
-    edit = next(edit for edit in inline.edits(files, "repro.py") if edit.drops)
+    edit = next(edit for edit in inline.inline_edits(files, "repro.py") if edit.drops)
     assert applied(files, [edit]) == {"repro.py": "def f():\n    1 / 0\nf()\n"}
 
 
@@ -301,8 +299,10 @@ def test_what_a_run_never_reached_is_one_set():
 
 
 def test_data_is_made_up_in_its_shape_and_type():
-    seen = (data.ObservedTensor(path="r.py", name="x", shape=(2, 3), dtype="float64"),)
-    (edit, *_) = data.synthetic({"r.py": "x = load()\n"}, seen)
+    seen = (
+        reduce_expressions.ObservedTensor(path="r.py", name="x", shape=(2, 3), dtype="float64"),
+    )
+    (edit, *_) = reduce_expressions.synthetic({"r.py": "x = load()\n"}, seen)
     assert applied({"r.py": "x = load()\n"}, [edit]) == {
         "r.py": "x = torch.rand(2, 3, dtype=torch.float64)\n"
     }
@@ -310,7 +310,9 @@ def test_data_is_made_up_in_its_shape_and_type():
 
 
 def test_where_the_failure_is_a_value_no_other_values_are_put_in():
-    careful = passes.fine({"repro.py": PROGRAM}, passes.ProgramFacts("repro.py", keep_values=True))
+    careful = reduce_search.fine(
+        {"repro.py": PROGRAM}, reduce_search.ProgramFacts("repro.py", keep_values=True)
+    )
     assert careful
     assert not [node for group in careful for node in group if node.reduction.alters_values]
     assert any(edit.alters_values for edit in expressions.edits({"repro.py": PROGRAM}))
@@ -318,7 +320,7 @@ def test_where_the_failure_is_a_value_no_other_values_are_put_in():
 
 def test_the_layout_is_what_people_expect_and_says_the_same():
     source = 'import os\nx = """a\n\n\nb"""\n\n\n\ndef f():\n\n    return x\nf()\n'
-    text = tidy.formatted({"r.py": source})["r.py"]
+    text = reduce_statements.formatted({"r.py": source})["r.py"]
     assert text == 'import os\n\nx = """a\n\n\nb"""\n\n\ndef f():\n    return x\n\n\nf()\n'
     assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(source))
 
@@ -449,7 +451,7 @@ def test_what_only_looks_like_the_end_of_a_line_is_none(odd):
     assert size(small)[0] == 1
     edit = next(
         each
-        for each in inline.edits({"repro.py": source}, "repro.py")
+        for each in inline.inline_edits({"repro.py": source}, "repro.py")
         if each.what == "y in its place"
     )
     after = applied({"repro.py": source}, [edit])

@@ -7,15 +7,15 @@ import io
 
 import pytest
 
-from bot.rules.reduce import expressions, inline
-from bot.rules.reduce.edits import applied
+from bot.issues.reduce import expressions, inline
+from bot.issues.reduce.edits import applied
 
 
 def offered(source):
     """What is proposed for a program, by the words for it."""
     files = {"r.py": source}
     found = {}
-    for edit in (*inline.edits(files, "r.py"), *expressions.edits(files)):
+    for edit in (*inline.inline_edits(files, "r.py"), *expressions.edits(files)):
         made = applied(files, [edit])
         if made is not None:
             found.setdefault(edit.what, made["r.py"])
@@ -284,5 +284,7 @@ def test_what_would_not_hold_is_not_offered(source, what):
 
 def test_a_value_that_is_computed_at_another_time_is_no_edit_where_values_must_stay():
     source = "a = f()\ng()\nh(a)\nb = f()\nh(b)\nc = b\nk(c)\nk(c)\n"
-    alters = {edit.what: edit.alters_values for edit in inline.edits({"r.py": source}, "r.py")}
+    alters = {
+        edit.what: edit.alters_values for edit in inline.inline_edits({"r.py": source}, "r.py")
+    }
     assert (alters["a in its place"], alters["c in its place"]) == (True, False)

@@ -9,16 +9,15 @@ from datetime import UTC, datetime
 
 import pytest
 
-from bot.errors import TransientError, UserError
-from bot.models.run import RunState
-from bot.render import replies
-from bot.render.html.view import view
-from bot.service import publish
-from bot.service.app import Service, probe, reap, reconcile
-from bot.service.app_context import AppContext
-from bot.service.github_hooks import CredentialsAlarm, WriteLimit
-from bot.service.ports import CredentialsRefused, Gone, Throttled
-from bot.service.ports.store import ALARM_S, CREDENTIALS_ALARM
+from bot.app import publish
+from bot.app.context import AppContext
+from bot.app.github.writes import CredentialsAlarm, WriteLimit
+from bot.app.ports import ALARM_S, CREDENTIALS_ALARM, CredentialsRefused, Gone, Throttled
+from bot.app.worker import Service, probe, reap, reconcile
+from bot.kernel.errors import TransientError, UserError
+from bot.kernel.run import RunState
+from bot.report import replies
+from bot.report.html import view
 from tests.unit.test_service import NOW, REPOSITORY, WHERE, App, command
 
 REFUSED = CredentialsRefused("GitHub refuses POST /app/x (401).", "Check REPRISE_APP_ID.")

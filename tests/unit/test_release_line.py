@@ -2,8 +2,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.models.bisect import Release
-from bot.rules import releases
+from bot.environment import releases
+from bot.kernel.bug import Release
 
 DAY = datetime(2024, 1, 1, tzinfo=UTC)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 
-from bot.models.attempt import Match
-from bot.models.environment import EnvironmentSpec, RepoSource
-from bot.models.job import Note
-from bot.models.report import Comparison, Control, Report, SetupFailed
-from bot.render.comment import UNFOLDED, comment
-from bot.render.phrases.program import telling
-from bot.render.terminal import terminal
-from bot.rules.verdicts import KINDS
+from bot.issues.program_phrases import telling
+from bot.issues.verdicts import KINDS
+from bot.kernel.attempt import Match
+from bot.kernel.environment import EnvironmentSpec, RepoSource
+from bot.kernel.job import Note
+from bot.kernel.report import Comparison, Control, Report, SetupFailed
+from bot.report.comment import UNFOLDED, comment
+from bot.report.terminal import terminal
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 NAMES = sorted(path.stem for path in (GOLDEN / "reports").glob("*.json"))

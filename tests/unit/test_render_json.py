@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from bot import schema
-from bot.models.job import Note
-from bot.models.report import Report
-from bot.models.signature import OutputSignature, signature_hash
-from bot.render.report_json import report_json, report_text
+from bot.kernel.bug import OutputSignature, signature_hash
+from bot.kernel.job import Note
+from bot.kernel.report import Report
+from bot.report import schema
+from bot.report.report_json import report_json, report_text
 
 REPORTS = Path(__file__).parent.parent / "golden" / "reports"
 NAMES = sorted(path.stem for path in REPORTS.glob("*.json"))
@@ -39,8 +39,8 @@ def load(name: str) -> Report:
 
 
 def test_the_shipped_schema_is_the_one_the_types_imply() -> None:
-    shipped = files("bot.schema").joinpath("report.schema.json").read_text(encoding="utf-8")
-    assert shipped == schema.generate(), "python -m bot.schema writes it anew"
+    shipped = files("bot.report.schema").joinpath("report.schema.json").read_text(encoding="utf-8")
+    assert shipped == schema.generate(), "python -m bot.report.schema writes it anew"
     Draft202012Validator.check_schema(json.loads(shipped))
 
 

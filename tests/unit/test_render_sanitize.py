@@ -10,12 +10,13 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 from markdown_it import MarkdownIt
 
-from bot.models.attempt import Script
-from bot.models.bug import ScriptFix
-from bot.models.job import Note
-from bot.models.report import Claim, Comparison, DifferentFailure, NeedsInfo, NotABug, Report
-from bot.render.comment import LIMIT, comment, size
-from bot.text.sanitize import clean, code_span, fence, html_text, prose, redact, shorten_paths
+from bot.kernel.attempt import Script
+from bot.kernel.bug import ScriptFix
+from bot.kernel.job import Note
+from bot.kernel.outside_text import clean, code_span, fence, html_text, prose, shorten_paths
+from bot.kernel.redaction import redact
+from bot.kernel.report import Claim, Comparison, DifferentFailure, NeedsInfo, NotABug, Report
+from bot.report.comment import LIMIT, comment, size
 
 REPORTS = Path(__file__).parent.parent / "golden" / "reports"
 MARKDOWN = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])

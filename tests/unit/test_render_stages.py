@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from bot.models.job import Note
-from bot.models.report import NeedsInfo, Report
-from bot.models.run import Command, Run, RunPlan, RunState
-from bot.render import links, plan, replies, sticky
-from bot.render.comment import LIMIT, UNFOLDED, size
-from bot.render.markdown import inline
-from bot.render.phrases.requests import STEPS, present, step
-from bot.rules.verdicts import KINDS, LABELS
+from bot.issues.verdicts import KINDS, LABELS
+from bot.kernel import document
+from bot.kernel.job import Note
+from bot.kernel.report import NeedsInfo, Report
+from bot.kernel.run import Command, Run, RunPlan, RunState
+from bot.report import comment, replies, replies as report_replies
+from bot.report.comment import LIMIT, STEPS, UNFOLDED, present, size, step
+from bot.report.markdown import inline
 from handlers.commands import parse
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.corpus.hostile.reader import alive, read
@@ -88,14 +88,14 @@ def test_it_acts_in_nothing_and_is_short(name: str) -> None:
     ],
 )
 def test_the_sticky_comment_begins_with_its_marker(name: str) -> None:
-    assert STAGES[name].startswith(sticky.marker("run") + "\n")
+    assert STAGES[name].startswith(comment.marker("run") + "\n")
     assert STAGES[name].count("<!--") == 1
 
 
 def test_the_reader_of_these_tests_sees_what_acts() -> None:
     assert alive(others("[page](https://evil.example.com/runs/" + "a" * 32 + ")"))
     assert alive(others("![plot](https://evil.example.com/runs/" + "a" * 32 + "/plot.png)"))
-    assert alive(others("x\n" + sticky.marker("run")))
+    assert alive(others("x\n" + comment.marker("run")))
     assert alive(others("<details><summary>x</summary>\n\ny"))
     assert parse("/reproduce cancel") != ()
 
@@ -117,15 +117,15 @@ def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
         update={"request": asked.request.model_copy(update={"requester": text})}
     )
     stopping = asked.model_copy(update={"cancelled_by": text})
-    inert(sticky.working(asked, ahead=0, page=PAGE, elapsed_s=1, attempts=1))
-    inert(sticky.working(stopping, ahead=1, page=PAGE, elapsed_s=1, attempts=1))
+    inert(comment.working(asked, ahead=0, page=PAGE, elapsed_s=1, attempts=1))
+    inert(comment.working(stopping, ahead=1, page=PAGE, elapsed_s=1, attempts=1))
     inert(
-        sticky.working(
+        comment.working(
             asked.model_copy(update={"stage": text}), ahead=0, page="", elapsed_s=1, attempts=1
         )
     )
-    inert(sticky.failed(stopping, PAGE))
-    inert(plan.waiting(poisoned(text), asked, page=PAGE))
+    inert(comment.failed(stopping, PAGE))
+    inert(report_replies.waiting(poisoned(text), asked, page=PAGE))
     inert(replies.misunderstood(Command(text=text, verb="", problems=(text, text))))
     inert(replies.status([asked, stopping], lambda each: PAGE))
     for said in (
@@ -161,7 +161,7 @@ def test_a_plan_with_endless_programs_is_cut_inside_its_folds() -> None:
     script = draft().script
     assert script is not None
     long = script.model_copy(update={"files": {"repro.py": "print('```')  # \U0001f600\n" * 9_000}})
-    body = plan.waiting(draft(script=long, others=(long, script)), run(), page=PAGE)
+    body = report_replies.waiting(draft(script=long, others=(long, script)), run(), page=PAGE)
     inert(body)
     assert "the full text is in the bug report itself" in body
     assert read(others(body)).summaries[:2] == [
@@ -178,7 +178,7 @@ def test_an_endless_verdict_is_cut_and_says_where_the_rest_is() -> None:
             "script": report.script.model_copy(update={"files": {"repro.py": "x = 1\n" * 60_000}})
         }
     )
-    with_page, without = (sticky.final(long, page=page) for page in (PAGE, ""))
+    with_page, without = (comment.final(long, page=page) for page in (PAGE, ""))
     inert(with_page)
     assert "the full text is on the run's page" in with_page
     assert "run folder" not in with_page + without
@@ -189,8 +189,8 @@ def test_a_verdict_holds_no_secret_of_the_host() -> None:
     report = REPORTS["reproduced"].model_copy(
         update={"notes": (Note(kind="run", text="it printed hunter2hunter2"),)}
     )
-    assert "hunter2" in sticky.final(report, page=PAGE)
-    assert "hunter2" not in sticky.final(report, page=PAGE, secrets=["hunter2hunter2"])
+    assert "hunter2" in comment.final(report, page=PAGE)
+    assert "hunter2" not in comment.final(report, page=PAGE, secrets=["hunter2hunter2"])
 
 
 def test_a_plan_shows_no_credential_of_the_reporter() -> None:
@@ -198,7 +198,7 @@ def test_a_plan_shows_no_credential_of_the_reporter() -> None:
     assert script is not None
     token = "ghp_" + "a1B2" * 9
     leaky = draft(script=script.model_copy(update={"files": {"repro.py": f"login('{token}')\n"}}))
-    body = plan.waiting(leaky, run(), page=PAGE)
+    body = report_replies.waiting(leaky, run(), page=PAGE)
     assert token not in body
     assert f"approve {run().plan}" in body, "the hash is the run's own"
 
@@ -220,7 +220,7 @@ def test_nothing_internal_is_told_of_a_defect() -> None:
     ],
 )
 def test_the_clock_alone_edits_nothing_every_second(seconds: float, words: str) -> None:
-    assert f"<sub>{words} so far" in sticky.working(
+    assert f"<sub>{words} so far" in comment.working(
         run(), ahead=0, page="", elapsed_s=seconds, attempts=0
     )
 
@@ -228,7 +228,7 @@ def test_the_clock_alone_edits_nothing_every_second(seconds: float, words: str) 
 def test_stages_tick_in_order() -> None:
     stages_in_order = [stage for _, several in STEPS for stage in several]
     ticks = [
-        sticky.working(run(stage=stage), ahead=0, page="", elapsed_s=0, attempts=0).count("✅")
+        comment.working(run(stage=stage), ahead=0, page="", elapsed_s=0, attempts=0).count("✅")
         for stage in stages_in_order
     ]
     assert ticks == sorted(ticks)
@@ -281,7 +281,7 @@ def test_of_a_proof_it_says_which(stage: str, progress: str, words: str) -> None
     ],
 )
 def test_a_marker_is_one_hidden_line(key: str, line: str) -> None:
-    assert sticky.marker(key) == line
+    assert comment.marker(key) == line
 
 
 @pytest.mark.parametrize(
@@ -289,8 +289,8 @@ def test_a_marker_is_one_hidden_line(key: str, line: str) -> None:
     ["https://a.example/runs/x) [y](https://b.example", "javascript:x", "https://a.example/ x", ""],
 )
 def test_an_address_that_is_not_plain_is_no_link(address: str) -> None:
-    assert links.own("page", address) == "page"
-    assert links.own("page", PAGE) == f"[page]({PAGE})"
+    assert document.own("page", address) == "page"
+    assert document.own("page", PAGE) == f"[page]({PAGE})"
 
 
 def test_what_is_not_waiting_is_not_offered_for_approval() -> None:
@@ -311,12 +311,14 @@ def test_labels_are_the_four_and_only_of_verdicts_about_the_issue() -> None:
 
 def test_an_outsiders_choices_are_shown_to_whoever_approves() -> None:
     chosen: Run = run(options=job_options(device="gpu", pins=("torch==2.1.0",)))
-    assert "Requested with `torch=2.1.0`, `device=gpu`." in plan.waiting(draft(), chosen, page="")
-    assert "Requested with" not in plan.waiting(draft(), run(), page="")
+    assert "Requested with `torch=2.1.0`, `device=gpu`." in report_replies.waiting(
+        draft(), chosen, page=""
+    )
+    assert "Requested with" not in report_replies.waiting(draft(), run(), page="")
 
 
 def test_a_verdict_that_asks_the_reporter_says_how_to_go_on() -> None:
     report: Report = REPORTS["needs_info"]
     assert isinstance(report.verdict, NeedsInfo)
-    assert "then comment `/reproduce`" in sticky.final(report, page=PAGE)
-    assert "/reproduce" not in sticky.final(report, page=PAGE, footer_help=False)
+    assert "then comment `/reproduce`" in comment.final(report, page=PAGE)
+    assert "/reproduce" not in comment.final(report, page=PAGE, footer_help=False)

@@ -7,15 +7,15 @@ import re
 
 import pytest
 
-from bot.models.diagnosis import Change, Finding, TrainingProgram
-from bot.models.job import DiagnoseProgram
-from bot.models.repair import RepairRequest
-from bot.pipeline.diagnosis import record_run, wanted
-from bot.pipeline.execution.session import Session
-from bot.pipeline.repair import FRESH, repair
-from bot.pipeline.repair.search import SEEDS
-from bot.pipeline.repair.trials import TRIALS
-from bot.render.phrases.repair import summary
+from bot.environment import provided
+from bot.kernel.job import DiagnoseProgram
+from bot.kernel.session import Session
+from bot.kernel.training_types import Change, Finding, RepairRequest, TrainingProgram
+from bot.training.diagnose import record_run
+from bot.training.phrases import repair_summary
+from bot.training.repair.repair import FRESH, repair
+from bot.training.repair.search import SEEDS
+from bot.training.repair.trials import TRIALS
 from sandbox.port import RunResult, SandboxError
 from tests.unit.test_diagnosed_run import trace
 from tests.unit.test_pipeline import world
@@ -94,7 +94,7 @@ def repaired(landscape, *kept, source=FAULTY, beside=None, suspected=(), **optio
     session = Session.begin(job, world(landscape))
     landscape.journal = session.ports.journal
     landscape.journal.fill(TRIALS, kept)
-    recorded = record_run(program, wanted.spec(program, job.environment), session)
+    recorded = record_run(program, provided.spec(program, job.environment), session)
     return repair(program, recorded, session, RepairRequest(**options), suspect=lambda: suspected)
 
 
@@ -191,7 +191,7 @@ def test_trainings_that_no_seed_changes_are_no_proof(same):
     assert [edit.kind for edit in found.patch] == ["learning_rate"]
     assert found.seed_independent is same
     assert found.proven is not same
-    assert ("is the same, whatever its seed" in summary(found)) is same
+    assert ("is the same, whatever its seed" in repair_summary(found)) is same
 
 
 def test_a_proof_stands_without_its_picture():

@@ -9,16 +9,16 @@ import pytest
 
 from benchmarks.autotrainer_actions import ACTIONS, PresentValues
 from benchmarks.repair_arms import ARMS
-from bot.models.diagnosis import Diagnosis, TrainingProgram
-from bot.models.job import DiagnoseProgram
-from bot.models.repair import RepairRequest
-from bot.pipeline.diagnosis import record_run, wanted
-from bot.pipeline.execution.session import Session
-from bot.pipeline.repair import begun, changeable
-from bot.pipeline.repair.search import Search
-from bot.pipeline.repair.trials import TRIALS
-from bot.rules import hyperparameters
-from bot.rules.repair import candidates
+from bot.environment import provided
+from bot.kernel.job import DiagnoseProgram
+from bot.kernel.session import Session
+from bot.kernel.training_types import Diagnosis, RepairRequest, TrainingProgram
+from bot.training.diagnose import record_run
+from bot.training.program import hyperparameters
+from bot.training.repair import candidates
+from bot.training.repair.repair import begun, changeable
+from bot.training.repair.search import Search
+from bot.training.repair.trials import TRIALS
 from sandbox.port import RunResult
 from tests.support.traces import dense, loss
 from tests.unit.test_pipeline import world
@@ -82,7 +82,7 @@ def begin(landscape, source=KERAS, kept=(), budget=12, arguments=()):
     job = DiagnoseProgram(program=program)
     session = Session.begin(job, world(landscape))
     session.ports.journal.fill(TRIALS, kept)
-    recorded = record_run(program, wanted.spec(program, job.environment), session)
+    recorded = record_run(program, provided.spec(program, job.environment), session)
     with begun(program, recorded, session, RepairRequest(budget=budget)) as trials:
         yield trials
 

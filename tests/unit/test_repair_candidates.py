@@ -1,8 +1,8 @@
 """What is tried first, by what the program's text and the diagnosis say."""
 
-from bot.models.diagnosis import Change, Diagnosis, FaultType, Finding
-from bot.rules.hyperparameters import find
-from bot.rules.repair import candidates
+from bot.kernel.training_types import Change, Diagnosis, FaultType, Finding
+from bot.training.program.hyperparameters import find
+from bot.training.repair import candidates
 
 UNLIKE = """\
 import keras

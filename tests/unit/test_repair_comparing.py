@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 from hypothesis import given, strategies as st
 
-from bot.rules.repair.comparing import compare, effect, sign_flip
+from bot.training.repair.metric import compare, effect, sign_flip
 
 
 def test_six_equal_gains_are_significant_and_five_are_not() -> None:

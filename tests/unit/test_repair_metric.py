@@ -2,9 +2,8 @@
 
 import pytest
 
-from bot.models.repair import Metric
-from bot.models.training import Epoch, Evaluation, TrainingStep, TrainingTrace
-from bot.rules.repair import metric as metrics
+from bot.kernel.training_types import Epoch, Evaluation, Metric, TrainingStep, TrainingTrace
+from bot.training.repair import metric as repair_metric
 
 NOTHING = TrainingTrace()
 EPOCHS = TrainingTrace(epochs=(Epoch(epoch=0, step=9, values={"loss": 0.4, "val_accuracy": 0.8}),))
@@ -27,19 +26,19 @@ def test_the_last_metric_that_is_printed_counts(
     output: str, name: str, direction: str, value: float
 ) -> None:
     """Quality before loss on one line, and the last line before earlier ones."""
-    found = metrics.choose(output, NOTHING)
+    found = repair_metric.choose(output, NOTHING)
     assert found is not None
     assert (found.name, found.direction, found.source) == (name, direction, "output")
-    assert metrics.read(found, output) == pytest.approx(value)
+    assert repair_metric.read(found, output) == pytest.approx(value)
 
 
 def test_a_wanted_metric_is_found_among_others() -> None:
     """By the name that the program prints with it."""
     output = "test mse: 12.5\ntest mae: 3.5"
-    found = metrics.choose(output, NOTHING, "mse")
+    found = repair_metric.choose(output, NOTHING, "mse")
     assert found is not None
-    assert metrics.read(found, output) == 12.5
-    assert metrics.choose(output, NOTHING, "f1") is None
+    assert repair_metric.read(found, output) == 12.5
+    assert repair_metric.choose(output, NOTHING, "f1") is None
 
 
 @pytest.mark.parametrize(
@@ -58,11 +57,11 @@ def test_a_wanted_metric_need_not_be_a_known_one(
     output = (
         "test mse: 12.5\nexplained variance: 0.8\nenergy = -3.5\nhit@10: 0.25\nquantile_loss: 0.1"
     )
-    found = metrics.choose(output, NOTHING, wanted)
+    found = repair_metric.choose(output, NOTHING, wanted)
     assert found is not None
     assert (found.name, found.direction) == (name, direction)
-    assert metrics.read(found, output) == value
-    assert metrics.choose(output, NOTHING, metrics.asked(found)) == found
+    assert repair_metric.read(found, output) == value
+    assert repair_metric.choose(output, NOTHING, repair_metric.asked(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -76,38 +75,38 @@ def test_a_wanted_metric_need_not_be_a_known_one(
     ],
 )
 def test_the_whole_name_counts_before_a_part_of_it(wanted: str, output: str, value: float) -> None:
-    found = metrics.choose(output, NOTHING, wanted)
+    found = repair_metric.choose(output, NOTHING, wanted)
     assert found is not None
-    assert metrics.read(found, output) == value
-    assert metrics.is_loss(found) is ("loss" in wanted)
+    assert repair_metric.read(found, output) == value
+    assert repair_metric.is_loss(found) is ("loss" in wanted)
 
 
 @pytest.mark.parametrize("wanted", ["<b>: 1", "#7", "\n", "a" * 99, "score:lower"])
 def test_a_wanted_name_that_is_no_name_is_refused(wanted: str) -> None:
-    assert metrics.choose(f"{wanted}: 0.5", NOTHING, wanted) is None
+    assert repair_metric.choose(f"{wanted}: 0.5", NOTHING, wanted) is None
 
 
 @pytest.mark.parametrize("output", ["", "Accuracies follow", "lossless 12", "accuracy: high"])
 def test_no_metric_is_made_up(output: str) -> None:
     """A word without a number, or inside another word, is none."""
-    assert metrics.choose(output, NOTHING) is None
+    assert repair_metric.choose(output, NOTHING) is None
 
 
 def test_epochs_that_the_probe_saw_serve_where_nothing_is_printed() -> None:
     """Held-out accuracy before the training loss."""
-    found = metrics.choose("", EPOCHS)
+    found = repair_metric.choose("", EPOCHS)
     assert found is not None
     assert (found.name, found.source) == ("val_accuracy", "epochs")
-    assert metrics.read(found, "", EPOCHS) == 0.8
-    assert metrics.read(found, "", NOTHING) is None
+    assert repair_metric.read(found, "", EPOCHS) == 0.8
+    assert repair_metric.read(found, "", NOTHING) is None
 
 
 @pytest.mark.parametrize("output", ["test mse: nan", "test mse: inf", "no metric"])
 def test_a_run_without_a_finite_number_has_none(output: str) -> None:
     """Not a number that a improvement would take for good."""
-    found = metrics.choose("test mse: 3", NOTHING)
+    found = repair_metric.choose("test mse: 3", NOTHING)
     assert found is not None
-    assert metrics.read(found, output) is None
+    assert repair_metric.read(found, output) is None
 
 
 @pytest.mark.parametrize(
@@ -132,8 +131,10 @@ def test_a_metric_that_has_the_value_of_a_loss_is_the_loss(output: str, same: bo
         epochs=(Epoch(epoch=0, step=1, values={"loss": 4.1, "val_loss": None}),),
         steps=(TrainingStep(step=0, loss=8.0), TrainingStep(step=1, loss=7.0)),
     )
-    metric = metrics.choose(output, trace) or Metric(name="x", direction="min", source="output")
-    assert metrics.was_loss(metric, output, trace) is same
+    metric = repair_metric.choose(output, trace) or Metric(
+        name="x", direction="min", source="output"
+    )
+    assert repair_metric.was_loss(metric, output, trace) is same
 
 
 @pytest.mark.parametrize(
@@ -150,4 +151,7 @@ def test_a_metric_that_has_the_value_of_a_loss_is_the_loss(output: str, same: bo
 def test_a_metric_with_the_name_of_the_loss_may_be_the_loss(
     name: str, loss: str, same: bool
 ) -> None:
-    assert metrics.may_be_loss(Metric(name=name, direction="min", source="output"), (loss,)) is same
+    assert (
+        repair_metric.may_be_loss(Metric(name=name, direction="min", source="output"), (loss,))
+        is same
+    )

@@ -7,11 +7,12 @@ from time import process_time
 import pytest
 import yaml
 
-from bot.models.diagnosis import TrainingProgram
-from bot.pipeline.repair.moving import MovedPatch, Mover
-from bot.rules.hyperparameters import Observation, find, observing, program_files
-from bot.rules.hyperparameters.literals import rewritten, spelled
-from bot.rules.repair.candidates import edit
+from bot.kernel.training_types import TrainingProgram
+from bot.training.program import literals
+from bot.training.program.hyperparameters import find, program_files
+from bot.training.program.literals import Observation, rewritten, spelled
+from bot.training.repair.candidates import edit
+from bot.training.repair.moving import MovedPatch, Mover
 from tests.support.plain_runs import run_plainly
 
 LOOP = """\
@@ -172,7 +173,7 @@ def test_a_program_whose_text_shows_all_is_not_run() -> None:
 def test_what_a_program_pretends_to_tell_is_bounded() -> None:
     lines = "".join(f"\x1ereprise value {n}Name {n}\n" for n in (1, 1, 2, 10**9))
     many = "".join(f"\x1ereprise value 3Name {n}\n" for n in range(50))
-    told = observing.read(f"noise\n{lines}{many}\x1ereprise value 4Name \n")
+    told = literals.read(f"noise\n{lines}{many}\x1ereprise value 4Name \n")
     assert told == {"1Name": ("1",), "2Name": ("2",), "3Name": ("0", "1", "2")}
 
 
@@ -187,7 +188,7 @@ def test_what_a_program_pretends_to_tell_is_bounded() -> None:
     ],
 )
 def test_only_the_uses_of_the_patch_may_change(after: Observation, uses: set[str]) -> None:
-    assert observing.changed({"a": ("1",), "b": ("5",)}, after, {"a": "2"}) == uses
+    assert literals.changed({"a": ("1",), "b": ("5",)}, after, {"a": "2"}) == uses
 
 
 def test_literals_are_whole_numbers_and_words() -> None:

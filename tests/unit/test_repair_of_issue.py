@@ -4,16 +4,15 @@ import json
 from dataclasses import replace
 from time import sleep
 
-from bot.errors import ModelUnavailable
-from bot.models.bug import Issue
-from bot.models.diagnosis import Finding
-from bot.models.job import PROOFS, ReproduceIssue
-from bot.models.repair import RepairRequest
+from bot.kernel.bug import Issue
+from bot.kernel.errors import ModelUnavailable
+from bot.kernel.job import PROOFS, ReproduceIssue
+from bot.kernel.training_types import Finding, RepairRequest
 from bot.products import execute as run
-from bot.render.comment import comment
-from bot.render.report_json import report_text
-from bot.render.sections.repair import document
-from bot.render.terminal import print_document
+from bot.report.comment import comment
+from bot.report.report_json import report_text
+from bot.report.terminal import print_document
+from bot.training.sections import repair_document
 from sandbox.port import RunResult
 from tests.support.fakes import ScriptedModel
 from tests.support.jobs import job_options
@@ -97,7 +96,7 @@ def test_an_error_of_ours_in_a_repair_costs_neither_verdict_nor_diagnosis(monkey
     def broken(*_, **__):
         raise KeyError("a mistake")
 
-    monkeypatch.setattr("bot.pipeline.repair.of_issue.repair", broken)
+    monkeypatch.setattr("bot.products.repair", broken)
     report = reported()
     assert report.diagnosis is not None
     assert "a mistake" in report.defects["repair"]
@@ -111,7 +110,7 @@ def test_no_patch_is_an_answer():
 
 def test_a_terminal_shows_both_losses_and_the_diff():
     """One below the other, with the figures above them."""
-    whole = document(reported().repair, name="train.py", folder="run")
+    whole = repair_document(reported().repair, name="train.py", folder="run")
     text = print_document(whole, 100, "utf-8", colour=False)
     assert text.startswith("1 change proven to help in train.py: accuracy ")
     assert text.index("Loss of faulty") < text.index("Loss of patched")
@@ -127,7 +126,7 @@ def test_a_repair_says_what_it_cannot_mend_why_trainings_failed_and_how_to_apply
     lame = found.model_copy(
         update={"tried": (*found.tried, late), "limit_s": 60.0, "elsewhere": (finding,)}
     )
-    text = print_document(document(lame, name="train.py", folder="run"), 300, "utf-8")
+    text = print_document(repair_document(lame, name="train.py", folder="run"), 300, "utf-8")
     assert "1 training with the patch gave no number: the program timed out (limit 60 s)." in text
     assert "no hyperparameter can fix it:\n  - Shapes differ. (line 7)" in text
     assert "Next: Run git apply run/repair.diff to apply the patch." in text

@@ -9,8 +9,11 @@ from itertools import pairwise
 
 import pytest
 
-from bot.models.attempt import Judgement, Match
-from bot.models.environment import (
+from bot.issues.confirm import Decision
+from bot.issues.program_phrases import cut_off, decided
+from bot.issues.reporting import finished, report, within_limit
+from bot.kernel.attempt import Judgement, Match
+from bot.kernel.environment import (
     Claimed,
     Environment,
     EnvironmentSpec,
@@ -18,16 +21,12 @@ from bot.models.environment import (
     PinSource,
     RepoSource,
 )
-from bot.models.report import AnyVerdict, Cancelled, Report, SetupFailed
-from bot.pipeline.confirm.confirming import Decision
-from bot.pipeline.execution.run_state import CompletedRun
-from bot.pipeline.execution.session import SearchResult
-from bot.pipeline.reporting import finished, report, within_limit
-from bot.pipeline.search.model_budget import ModelBudget
-from bot.render.comment import comment
-from bot.render.phrases.environment import cut_off, decided
-from bot.render.report_json import report_text
-from bot.render.terminal import terminal
+from bot.kernel.report import AnyVerdict, Cancelled, Report, SetupFailed
+from bot.kernel.session import CompletedRun, SearchResult
+from bot.model.budget import ModelBudget
+from bot.report.comment import comment
+from bot.report.report_json import report_text
+from bot.report.terminal import terminal
 from tests.contract.samples import attempt
 from tests.unit.versioned import OK, World
 

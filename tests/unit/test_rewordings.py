@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.rules.signatures.rewordings import canonical
-from bot.rules.signatures.wording import ENOUGH, normalise, resemblance, same_exception
+from bot.issues.signature.wording import ENOUGH, canonical, normalise, resemblance, same_exception
 
 CORPUS = Path(__file__).parents[1] / "corpus" / "interpreters"
 OLD, NEW = (json.loads((CORPUS / f"{name}.json").read_text()) for name in ("3.11", "3.13"))

@@ -4,12 +4,19 @@ import ast
 import sys
 from typing import Any
 
-from bot.models.bug import FenceKind, Issue, Role
-from bot.models.signature import CrashSignature, Member, OutputSignature, members_of
-from bot.pipeline.reading.intake import read
-from bot.pipeline.reading.signature import freeze
-from bot.rules.intake.python import tree_of
-from bot.rules.signatures import values
+from bot.issues.reading.report import read
+from bot.issues.signature import values
+from bot.issues.signature.freeze import freeze
+from bot.kernel.bug import (
+    CrashSignature,
+    FenceKind,
+    Issue,
+    Member,
+    OutputSignature,
+    Role,
+    members_of,
+)
+from bot.kernel.source.syntax import pasted_tree
 from tests.corpus.rewrites.rewrites import forms, issue, reports
 
 
@@ -32,7 +39,7 @@ def seen(report: Issue) -> dict[str, Any]:
         for fence in bug.fences
         if fence.kind is FenceKind.PROGRAM and fence.role in {Role.REPRODUCER, Role.UNSTATED}
     ]
-    trees = [tree_of(fence.text) for fence in programs]
+    trees = [pasted_tree(fence.text) for fence in programs]
     return {
         "failure": set(map(failure, members_of(signature))) if signature else None,
         "program": [ast.dump(tree) if tree else None for tree in trees],

@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
-from bot.models.attempt import Match, Script
-from bot.models.bug import Issue
-from bot.models.environment import Environment
-from bot.models.signature import WarningSignature
-from bot.pipeline.execution import launch
-from bot.pipeline.execution.judge import judge
-from bot.pipeline.execution.observe import observe
-from bot.pipeline.reading import intake, signature
-from bot.pipeline.search import candidates
+from bot.issues.judge import judge
+from bot.issues.observe import observe
+from bot.issues.reading import report
+from bot.issues.search import report_programs
+from bot.issues.signature import freeze
+from bot.kernel import launch
+from bot.kernel.attempt import Match, Script
+from bot.kernel.bug import Issue, WarningSignature
+from bot.kernel.environment import Environment
 from sandbox.port import RunResult
 from tests.support.jobs import job_options
 
@@ -98,11 +98,11 @@ def outcomes(execute, body, title="It goes wrong"):
     """What each program of a report shows, up to the first that fails as reported; None when the
     report shows no failure to look for.
     """
-    bug = intake.read(Issue(title=title, body=body, repository="acme/acme"))
-    frozen = signature.freeze(bug)
+    bug = report.read(Issue(title=title, body=body, repository="acme/acme"))
+    frozen = freeze.freeze(bug)
     if frozen is None:
         return None
-    scripts, _ = candidates.genuine_ones(candidates.propose(bug, frozen), frozen)
+    scripts, _ = report_programs.genuine_ones(report_programs.propose(bug, frozen), frozen)
     found = []
     for script in scripts:
         found.append(judge(observe(execute(script.source)), frozen, script).match)

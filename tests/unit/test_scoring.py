@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.scoring import Key, load_key, score
-from bot.errors import UserError
+from bot.kernel.errors import UserError
 
 STACK = (
     "Traceback (most recent call last):\n  File 'x.py'\nlib.errors.ShapeError: got (4,) and (0,)\n"

@@ -2,7 +2,8 @@ import ast
 
 import pytest
 
-from bot.rules.script_fixes import calls, downscale, imports
+from bot.environment import imports
+from bot.issues import script_fixes
 
 
 def run(source):
@@ -13,7 +14,7 @@ def run(source):
 
 def test_demands_for_a_gpu_become_ones_for_the_processor():
     source = 'model = net.cuda()\nx = rand(2, device="cuda:0")  # keep me\nt = Trainer(accelerator="gpu", devices=2)\ntorch.cuda.synchronize()\n'
-    mended, fixes = downscale.to_cpu(source)
+    mended, fixes = script_fixes.to_cpu(source)
     assert (
         mended
         == 'model = net.cpu()\nx = rand(2, device="cpu")  # keep me\nt = Trainer(accelerator="cpu", devices=1)\nNone\n'
@@ -23,11 +24,11 @@ def test_demands_for_a_gpu_become_ones_for_the_processor():
 
 def test_a_program_without_a_gpu_stays_as_it_is():
     source = 'print("cuda is a word", torch.cuda.is_available())\n'
-    assert downscale.to_cpu(source) == (source, ())
+    assert script_fixes.to_cpu(source) == (source, ())
 
 
 def test_non_ascii_text_before_an_edit_keeps_its_place():
-    assert downscale.to_cpu('print("é", "cuda")\n')[0] == 'print("é", "cpu")\n'
+    assert script_fixes.to_cpu('print("é", "cuda")\n')[0] == 'print("é", "cpu")\n'
 
 
 def test_undefined_names_in_order():
@@ -48,7 +49,7 @@ def test_conventional_imports():
 
 
 def test_imports_go_behind_the_docstring_and_future_lines():
-    mended, fixes = imports.add(
+    mended, fixes = imports.add_imports(
         '"""Doc."""\nfrom __future__ import annotations\nx = np.ones(2)\n', ("import numpy as np",)
     )
     assert mended.splitlines()[2] == "import numpy as np"
@@ -57,7 +58,7 @@ def test_imports_go_behind_the_docstring_and_future_lines():
 
 
 def test_a_test_that_nobody_calls_is_called():
-    mended, fixes = calls.call_entry(
+    mended, fixes = script_fixes.call_entry(
         "seen = []\ndef test_it(tmp_path):\n    seen.append(tmp_path.exists())\n"
     )
     assert fixes
@@ -66,11 +67,11 @@ def test_a_test_that_nobody_calls_is_called():
 
 def test_a_program_that_acts_is_left_alone():
     source = "def main():\n    pass\nmain()\n"
-    assert calls.call_entry(source) == (source, ())
+    assert script_fixes.call_entry(source) == (source, ())
 
 
 def test_expressions_of_a_transcript_print_what_the_prompt_printed(capsys):
-    mended, _ = calls.show_expressions("x = 'a'\nx\nprint(x)\nNone\n[\n  1,\n  2]\n")
+    mended, _ = script_fixes.show_expressions("x = 'a'\nx\nprint(x)\nNone\n[\n  1,\n  2]\n")
     run(mended)
     assert capsys.readouterr().out == "'a'\na\n[1, 2]\n"
     assert ast.parse(mended, feature_version=(3, 7))
@@ -87,10 +88,10 @@ def test_expressions_of_a_transcript_print_what_the_prompt_printed(capsys):
     ],
 )
 def test_long_trainings_are_made_short(source, mended):
-    assert downscale.shorten(source)[0] == mended
+    assert script_fixes.shorten(source)[0] == mended
 
 
 def test_statements_that_share_a_line_are_parted_before_one_is_printed(capsys):
-    mended, _ = calls.show_expressions("from math import sqrt; sqrt(4); a = 1; a\n")
+    mended, _ = script_fixes.show_expressions("from math import sqrt; sqrt(4); a = 1; a\n")
     run(mended)
     assert capsys.readouterr().out == "2.0\n1\n"

@@ -8,28 +8,28 @@ from typing import get_args
 
 import pytest
 
-from bot.errors import ModelUnavailable, Stopped
-from bot.models.diagnosis import (
+from bot.kernel.dialogue import ModelAnswer, Usage
+from bot.kernel.errors import ModelUnavailable, Stopped
+from bot.kernel.job import PROOFS, ReproduceIssue
+from bot.kernel.session import Session
+from bot.kernel.training_types import (
     DiagnosedRun,
     Diagnosis,
+    Epoch,
     FaultType,
     Finding,
     Opinion,
     SuspectedFault,
     TrainingProgram,
 )
-from bot.models.dialogue import ModelAnswer, Usage
-from bot.models.job import PROOFS, ReproduceIssue
-from bot.models.training import Epoch
-from bot.pipeline.diagnosis import opinion, run_text
-from bot.pipeline.execution.session import Session
-from bot.pipeline.search.model_budget import ModelBudget
+from bot.model.budget import ModelBudget
 from bot.products import execute as pipeline
-from bot.render.comment import comment
-from bot.render.report_json import report_json
-from bot.render.sections.diagnosis import document
-from bot.render.terminal import print_document
-from bot.rules.diagnosis import diagnose, success
+from bot.report.comment import comment
+from bot.report.report_json import report_json
+from bot.report.terminal import print_document
+from bot.training import opinion, opinion as training_opinion
+from bot.training.diagnosis.rules import diagnose, success
+from bot.training.sections import diagnosis_document
 from prompts import load
 from tests.support import traces
 from tests.support.fakes import ScriptedModel
@@ -84,14 +84,14 @@ def test_it_is_shown_rules_configuration_about_twenty_lines_of_trace_and_the_pro
     assert "batch size 32, 800 samples, 20 epochs" in shown
     assert SOURCE.strip() in shown
     assert "1,2" not in shown, "data files are not shown"
-    lines = run_text.lines(trace).splitlines()[1:-1]
+    lines = training_opinion.lines(trace).splitlines()[1:-1]
     assert 15 <= len(lines) <= 24
     assert [lines[1][:7], lines[-1][:8]] == ["step 0:", "epoch 39"]
 
 
 @pytest.mark.parametrize(("count", "kept"), [(1, [0]), (14, list(range(14))), (100, None)])
 def test_steps_are_spread_from_the_first_to_the_last(count: int, kept: list[int] | None) -> None:
-    found = [step.step for step in run_text.spread(traces.steps([1.0] * count), 14)]
+    found = [step.step for step in training_opinion.spread(traces.steps([1.0] * count), 14)]
     assert found == kept or (len(found) == 14 and (found[0], found[-1]) == (0, 99))
 
 
@@ -222,7 +222,7 @@ def test_of_a_run_that_learned_its_training_data_a_model_makes_no_finding() -> N
     found = asked(ScriptedModel([says(fault())]), GOOD, found=DiagnosedRun())
     assert found.diagnosis.findings == ()
     assert [(x.fault, x.by) for x in found.diagnosis.advice] == [("CPP", "model")]
-    shown = print_document(document(found, name="a.py"), 100, "utf-8")
+    shown = print_document(diagnosis_document(found, name="a.py"), 100, "utf-8")
     assert "Nothing wrong was found in a.py" in shown
     assert "Doubts of a model (the run learned its training data):" in shown
     assert "data preprocessing, named by a model alone: The labels are reversed." in shown
@@ -345,7 +345,7 @@ def test_what_only_a_model_says_is_marked_wherever_it_is_shown() -> None:
     assert "Diagnosis: CPP (data preprocessing, named by a model alone)." in posted
     assert "Found by no rule and confirmed by no run" in posted
     assert "Second opinion from scripted: names 1 more fault (model: 1 call," in posted
-    shown = print_document(document(run, name="a.py"), 100, "utf-8")
+    shown = print_document(diagnosis_document(run, name="a.py"), 100, "utf-8")
     assert "Nothing wrong was found by the rules, 1 fault named by a model alone in a.py" in shown
     assert "1. CPP, data preprocessing, named by a model alone: The labels are reversed." in shown
     told = report_json(found)["diagnosis"]

@@ -11,20 +11,20 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.errors import BuildError, ModelUnavailable, Stopped, TransientError
-from bot.models.bug import Issue
-from bot.models.dialogue import Reconstruction, Usage
-from bot.models.job import PROOFS, Note
-from bot.models.journal import ATTEMPTS, LOGS
-from bot.models.run import Choices, Command, Delivery, Repository, RunState
-from bot.pipeline.proof import resume
-from bot.ports import Ports
+from bot.app import execute_run
+from bot.app.context import AppContext, HostPolicy
+from bot.app.execute_run import StoreJournal
+from bot.app.ports import Hook, Target, Task, Throttled
+from bot.app.worker import Service, reap, reconcile
+from bot.issues.proof import proofs
+from bot.kernel.bug import Issue
+from bot.kernel.dialogue import Reconstruction, Usage
+from bot.kernel.errors import BuildError, ModelUnavailable, Stopped, TransientError
+from bot.kernel.job import PROOFS, Note
+from bot.kernel.journal import ATTEMPTS, LOGS
+from bot.kernel.ports import Ports
+from bot.kernel.run import Choices, Command, Delivery, Repository, RunState
 from bot.products import execute as pipeline
-from bot.service import recording
-from bot.service.app import Service, reap, reconcile
-from bot.service.app_context import AppContext, HostPolicy
-from bot.service.ports import Hook, Target, Task, Throttled
-from bot.service.recording import StoreJournal
 from sandbox.port import RunResult
 from tests.support import traces
 from tests.support.fakes import (
@@ -100,7 +100,7 @@ class App:
             model=self.model,
         )
         return (
-            pipeline(job, ports) if earlier is None else resume.resume_proofs(earlier, job, ports)
+            pipeline(job, ports) if earlier is None else proofs.resume_proofs(earlier, job, ports)
         )
 
     def deliver(
@@ -568,7 +568,7 @@ def test_an_approved_proof_does_not_go_on_from_the_program_of_a_model():
     waiting, first = app.runs()
     asked = waiting.model_copy(update={"created_at": datetime.now(UTC)})
     assert "model" in asked.request.job.without
-    assert recording.earlier(app.store, asked, "nobody") is None, (
+    assert execute_run.earlier_journal(app.store, asked, "nobody") is None, (
         "who holds no lease takes nothing over"
     )
     app.deliver("comment", command("approve", asked.plan), sender="max")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import UserError
-from bot.settings import Settings, load
+from bot.kernel.errors import UserError
+from bot.kernel.settings import Settings, load
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nTU9DSw==\n-----END RSA PRIVATE KEY-----\n"
 

@@ -2,7 +2,7 @@ import time
 
 import pytest
 
-from bot.rules import setup_failures
+from bot.environment import setup_failures
 
 
 @pytest.mark.parametrize(

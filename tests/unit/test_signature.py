@@ -2,22 +2,25 @@
 
 import pytest
 
-from bot.models.bug import Issue
-from bot.models.signature import (
+from bot.issues.reading import report
+from bot.issues.signature import freeze as signature_freeze
+from bot.kernel.bug import (
     AlternativesSignature,
     CrashSignature,
     HangSignature,
+    Issue,
     NonFiniteSignature,
     OutputSignature,
     signature_hash,
 )
-from bot.pipeline.reading import intake, signature
 
 PROGRAM = "```python\nimport lib\nprint(lib.value(3))\n```\n"
 
 
 def freeze(body, title="lib.value gives a wrong result"):
-    return signature.freeze(intake.read(Issue(title=title, body=body, repository="acme/lib")))
+    return signature_freeze.freeze(
+        report.read(Issue(title=title, body=body, repository="acme/lib"))
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,13 +142,13 @@ TWICE = "t.pivot(index=None)\nt.pivot(index=1)"
 )
 def test_a_class_alone_is_looked_for_at_the_one_call_of_the_reported_api(title, code, checks):
     body = f"```python\nimport lib\nt = lib.Table()\n{code}\n```\n"
-    frozen = signature.freeze(intake.read(Issue(title=title, body=body)))
+    frozen = signature_freeze.freeze(report.read(Issue(title=title, body=body)))
     assert (frozen.checks if frozen else ()) == ((code,) if checks else ())
 
 
 def test_short_names_in_ticks_do_not_hide_the_message():
     body = "All that changes is that `c` is a float; it stops with `ValueError: no such ring`"
-    frozen = signature.freeze(intake.read(Issue(title="Bug in solve", body=body)))
+    frozen = signature_freeze.freeze(report.read(Issue(title="Bug in solve", body=body)))
     assert isinstance(frozen, CrashSignature)
     assert (frozen.exception, frozen.message) == ("ValueError", "no such ring")
 
@@ -153,7 +156,9 @@ def test_short_names_in_ticks_do_not_hide_the_message():
 def test_a_link_is_no_message():
     body = "```python\nimport lib\nlib.interp(1)\n```\n"
     body += "Other dtypes end in a TypeError:\nhttps://github.com/acme/lib/blob/main/a.py#L2357\n"
-    frozen = signature.freeze(intake.read(Issue(title="`lib.interp` checks dtypes", body=body)))
+    frozen = signature_freeze.freeze(
+        report.read(Issue(title="`lib.interp` checks dtypes", body=body))
+    )
     assert isinstance(frozen, CrashSignature)
     assert (frozen.exception, frozen.message) == ("TypeError", "")
     assert frozen.checks == ("lib.interp(1)",)
@@ -169,6 +174,6 @@ lib.schema()
 #        ~~~~~~~~~~~~~~~~^^^^^
 ```
 """
-    frozen = signature.freeze(intake.read(Issue(title="`lib.schema` fails", body=body)))
+    frozen = signature_freeze.freeze(report.read(Issue(title="`lib.schema` fails", body=body)))
     assert isinstance(frozen, CrashSignature)
     assert (frozen.exception, frozen.message) == ("KeyError", "'__main____Tree-Output__1'")

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.adapters.issues import issue_files, source
-from bot.errors import UserError
-from bot.models.bug import Issue
-from bot.settings import Settings
+from bot.cli import sources
+from bot.kernel.bug import Issue
+from bot.kernel.errors import UserError
+from bot.kernel.settings import Settings
 
 SETTINGS = Settings()
 API = {
@@ -34,7 +34,7 @@ def kept(folder: Path, content: object, name: str = "issue.json") -> str:
 
 
 def test_an_issue_of_the_api_without_its_repository(tmp_path: Path) -> None:
-    issue = source.load(kept(tmp_path, API), SETTINGS)
+    issue = sources.load(kept(tmp_path, API), SETTINGS)
     assert issue == Issue(
         title="It fails",
         body="Text\r\nmore",
@@ -50,11 +50,11 @@ def test_an_issue_of_the_api_without_its_repository(tmp_path: Path) -> None:
 @pytest.mark.parametrize("key", ["repository_url", "html_url", "url"])
 def test_the_repository_is_read_from_any_address(key: str) -> None:
     data = {"title": "t", "body": "b", key: API[key]}
-    assert issue_files.from_object(data, "x").repository == "acme/pool"
+    assert sources.from_object(data, "x").repository == "acme/pool"
 
 
 def test_a_webhook_delivery(tmp_path: Path) -> None:
-    issue = source.load(
+    issue = sources.load(
         kept(tmp_path, {"action": "opened", "issue": API, "repository": REPOSITORY, "sender": {}}),
         SETTINGS,
     )
@@ -73,7 +73,7 @@ def test_what_gh_prints() -> None:
         "createdAt": "2024-05-01T10:00:00Z",
         "author": {"login": "ann"},
     }
-    issue = issue_files.from_object(data, "x")
+    issue = sources.from_object(data, "x")
     assert (issue.author, issue.repository, issue.created_at) == (
         "ann",
         "acme/pool",
@@ -82,7 +82,7 @@ def test_what_gh_prints() -> None:
 
 
 def test_a_body_that_is_null_is_empty() -> None:
-    assert issue_files.from_object({"title": "t", "body": None}, "x").body == ""
+    assert sources.from_object({"title": "t", "body": None}, "x").body == ""
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_a_body_that_is_null_is_empty() -> None:
 )
 def test_a_clone_address_that_could_do_harm_is_dropped(hostile: str) -> None:
     assert (
-        issue_files.from_object(
+        sources.from_object(
             API | {"repository": {"full_name": "a/b", "clone_url": hostile}}, "x"
         ).clone_url
         == ""
@@ -101,7 +101,7 @@ def test_a_clone_address_that_could_do_harm_is_dropped(hostile: str) -> None:
 @pytest.mark.parametrize("stated", ["../../etc", "a/b/c", "a b/c", "-x", ""])
 def test_a_repository_name_that_is_none_is_not_believed(stated: str) -> None:
     assert (
-        issue_files.from_object(
+        sources.from_object(
             {"title": "t", "body": "b", "repository": {"full_name": stated}}, "x"
         ).repository
         == ""
@@ -109,7 +109,7 @@ def test_a_repository_name_that_is_none_is_not_believed(stated: str) -> None:
 
 
 def test_half_a_character_does_not_survive() -> None:
-    assert issue_files.from_text('{"title": "a\\ud800b", "body": "c\\udfff"}', "x").title == "a?b"
+    assert sources.from_text('{"title": "a\\ud800b", "body": "c\\udfff"}', "x").title == "a?b"
 
 
 def test_markdown_with_front_lines(tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_markdown_with_front_lines(tmp_path: Path) -> None:
         "# The title #\n\nRepository: acme/pool\nCreated: 2024-05-01\nLabels: bug, nn\n"
         "Number: #7\n\n### Steps\n\n```\n# no\n```\n"
     )
-    issue = source.load(kept(tmp_path, text, "issue.md"), SETTINGS)
+    issue = sources.load(kept(tmp_path, text, "issue.md"), SETTINGS)
     assert issue.title == "The title"
     assert (issue.repository, issue.number, issue.labels) == ("acme/pool", 7, ("bug", "nn"))
     assert issue.created_at == datetime(2024, 5, 1, tzinfo=UTC)
@@ -125,41 +125,39 @@ def test_markdown_with_front_lines(tmp_path: Path) -> None:
 
 
 def test_front_lines_may_stand_before_the_title() -> None:
-    issue = issue_files.from_markdown(
+    issue = sources.from_markdown(
         "URL: https://github.com/acme/pool/issues/7\nDate: 2024-05-01\n# T\nbody\n"
     )
     assert (issue.title, issue.repository, issue.body) == ("T", "acme/pool", "body\n")
 
 
 def test_a_comment_in_code_is_no_title() -> None:
-    issue = issue_files.from_markdown(
-        "It fails\n\n```python\n# setup\nx = 1\n```\n\n# Real title\n"
-    )
+    issue = sources.from_markdown("It fails\n\n```python\n# setup\nx = 1\n```\n\n# Real title\n")
     assert issue.title == "Real title"
     assert "# setup" in issue.body
 
 
 def test_without_a_heading_the_first_line_is_the_title_and_stays() -> None:
-    issue = issue_files.from_markdown("\nIt fails\nCreated: is not a front line here\n")
+    issue = sources.from_markdown("\nIt fails\nCreated: is not a front line here\n")
     assert issue.title == "It fails"
     assert issue.body == "It fails\nCreated: is not a front line here\n"
 
 
 def test_standard_input_takes_both_forms() -> None:
-    assert source.load("-", SETTINGS, stdin=io.BytesIO(b"# T\nx")).title == "T"
+    assert sources.load("-", SETTINGS, stdin=io.BytesIO(b"# T\nx")).title == "T"
     assert (
-        source.load("-", SETTINGS, stdin=io.BytesIO(json.dumps(API).encode())).title == "It fails"
+        sources.load("-", SETTINGS, stdin=io.BytesIO(json.dumps(API).encode())).title == "It fails"
     )
 
 
 @pytest.mark.parametrize("data", ["\ufeff# T\nx".encode(), "# T\nx".encode("utf-16"), b"# T\r\nx"])
 def test_what_editors_write(data: bytes) -> None:
-    issue = source.load("-", SETTINGS, stdin=io.BytesIO(data))
+    issue = sources.load("-", SETTINGS, stdin=io.BytesIO(data))
     assert (issue.title, issue.body) == ("T", "x\n")
 
 
 def test_the_bundled_example_says_where_and_when() -> None:
-    issue = source.load("example", SETTINGS)
+    issue = sources.load("example", SETTINGS)
     assert issue.title
     assert issue.repository
     assert issue.created_at
@@ -184,7 +182,7 @@ def test_the_bundled_example_says_where_and_when() -> None:
 )
 def test_contents_that_are_no_issue(tmp_path: Path, content: str, name: str, words: str) -> None:
     with pytest.raises(UserError) as caught:
-        source.load(kept(tmp_path, content, name), SETTINGS)
+        sources.load(kept(tmp_path, content, name), SETTINGS)
     assert words in str(caught.value)
     assert caught.value.fix
 
@@ -207,6 +205,6 @@ def test_places_that_are_no_issue(tmp_path: Path) -> None:
     }
     for given, words in wanted.items():
         with pytest.raises(UserError) as caught:
-            source.load(given, SETTINGS)
+            sources.load(given, SETTINGS)
         assert words in str(caught.value)
         assert caught.value.fix

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.rules.code import imports, symbols, syntax
+from bot.kernel.source import symbols, symbols as source_symbols, syntax
 from tests.support.source_index import FakeSourceIndex
 
 NESTED = """
@@ -46,13 +46,13 @@ def test_a_member_is_found_without_the_namesakes_of_a_whole_tree(
 
 
 def test_a_module_binds_what_it_imports_at_any_depth() -> None:
-    found = imports.bindings(NESTED, "net/layers.py")
+    found = source_symbols.bindings(NESTED, "net/layers.py")
     assert found.names["first"] == "a.first"
     assert found.names["second"] == "b.second"
     assert found.names["third"] == "d.e"
     assert found.stars == ("f",)
-    assert imports.bases(LAYERS, "Layer") == ("Base",)
-    assert imports.bases("class Broken(", "Broken") == ()
+    assert source_symbols.bases(LAYERS, "Layer") == ("Base",)
+    assert source_symbols.bases("class Broken(", "Broken") == ()
 
 
 @pytest.mark.parametrize("module", ["ast", "argparse", "typing", "subprocess"])

@@ -1,13 +1,13 @@
 import pytest
 
-from bot.models.signature import (
+from bot.issues.signature.staged import endless, staged, written_down
+from bot.kernel.bug import (
     CrashSignature,
     HangSignature,
     NonFiniteSignature,
     OutputSignature,
     WarningSignature,
 )
-from bot.rules.signatures.staged import endless, staged, written_down
 
 
 @pytest.mark.parametrize(

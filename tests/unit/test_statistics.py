@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from bot.rules.statistics import SequentialTest, interval
+from bot.kernel.statistics import SequentialTest, interval
 
 
 @pytest.mark.parametrize(

@@ -11,14 +11,14 @@ import pytest
 from hypothesis import given, strategies as st
 from markupsafe import Markup
 
-from bot.models.attempt import Attempt, Execution, Judgement, Match, Reduced, Script, Step
-from bot.models.bisect import Bisection, Outcome, Point, Probe
-from bot.render.bisect_strip import strip
-from bot.render.comment import comment
-from bot.render.document import PairedRunsPlot
-from bot.render.html.svg import MARKS, WIDTH, bisection, reduction, runs
-from bot.render.phrases.bisection import OUTCOMES
-from bot.text.sanitize import clean
+from bot.issues.phrases import OUTCOMES
+from bot.kernel.attempt import Attempt, Execution, Judgement, Match, Reduced, Script, Step
+from bot.kernel.bug import Bisection, Outcome, Point, Probe
+from bot.kernel.document import PairedRunsPlot
+from bot.kernel.outside_text import clean
+from bot.report import svg
+from bot.report.comment import comment
+from bot.report.svg import MARKS, WIDTH, strip
 from tests.golden.stages import REPORTS
 from tests.unit.test_hostile_outgoing import checked
 
@@ -87,7 +87,7 @@ def inside(root: ElementTree.Element, frame: tuple[float, ...]) -> None:
 
 @given(bisections())
 def test_any_bisection_can_be_shown(found: Bisection) -> None:
-    picture = bisection.bisection(found)
+    picture = svg.bisection(found)
     if len(found.probes) < 2:
         assert picture == ""
         return
@@ -96,7 +96,7 @@ def test_any_bisection_can_be_shown(found: Bisection) -> None:
     marks = [each for each in root.iter("g") if each.get("class")]
     assert len(marks) == len(found.probes)
     assert [each.get("class") for each in marks] == [
-        bisection.AS[probe.outcome].value for probe in found.probes
+        svg.AS[probe.outcome].value for probe in found.probes
     ]
 
 
@@ -121,14 +121,14 @@ def test_any_bisection_leaves_a_comment_inert(found: Bisection) -> None:
 
 
 def test_outcomes_differ_in_shape_and_not_in_colour_alone() -> None:
-    shapes = {MARKS[match] for match in bisection.AS.values()}
-    assert len(shapes) == len(bisection.AS) == len(get_args(Outcome)) == len(OUTCOMES)
+    shapes = {MARKS[match] for match in svg.AS.values()}
+    assert len(shapes) == len(svg.AS) == len(get_args(Outcome)) == len(OUTCOMES)
 
 
 def test_both_sides_of_a_boundary_are_named_and_it_is_said_in_words() -> None:
     found = REPORTS["reproduced-with-proof"].bisection
     assert found is not None
-    root, _ = drawn(bisection.bisection(found))
+    root, _ = drawn(svg.bisection(found))
     texts = [each.text for each in root.iter("text")]
     assert {
         "0.2.3",
@@ -164,7 +164,7 @@ def test_any_descent_stays_within_its_frame(
         before=script, script=script, tests=tests, runs=tests, seconds=seconds,
         lines_before=before, lines_after=steps[-1].lines if steps else before, history=steps,
     )  # fmt: skip
-    picture = reduction.descent(reduced)
+    picture = svg.descent(reduced)
     assert (picture == "") == (reduced.lines_after == before)
     if picture:
         root, frame = drawn(picture)
@@ -186,7 +186,7 @@ def attempt(seed: int, match: Match) -> Attempt:
 
 
 def drawn_pairs(failing: list[Attempt], control: list[Attempt], what: str = "") -> Markup:
-    return runs.pairs(PairedRunsPlot(tuple(failing), tuple(control), what))
+    return svg.pairs(PairedRunsPlot(tuple(failing), tuple(control), what))
 
 
 @pytest.mark.parametrize("count", [1, 5, 20, 60])

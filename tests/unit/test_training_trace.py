@@ -2,7 +2,7 @@
 
 import json
 
-from bot.pipeline.diagnosis import live, trace
+from bot.training import trace, trace as training_trace
 from sandbox.port import RunResult
 
 NAME = "/repro/.reprise/training-7.jsonl"
@@ -112,7 +112,7 @@ def test_steps_go_on_for_each_optimiser():
 
 def test_losses_are_heard_while_the_program_runs_and_taken_out_of_its_output():
     heard = []
-    listen = live.listener(lambda step, loss: heard.append((step, loss)))
+    listen = training_trace.listener(lambda step, loss: heard.append((step, loss)))
     for piece in (
         "war",
         "ning\n\x1ereprise st",
@@ -125,4 +125,4 @@ def test_losses_are_heard_while_the_program_runs_and_taken_out_of_its_output():
     listen("stderr", "\x1ereprise step 14 loss -1e-05\n")
     assert heard == [(12, 0.5), (14, -1e-05)]
     result = RunResult(0, stderr="a\x1ereprise step 1 loss 2\nb\n\x1ereprise other\n")
-    assert live.without_marks(result).stderr == "ab\n\x1ereprise other\n"
+    assert training_trace.without_marks(result).stderr == "ab\n\x1ereprise other\n"

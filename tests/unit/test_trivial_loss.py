@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from sandbox.probe.training import trivial as recorder
+from sandbox.probe.training import numbers
 
 
 class Column:
@@ -68,26 +68,24 @@ _TRIED = [part / 1000 for part in range(1, 1000)]
 )
 def test_the_best_constant_is_found(name: str, values: tuple[float, ...], best: float):
     table = Table([[value, value] for value in values])
-    assert recorder.trivial(name, table, ()) == pytest.approx(best, rel=1e-3, abs=1e-9)
+    assert numbers.trivial(name, table, ()) == pytest.approx(best, rel=1e-3, abs=1e-9)
 
 
 def test_weights_of_the_classes_count():
     labels = Table([[0.0]] * 9 + [[1.0]])
     rare = min(-(9 * 0.1 * math.log(p) + 0.9 * math.log(1 - p)) for p in _TRIED)
-    assert recorder.trivial("bce_logits", labels, (), (9.0,)) == pytest.approx(rare, rel=1e-3)
+    assert numbers.trivial("bce_logits", labels, (), (9.0,)) == pytest.approx(rare, rel=1e-3)
     shares = (0.9, 0.1)
-    assert recorder.trivial("cross_entropy", labels, shares, (1, 9)) == pytest.approx(
-        rare, rel=1e-3
-    )
+    assert numbers.trivial("cross_entropy", labels, shares, (1, 9)) == pytest.approx(rare, rel=1e-3)
     plain = -(0.1 * math.log(0.1) + 0.9 * math.log(0.9))
-    assert recorder.trivial("bce_logits", labels, ()) == pytest.approx(plain)
-    assert recorder.trivial("bce_logits", labels, (), (9.0, 9.0)) == pytest.approx(plain)
+    assert numbers.trivial("bce_logits", labels, ()) == pytest.approx(plain)
+    assert numbers.trivial("bce_logits", labels, (), (9.0, 9.0)) == pytest.approx(plain)
 
 
 def test_a_loss_without_a_best_constant_has_none():
-    assert recorder.trivial("expression", Table([[1.0]]), ()) is None
-    assert recorder.trivial("huber", Table([]), ()) is None
-    assert recorder.trivial("poisson", Table([[-1.0], [1.0]]), ()) is None
+    assert numbers.trivial("expression", Table([[1.0]]), ()) is None
+    assert numbers.trivial("huber", Table([]), ()) is None
+    assert numbers.trivial("poisson", Table([[-1.0], [1.0]]), ()) is None
 
 
 @pytest.mark.parametrize(
@@ -106,5 +104,5 @@ def test_a_loss_without_a_best_constant_has_none():
 def test_shares_and_counts_leave_a_loss_that_no_model_gets_below(
     name: str, rows: list[list[float]], floor: float
 ):
-    assert recorder.floor(name, Table(rows)) == pytest.approx(floor, abs=1e-4)
-    assert recorder.floor(name, Table([])) == 0
+    assert numbers.floor(name, Table(rows)) == pytest.approx(floor, abs=1e-4)
+    assert numbers.floor(name, Table([])) == 0

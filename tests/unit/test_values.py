@@ -1,6 +1,6 @@
 import pytest
 
-from bot.rules.signatures import values
+from bot.issues.signature import values
 
 TOL = {"rtol": 1e-3, "atol": 1e-6}
 
@@ -28,22 +28,22 @@ def test_lines(one, other, same):
 
 def test_a_chunk_stands_together_and_its_order_may_differ():
     output = values.lines("start\nmu=1.0\n jax: nan\n jit: nan\nend\n")
-    assert values.holds(("mu=1.0", "jit:nan", "jax:nan"), output, **TOL) == (1, 4)
+    assert values.values_hold(("mu=1.0", "jit:nan", "jax:nan"), output, **TOL) == (1, 4)
 
 
 def test_lines_far_apart_are_no_chunk():
     output = values.lines("mu=1.0\njax: 1.0\n" + "other\n" * 8 + "mu=9.0\njax: nan\n")
-    assert values.holds(("mu=1.0", "jax:nan"), output, **TOL) is None
+    assert values.values_hold(("mu=1.0", "jax:nan"), output, **TOL) is None
 
 
 def test_the_next_block_does_not_complete_this_one():
     output = values.lines("mu=1.0\njax: nan\nmu=2.0\njax: 1.0\n")
-    assert values.holds(("mu=1.0", "jax:1.0"), output, **TOL) is None
-    assert values.holds(("mu=1.0", "jax:nan"), output, **TOL) == (0, 2)
+    assert values.values_hold(("mu=1.0", "jax:1.0"), output, **TOL) is None
+    assert values.values_hold(("mu=1.0", "jax:nan"), output, **TOL) == (0, 2)
 
 
 def test_a_log_line_between_is_passed_over():
-    assert values.holds(
+    assert values.values_hold(
         ("epoch 1", "loss nan"), values.lines("epoch 1\nsaved to disk\nloss nan"), **TOL
     ) == (0, 3)
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from markdown_it import MarkdownIt
 
-from bot.models.attempt import Script
-from bot.models.run import RunPlan
-from bot.render import plan, replies
-from bot.render.comment import size
-from bot.text.verbatim import CREDENTIAL, HIDDEN, unshowable
+from bot.kernel.attempt import Script
+from bot.kernel.outside_text import CREDENTIAL, HIDDEN, unshowable
+from bot.kernel.run import RunPlan
+from bot.report import replies, replies as report_replies
+from bot.report.comment import size
 from tests.golden.stages import PAGE, draft, run
 
 PEM = ("-----BEGIN RSA PRIVATE " + "KEY-----", "-----END RSA PRIVATE " + "KEY-----")
@@ -57,13 +57,13 @@ def with_(place: str, text: str) -> RunPlan:
 @pytest.mark.parametrize("name", CASES)
 def test_what_cannot_be_shown_is_named_by_its_lines(name: str, place: str) -> None:
     text, lines = CASES[name]
-    (told,) = plan.unshowable(with_(place, text), run().request)
+    (told,) = report_replies.unshowable_programs(with_(place, text), run().request)
     assert f"`repro.py`, {lines}: " in told
     assert "lock 1 of the report" in told
     assert TOKEN not in told
     titles = {"others": "Script 3, ", "contrasts": "Variant that should work, "}
     assert told.startswith(titles.get(place, "Block 1 of the report, "))
-    reply = replies.unshowable((told,))
+    reply = replies.unshowable_reply((told,))
     assert lines in reply
     assert "approve" not in reply.replace("approval", "")
 
@@ -134,9 +134,9 @@ def test_a_plan_shows_every_program_to_the_last_character_or_is_not_offered(
     script: Script | None, others: list[Script], contrasts: list[Script], training: Script | None
 ) -> None:
     drawn = draft(script=script, others=others, contrasts=contrasts, training=training)
-    if plan.unshowable(drawn, run().request):
+    if report_replies.unshowable_programs(drawn, run().request):
         return
-    body = plan.waiting(drawn, run(), page=PAGE)
+    body = report_replies.waiting(drawn, run(), page=PAGE)
     assert size(body) <= 65_536
     shown = fenced(body)
     programs = [*drawn.scripts, *contrasts, *([training] if training else [])]
@@ -148,8 +148,8 @@ def test_a_plan_shows_every_program_to_the_last_character_or_is_not_offered(
 def test_a_path_in_a_file_of_data_is_shown_as_it_is() -> None:
     path = '{"from": "/home/mona/data/x.csv"}\n'
     held = Script(files={"repro.py": "import lib\n", "data/b.json": path})
-    assert plan.unshowable(draft(script=held), run().request) == ()
-    assert path in fenced(plan.waiting(draft(script=held), run(), page=PAGE))
+    assert report_replies.unshowable_programs(draft(script=held), run().request) == ()
+    assert path in fenced(report_replies.waiting(draft(script=held), run(), page=PAGE))
 
 
 def test_every_package_that_would_be_installed_is_shown() -> None:
@@ -160,6 +160,6 @@ def test_every_package_that_would_be_installed_is_shown() -> None:
         for number in range(90)
     )
     drawn = draft(spec=spec.model_copy(update={"requirements": many}))
-    assert plan.unshowable(drawn, run().request) == ()
-    body = plan.waiting(drawn, run(), page=PAGE)
+    assert report_replies.unshowable_programs(drawn, run().request) == ()
+    body = report_replies.waiting(drawn, run(), page=PAGE)
     assert all(f"| `package-{number}` |" in body for number in range(90))

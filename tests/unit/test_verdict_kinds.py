@@ -11,14 +11,14 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from bot.cli.error_boundary import code
-from bot.models.report import AnyVerdict, Inconclusive, Report
-from bot.render import sticky
-from bot.render.comment import comment
-from bot.render.html.page import STYLE, landing
-from bot.render.phrases.verdict import next_step
-from bot.render.report_json import report_json
-from bot.render.terminal import terminal
-from bot.rules.verdicts import KINDS
+from bot.issues.phrases import next_step
+from bot.issues.verdicts import KINDS
+from bot.kernel.report import AnyVerdict, Inconclusive, Report
+from bot.report import comment as report_comment
+from bot.report.comment import comment
+from bot.report.html import STYLE, landing
+from bot.report.report_json import report_json
+from bot.report.terminal import terminal
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "bot/schema/report.schema.json").read_text(encoding="utf-8"))
@@ -65,4 +65,4 @@ def test_a_row_says_what_to_do_next(kind: str) -> None:
         made = made.model_copy(update={"verdict": undecided})
     assert (next_step(made) == row.next_step) is (kind not in COMPUTED)
     assert bool(row.comment) is (kind != "reproduced")
-    assert row.comment in sticky.final(made, page="")
+    assert row.comment in report_comment.final(made, page="")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot.models.signature import WarningSignature
-from bot.rules.signatures.warned import lines
+from bot.issues.signature.wording import lines
+from bot.kernel.bug import WarningSignature
 
 LIBRARY = "/e/site-packages/lightning/monitor.py:139: When using the monitor, define `flops_per_batch` in your module."
 PYTHON = "/e/site-packages/lightning/monitor.py:139: UserWarning: When using the monitor, define `flops_per_batch` in your module."

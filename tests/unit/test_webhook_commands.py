@@ -6,8 +6,8 @@ from typing import get_args
 import pytest
 from hypothesis import given, strategies as st
 
-from bot.models.run import Choices, Verb
-from bot.rules.verbs import OPTIONS, VERBS, help_rows
+from bot.kernel.run import Choices, Verb
+from bot.report.verbs import OPTIONS, VERBS, help_rows
 from handlers.commands import MOST_COMMANDS, added, parse
 
 

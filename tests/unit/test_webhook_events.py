@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bot.models.run import Delivery
+from bot.kernel.run import Delivery
 from handlers.events import CONCERNS, AppIdentity, IgnoredDelivery, InvalidPayload, read
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)

@@ -1,6 +1,6 @@
 import pytest
 
-from bot.rules.signatures import wording
+from bot.issues.signature import wording
 
 
 @pytest.mark.parametrize(

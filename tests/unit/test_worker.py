@@ -13,9 +13,9 @@ from time import monotonic, sleep
 
 import pytest
 
-from bot.errors import TransientError
-from bot.service import worker
-from bot.service.ports import PeriodicTask, Task
+from bot.app import worker
+from bot.app.ports import PeriodicTask, Task
+from bot.kernel.errors import TransientError
 from tests.support.fakes import InlineQueue
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,9 +49,9 @@ def working(handle, queue, **options):
 
 @pytest.fixture
 def told(caplog):
-    caplog.set_level(logging.INFO, "bot.service.worker")
+    caplog.set_level(logging.INFO, "bot.app.worker")
     return lambda: [
-        record.getMessage() for record in caplog.records if record.name == "bot.service.worker"
+        record.getMessage() for record in caplog.records if record.name == "bot.app.worker"
     ]
 
 
@@ -147,9 +147,9 @@ PROCESS = """
 import logging, signal, sys
 from threading import Event
 from time import sleep
-from bot.service import worker
-from bot.service.ports import Task
-from bot.adapters.queue.local import LocalQueue
+from bot.app import worker
+from bot.app.ports import Task
+from bot.app.queue.local import LocalQueue
 logging.basicConfig(stream=sys.stdout, format="%(message)s", level=logging.INFO)
 queue = LocalQueue()
 queue.offer(Task(kind="run", id="r"))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.pipeline.search import prompt_text
+from bot.issues.search import prompt_text
 from sandbox.port import RunResult
 from tests.support.fakes import ScriptedModel
 from tests.unit.test_reconstruct import (

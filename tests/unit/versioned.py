@@ -8,10 +8,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from threading import Event
 
-from bot.models.attempt import Attempt
-from bot.models.bisect import Commit, Release
-from bot.models.bug import Issue
-from bot.models.environment import (
+from bot.issues.proof.bisection import bisect_commits, bisect_releases
+from bot.issues.proof.outcome import Failing
+from bot.issues.runner import judging
+from bot.kernel.attempt import Attempt
+from bot.kernel.bug import Commit, Issue, Release
+from bot.kernel.environment import (
     Environment,
     EnvironmentSpec,
     Package,
@@ -19,13 +21,10 @@ from bot.models.environment import (
     RepoSource,
     Requirement,
 )
-from bot.models.journal import ATTEMPTS
-from bot.models.report import Report, Reproduced
-from bot.pipeline.execution.runner import judging
-from bot.pipeline.execution.session import Session
-from bot.pipeline.proof.bisection import bisect_commits, bisect_releases
-from bot.pipeline.proof.outcome import Failing
-from bot.ports import Ports
+from bot.kernel.journal import ATTEMPTS
+from bot.kernel.ports import Ports
+from bot.kernel.report import Report, Reproduced
+from bot.kernel.session import Session
 from bot.products import plan
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryJournal

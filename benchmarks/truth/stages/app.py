@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from benchmarks.truth.stages.stage import Stage
-from bot.render import replies
-from bot.rules.configuration.parse import parse
+from bot.app.configuration import parse
+from bot.report import replies
 from handlers import commands, events
 
 _FILE = ".github/reprise.yml"

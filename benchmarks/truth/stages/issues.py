@@ -7,12 +7,13 @@ from typing import Any
 from benchmarks.truth.inputs import SavedIssue
 from benchmarks.truth.plain import chosen
 from benchmarks.truth.stages.stage import Stage
-from bot.adapters.issues.issue_files import from_text
-from bot.models.bug import Issue
-from bot.models.job import ReproduceIssue, TrainingOptions
-from bot.pipeline.reading import intake, signature as signatures
+from bot.cli.sources import from_text
+from bot.issues.reading import report
+from bot.issues.signature import freeze
+from bot.kernel.bug import Issue
+from bot.kernel.job import ReproduceIssue, TrainingOptions
 from bot.products import plan
-from bot.render import plan as plan_comment
+from bot.report import replies
 from tests.golden.stages import PAGE, run
 
 
@@ -30,11 +31,11 @@ def _saved(source: Any) -> object:
 
 
 def _reading(source: Any) -> object:
-    return intake.read(issue_of(source))
+    return report.read(issue_of(source))
 
 
 def _signature(source: Any) -> object:
-    return signatures.freeze(intake.read(issue_of(source)))
+    return freeze.freeze(report.read(issue_of(source)))
 
 
 def _plan(source: Any) -> object:
@@ -56,7 +57,7 @@ def _waiting(source: Any) -> object:
     asked = run()
     request = asked.request.model_copy(update={"job": job})
     waiting = asked.model_copy(update={"request": request})
-    return plan_comment.waiting(plan(job), waiting, page=PAGE)
+    return replies.waiting(plan(job), waiting, page=PAGE)
 
 
 STAGES = (

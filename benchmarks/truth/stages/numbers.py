@@ -7,8 +7,9 @@ from typing import Any
 
 from benchmarks.truth.inputs import Inputs
 from benchmarks.truth.stages.stage import Stage
-from bot.rules import bisecting, fisher, statistics
-from bot.rules.repair import comparing
+from bot.issues.proof import bisect_steps
+from bot.kernel import statistics, statistics as kernel_statistics
+from bot.training.repair import metric
 
 _SIZES = (1, 2, 3, 7, 16, 40)
 _RUNS = (1, 2, 3, 5, 9, 20, 40)
@@ -30,12 +31,12 @@ def _lines(_: Inputs) -> Mapping[str, tuple[int, int, frozenset[int]]]:
 
 def _bisection(case: tuple[int, int, frozenset[int]]) -> object:
     size, good, skipped = case
-    known: dict[int, bisecting.Seen] = {}
+    known: dict[int, bisect_steps.Seen] = {}
     tried: list[int] = []
-    while isinstance(at := bisecting.following(size, known), int) and len(tried) <= size:
+    while isinstance(at := bisect_steps.following(size, known), int) and len(tried) <= size:
         tried.append(at)
         known[at] = "skip" if at in skipped else "good" if at >= good else "bad"
-    return {"tried": tried, "edge": at, "irregular": bisecting.regular(known)}
+    return {"tried": tried, "edge": at, "irregular": bisect_steps.regular(known)}
 
 
 def _counts(_: Inputs) -> Mapping[str, tuple[int, int]]:
@@ -54,10 +55,10 @@ def _statistics(case: tuple[int, int]) -> object:
     told: dict[str, Any] = {
         "decision": test.decide(failures, runs),
         "interval": statistics.interval(failures, runs),
-        "fisher": fisher.one_sided(failures, runs, 0, runs),
-        "difference": fisher.difference(failures, runs, 0, runs),
-        "pairs": fisher.pairs(failures, runs),
-        "effect": comparing.effect(gains),
+        "fisher": kernel_statistics.one_sided(failures, runs, 0, runs),
+        "difference": kernel_statistics.difference(failures, runs, 0, runs),
+        "pairs": kernel_statistics.pairs(failures, runs),
+        "effect": metric.effect(gains),
     }
     return {name: _rounded(value) for name, value in told.items()}
 

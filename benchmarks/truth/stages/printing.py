@@ -11,22 +11,17 @@ from typing import Any, get_args
 from benchmarks.truth.inputs import Inputs, JudgedRun
 from benchmarks.truth.stages.runs import reported
 from benchmarks.truth.stages.stage import Stage
-from bot.models.job import Proof
-from bot.models.pull_request import TreeEntry
-from bot.models.report import Report
-from bot.models.run import RunState
-from bot.pipeline.proposal.files import RepositoryFiles
-from bot.pipeline.proposal.proposing import propose
-from bot.render import pull_request
-from bot.render.comment import comment
-from bot.render.diagnosis_json import diagnosis_text
-from bot.render.html import page
-from bot.render.html.view import view
-from bot.render.proof_terminal import ProofRequest, proof_terminal
-from bot.render.repair_json import repair_text
-from bot.render.report_json import report_json
-from bot.render.terminal import terminal
-from bot.rules.verdicts import KINDS
+from bot.issues.proposal.propose import propose
+from bot.issues.verdicts import KINDS
+from bot.kernel.files import RepositoryFiles
+from bot.kernel.job import Proof
+from bot.kernel.report import Report
+from bot.kernel.run import RunState, TreeEntry
+from bot.report import html, pull_request
+from bot.report.comment import comment
+from bot.report.html import view
+from bot.report.report_json import diagnosis_text, repair_text, report_json
+from bot.report.terminal import ProofRequest, proof_terminal, terminal
 from tests.golden.stages import run, stages
 
 _RUN = "acme-pool-41"
@@ -58,7 +53,7 @@ def _printed(report: Report) -> object:
         "narrow terminal": terminal(report, width=60, encoding="ascii"),
         "coloured terminal": terminal(report, width=100, colour=True),
         "report.json": report_json(report),
-        "page": page.run_page(shown),
+        "page": html.run_page(shown),
         "label": KINDS[report.verdict.kind].label,
         **_training(report),
         **{f"proof {proof}": _proof(report, proof) for proof in get_args(Proof)},

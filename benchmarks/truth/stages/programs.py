@@ -10,22 +10,21 @@ from itertools import chain
 from benchmarks.truth.inputs import Inputs, Program
 from benchmarks.truth.stages.stage import Stage
 from benchmarks.truth.stages.training import changed_lines
-from bot.models.diagnosis import TrainingProgram
-from bot.models.job import EnvironmentOptions
-from bot.pipeline.diagnosis import wanted
-from bot.rules.code import loops, module_names, outline
-from bot.rules.packages import imports as packages
-from bot.rules.parsing import tree_of
-from bot.rules.reduce import passes
-from bot.rules.reduce.search import ReductionPass
-from bot.rules.script_fixes import calls, caught, downscale, imports
-from bot.rules.signatures import doubts, genuine, staged
+from bot.environment import imports, imports as environment_imports, provided
+from bot.issues import script_fixes
+from bot.issues.reduce import search
+from bot.issues.reduce.search import ReductionPass
+from bot.issues.signature import data_flow, staged, staged as signature_staged
+from bot.kernel.job import EnvironmentOptions
+from bot.kernel.source import loops, outline, symbols
+from bot.kernel.source.syntax import tree_of
+from bot.kernel.training_types import TrainingProgram
 
 _ENTRY = "repro.py"
 _MOST_VARIANTS = 12
 _FIXES = (
-    downscale.to_cpu, downscale.shorten, caught.show_caught, calls.call_entry,
-    calls.show_expressions,
+    script_fixes.to_cpu, script_fixes.shorten, script_fixes.show_caught, script_fixes.call_entry,
+    script_fixes.show_expressions,
 )  # fmt: skip
 
 
@@ -40,13 +39,13 @@ def _code(source: str) -> object:
     return {
         "outline": [tuple(segment) for segment in outline.outline(source, _ENTRY)],
         "training": loops.training_score(tree) if tree is not None else None,
-        "imported": module_names.imported(source),
-        "distributions": list(map(packages.distribution, module_names.imported(source))),
+        "imported": symbols.imported(source),
+        "distributions": list(map(environment_imports.distribution, symbols.imported(source))),
         "undefined": imports.undefined(source),
         "fixes": {fix.__name__: _fixed(fix, source) for fix in _FIXES},
-        "doubt": doubts.doubt({_ENTRY: source}),
+        "doubt": data_flow.doubt({_ENTRY: source}),
         "endless": staged.endless(source),
-        "own_names": genuine.own_names(source),
+        "own_names": signature_staged.own_names(source),
     }
 
 
@@ -57,14 +56,14 @@ def _fixed(fix: Callable[[str], tuple[str, object]], source: str) -> object:
 
 def _reductions(source: str) -> object:
     files = {_ENTRY: source}
-    facts = passes.ProgramFacts(_ENTRY)
+    facts = search.ProgramFacts(_ENTRY)
     return {make.__name__: _pass(make, files, facts) for make in _PASSES}
 
 
-_PASSES: tuple[passes.Pass, ...] = (passes.early, passes.coarse, passes.fine)
+_PASSES: tuple[search.Pass, ...] = (search.early, search.coarse, search.fine)
 
 
-def _pass(make: passes.Pass, files: dict[str, str], facts: passes.ProgramFacts) -> object:
+def _pass(make: search.Pass, files: dict[str, str], facts: search.ProgramFacts) -> object:
     groups = make(files, facts)
     nodes = [node.reduction.what for node in chain.from_iterable(groups)]
     variants = ReductionPass.over(files, groups).propose(_MOST_VARIANTS)
@@ -79,7 +78,7 @@ def _environment(program: Program) -> object:
     made = TrainingProgram(
         files=dict(program.files), entry=program.entry, arguments=program.arguments
     )
-    return wanted.spec(made, EnvironmentOptions())
+    return provided.spec(made, EnvironmentOptions())
 
 
 STAGES = (

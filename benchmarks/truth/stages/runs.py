@@ -15,20 +15,20 @@ from benchmarks.truth.inputs import JudgedRun, KeptTraining, idioms
 from benchmarks.truth.plain import chosen
 from benchmarks.truth.stages.issues import issue_of
 from benchmarks.truth.stages.stage import Stage
-from bot.models.attempt import Script
-from bot.models.bug import Issue
-from bot.models.dialogue import Question
-from bot.models.job import PROOFS, IssueOptions, ReproduceIssue, TrainingOptions
-from bot.models.report import Report
-from bot.models.signature import AnySignature
-from bot.pipeline.execution.judge import judge
-from bot.pipeline.execution.observe import observe
-from bot.pipeline.reading import intake, signature as signatures
-from bot.ports import Model, Ports
+from bot.issues.judge import judge
+from bot.issues.observe import observe
+from bot.issues.reading import report
+from bot.issues.signature import freeze
+from bot.kernel.attempt import Script
+from bot.kernel.bug import AnySignature, Issue
+from bot.kernel.dialogue import Question
+from bot.kernel.job import PROOFS, IssueOptions, ReproduceIssue, TrainingOptions
+from bot.kernel.ports import Model, Ports
+from bot.kernel.report import Report
 from bot.products import execute as run_job
-from bot.render.comment import comment
-from bot.render.report_json import report_json
-from bot.render.terminal import terminal
+from bot.report.comment import comment
+from bot.report.report_json import report_json
+from bot.report.terminal import terminal
 from sandbox.port import RunResult, RunSpec
 from tests.support.engine import FakeBuilder, FrozenClock, ListListener, MemoryJournal
 from tests.support.model import ScriptedModel
@@ -66,7 +66,7 @@ def _judgement(case: JudgedRun) -> object:
     if case.signature is not None:
         signature: AnySignature | None = _SIGNATURES.validate_python(case.signature)
     else:
-        signature = signatures.freeze(intake.read(issue_of(case.issue)))
+        signature = freeze.freeze(report.read(issue_of(case.issue)))
     seen = observe(result_of(case.result))
     script = Script(files={"repro.py": case.program})
     return {

@@ -7,14 +7,20 @@ from collections.abc import Iterator, Mapping
 
 from benchmarks.truth.inputs import Inputs, KeptTraining, Program
 from benchmarks.truth.stages.stage import Stage
-from bot.models.diagnosis import Diagnosis, TrainingProgram
-from bot.models.environment import Environment
-from bot.models.repair import Hyperparameter, Patch
-from bot.models.training import TrainingTrace
-from bot.pipeline.diagnosis import RecordedRun, diagnosed, opinion, trace as traces
-from bot.rules.diagnosis import diagnose, success
-from bot.rules.hyperparameters import NotApplicable, find, patched, program_files
-from bot.rules.repair import candidates, metric
+from bot.kernel.environment import Environment
+from bot.kernel.training_types import (
+    Diagnosis,
+    Hyperparameter,
+    Patch,
+    TrainingProgram,
+    TrainingTrace,
+)
+from bot.training import opinion, trace as training_trace
+from bot.training.diagnose import RecordedRun, diagnosed
+from bot.training.diagnosis.rules import diagnose, success
+from bot.training.program.hyperparameters import find, patched, program_files
+from bot.training.program.text import NotApplicable
+from bot.training.repair import candidates, metric
 from sandbox.port import RunResult
 
 _MOST_PATCHES = 8
@@ -32,7 +38,7 @@ def _of_training(kept: KeptTraining) -> object:
     """The trace but for its many steps, what is made of it, and the metric that the program tells
     of.
     """
-    trace = traces.read(kept.artifacts)
+    trace = training_trace.read(kept.artifacts)
     run = RecordedRun(_NOWHERE, RunResult(exit_code=0, stdout=kept.output, seconds=1.0), trace)
     chosen = metric.choose(kept.output, trace)
     return {
@@ -56,7 +62,7 @@ def _found(program: Program, trace: TrainingTrace | None) -> tuple[Hyperparamete
 
 def _hyperparameters(case: tuple[Program, KeptTraining | None]) -> object:
     program, kept = case
-    return _found(program, traces.read(kept.artifacts) if kept is not None else None)
+    return _found(program, training_trace.read(kept.artifacts) if kept is not None else None)
 
 
 def _patches(case: tuple[Program, KeptTraining | None]) -> object:
@@ -64,7 +70,7 @@ def _patches(case: tuple[Program, KeptTraining | None]) -> object:
     hyperparameter, where they are not too many.
     """
     program, kept = case
-    trace = traces.read(kept.artifacts) if kept is not None else None
+    trace = training_trace.read(kept.artifacts) if kept is not None else None
     found = _found(program, trace)
     diagnosis = diagnose(trace) if trace is not None else Diagnosis()
     moves = candidates.moves((), found, diagnosis)[:_MOST_MOVES]

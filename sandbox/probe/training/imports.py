@@ -6,7 +6,7 @@ import sys
 import time
 
 from .core import STATE, quiet
-from .writer import WRITER
+from .records import WRITER
 
 
 def _torch(module):
@@ -29,9 +29,9 @@ def _keras(module):
 
 def _keras_losses(module):
     if "keras" in sys.modules and hasattr(sys.modules["keras"], "ops"):
-        from . import keras_loops
+        from . import keras_fit
 
-        keras_loops.watch_functions(module)
+        keras_fit.watch_functions(module)
 
 
 _ARMS = {

@@ -1,11 +1,316 @@
-"""Looks at a Keras model through one fixed batch: outputs of its layers, gradients, weights.
-
-The batch runs in inference mode, so that neither a generator nor a moving average changes.
+"""Keeps random numbers and metrics as they are while the probe runs a model of its own accord:
+layers that sample draw some in every call, and the loss of each output is a metric.
 """
 
-from . import keras_gradients, keras_layers, keras_random, keras_traced
-from .core import STATE
+import contextlib
+import random
+import sys
+import threading
+
+from . import keras_layers
+from .core import STATE, quiet
 from .vocabulary import RECTIFIERS
+
+
+@contextlib.contextmanager
+def kept(keras, model):
+    """Put back every generator and metric that a call of the model and its loss may move."""
+    import numpy
+
+    shared = _shared(keras)
+    moving = _states(keras, model, shared)
+    states = [(one, keras.ops.convert_to_numpy(one).copy()) for one in moving]
+    plain, arrays = random.getstate(), numpy.random.get_state()
+    eager = _eager(keras)
+    drawn = eager.getstate() if eager else None
+    torch = sys.modules.get("torch") if keras.backend.backend() == "torch" else None
+    tensors = torch.get_rng_state() if torch else None
+    seed = _seeded(eager)
+    try:
+        yield
+    finally:
+        for variable, value in states:
+            variable.assign(value)
+        if shared is None and _shared(keras) is not None:
+            _global(keras).set_global_attribute(_SHARED, None)
+        random.setstate(plain)
+        numpy.random.set_state(arrays)
+        if eager:
+            eager.setstate(drawn)
+            _context().context()._seed = seed
+        if torch:
+            torch.set_rng_state(tensors)
+
+
+def moved(keras, model):
+    """The variables that a call of the model and its loss may move."""
+    return _states(keras, model, _shared(keras))
+
+
+def _states(keras, model, shared):
+    """The states of the model's generators, metrics and stateful layers, and of the generator that
+    all layers without a seed share.
+    """
+    found = [one for one in model.variables if "seed_generator" in getattr(one, "path", one.name)]
+    found += [one for metric in model.metrics for one in metric.variables]
+    known = {id(one) for one in found}
+    for layer in model._flatten_layers():
+        found += [one for one in layer._non_trainable_variables if id(one) not in known]
+    for layer in _stateful(model):
+        found += keras.tree.flatten(layer.states or ())  # of several cells a list for each
+    return [*found, shared.state] if shared is not None else found
+
+
+def _stateful(model):
+    """The recurrent layers that begin each batch where the last one ended."""
+    return [one for one in model._flatten_layers() if getattr(one, "stateful", False)]
+
+
+def _shared(keras):
+    where = _global(keras)
+    return where and where.get_global_attribute(_SHARED)
+
+
+def _global(keras):
+    try:
+        return keras.src.backend.common.global_state
+    except AttributeError:  # another version of Keras
+        return None
+
+
+_SHARED = "global_seed_generator"
+
+
+def _seeded(eager):
+    """A kernel keeps a counter by its seeds: ours are none that the program will have."""
+    if eager is None:
+        return None
+    context = _context().context()
+    seed, context._seed = context._seed, 0x5EED
+    eager.seed(0x5EED)
+    return seed
+
+
+def _context():
+    return sys.modules["tensorflow.python.eager.context"]
+
+
+def _eager(keras):
+    """The generator from which TensorFlow takes the seeds of operations outside a graph."""
+    if keras.backend.backend() != "tensorflow":
+        return None
+    context = sys.modules.get("tensorflow.python.eager.context")
+    return getattr(context.context(), "_rng", None) if context else None
+
+
+# Gradients of a Keras model on one batch, by each backend's own means.
+
+
+def look(look):
+    """The gradients of the trainable variables, the predictions, and what regularisers add to the
+    loss.
+    """
+    backend = look.keras.backend.backend()
+    differentiate = {"tensorflow": _tensorflow, "torch": _torch, "jax": _jax}[backend]
+    found = _predicted(look) if _is_own(look) else differentiate(look)
+    gradients, predictions, penalty = found
+    return (
+        [None if one is None else keras_layers.array(one) for one in gradients],
+        predictions,
+        penalty,
+    )
+
+
+def _is_own(look):
+    """Whether the loss stands in a `train_step` of the program's own alone, or its targets do."""
+    if look.data.probe[1] is None:
+        return True
+    model, usual = look.model, look.keras.Model.compute_loss
+    compiled = look.loss or getattr(model, "_compile_loss", None) or model.losses
+    return not compiled and getattr(type(model), "compute_loss", None) is usual
+
+
+def _predicted(look):
+    predictions = look.model(look.data.probe[0], training=False)
+    return [None] * len(look.variables), predictions, None
+
+
+def _forward(look):
+    x, y = look.data.probe
+    predictions = look.model(x, training=False)
+    penalty = sum(float(keras_layers.array(one).sum()) for one in look.model.losses)
+    if look.loss is not None:
+        loss = look.loss(y, predictions)
+    else:
+        loss = look.model._compute_loss(x, y, predictions, None, training=False)
+    return loss, predictions, penalty
+
+
+def _tensorflow(look):
+    import tensorflow
+
+    with tensorflow.GradientTape() as tape:
+        loss, predictions, penalty = _forward(look)
+    return tape.gradient(loss, [one.value for one in look.variables]), predictions, penalty
+
+
+def _torch(look):
+    import torch
+
+    with torch.enable_grad():
+        loss, predictions, penalty = _forward(look)
+        values = [one.value for one in look.variables]
+        gradients = torch.autograd.grad(loss, values, allow_unused=True)
+    return gradients, predictions, penalty
+
+
+def _jax(look):
+    import jax
+
+    model, (x, y) = look.model, look.data.probe
+    trainable = [one.value for one in model.trainable_variables]
+    fixed = [one.value for one in model.non_trainable_variables]
+
+    def loss_of(values):
+        predictions, _, losses = model.stateless_call(
+            values, fixed, x, return_losses=True, training=False
+        )
+        loss = (look.loss or model._compile_loss)(y, predictions) + sum(losses)
+        return loss, (predictions, sum(losses))
+
+    (_, (predictions, penalty)), gradients = jax.value_and_grad(loss_of, has_aux=True)(trainable)
+    predictions = model(x, training=False)
+    return gradients[: len(look.variables)], predictions, float(penalty)
+
+
+# Steps of a Keras optimiser inside a `tf.function`: calls in its graph hand them to the probe.
+
+_LAST = []
+"""The last call that was put into a graph."""
+
+
+def is_traced(tensor):
+    """Whether a tensor, or the values of a sparse one, belong to a graph that is being made."""
+    return "Symbolic" in type(getattr(tensor, "values", tensor)).__name__
+
+
+def are_seen():
+    """Whether the graph that is being made can call Python, in this process and for one device."""
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is None or tensorflow.executing_eagerly():
+        return False
+    saving = sys.modules.get("tensorflow.python.saved_model.save_context")
+    if tensorflow.distribute.has_strategy() or (saving and saving.in_save_context()):
+        return False
+    graphs = _graphs(tensorflow.compat.v1.get_default_graph())
+    return not any(_is_xla(one._get_control_flow_context()) for one in graphs)
+
+
+def _is_xla(context):
+    while context is not None:
+        if context.IsXLAContext():
+            return True
+        context = context.outer_context
+    return False
+
+
+def _graphs(graph):
+    """A graph and those around it, whose tensors it can use."""
+    found = []
+    while graph is not None:
+        found.append(graph)
+        graph = getattr(graph, "outer_graph", None)
+    return found
+
+
+class CompiledError(Exception):
+    """What runs inside a graph's call would call a compiled function."""
+
+
+class WithoutCompiled:
+    """Within it, this thread calls no `tf.function`: one that waits for the thread that a graph's
+    call holds would wait for ever where there is no other.
+    """
+
+    def __enter__(self):
+        self.kind = sys.modules["tensorflow"].__internal__.function.Function
+        self.original = original = self.kind.__call__
+        thread = threading.get_ident()
+
+        def __call__(self, *args, **kwargs):
+            if threading.get_ident() == thread:
+                raise CompiledError
+            return original(self, *args, **kwargs)
+
+        self.kind.__call__ = __call__
+
+    def __exit__(self, *_):
+        self.kind.__call__ = self.original
+
+
+class TracedStep:
+    """One `apply` in a graph: a call before it and one after it, each made once for every step.
+
+    The calls take the handles of the variables, those of random generators too, so that TensorFlow
+    itself keeps them in order with all that reads and changes weights and draws numbers.
+    """
+
+    def __init__(self, variables):
+        self.tensorflow = sys.modules["tensorflow"]
+        self.graphs = _graphs(self.tensorflow.compat.v1.get_default_graph())
+        self.handles = [getattr(one, "_value", one).handle for one in variables]
+        self.run = self.loss = None
+
+    def belongs(self, tensor):
+        """Whether a tensor was traced in this graph, around it or in a function within it."""
+        return self._is_near(tensor) or self.graphs[0] in _graphs(tensor.graph)
+
+    def _is_near(self, tensor):
+        return not is_traced(tensor) or tensor.graph in self.graphs
+
+    def begins(self, begin, values):
+        """Before the step: `begin` is called with the values after the loss and returns the run."""
+        nest = self.tensorflow.nest
+        values = [self._reached(one) for one in values]
+        flat = nest.flatten(values, expand_composites=True)
+        places = [at for at, one in enumerate(flat) if self.tensorflow.is_tensor(one)]
+
+        @quiet("Keras loops")
+        def call(*given):
+            known = dict(zip(places, given))
+            found = [known.get(at, one) for at, one in enumerate(flat)]
+            self.loss, *rest = nest.pack_sequence_as(values, found, expand_composites=True)
+            with WithoutCompiled():
+                self.run = begin(*rest)
+
+        self._insert(call, [flat[at] for at in places])
+
+    def _reached(self, values):
+        """The values, None where one of them is out of this graph's reach."""
+        flat = self.tensorflow.nest.flatten(values, expand_composites=True)
+        return values if all(map(self._is_near, flat)) else None
+
+    @quiet("Keras loops")
+    def one_step(self, _):
+        """After the step."""
+
+        def call(*_):
+            if self.run is not None:
+                with WithoutCompiled():
+                    self.run.one_step(self.loss)
+
+        self._insert(call, [])
+
+    def _insert(self, call, tensors):
+        """Calls of the same graph run one after the other, those of several optimisers too."""
+        before = [one for one in _LAST if one.graph is self.graphs[0]]
+        with self.tensorflow.control_dependencies(before):
+            _LAST[:] = [self.tensorflow.py_function(call, [*tensors, *self.handles], [])]
+
+
+# Looks at a Keras model through one fixed batch: outputs of its layers, gradients, weights.
+#
+# The batch runs in inference mode, so that neither a generator nor a moving average changes.
 
 _MOST_TENSORS = 200
 _MOST_ELEMENTS = 1 << 16
@@ -41,11 +346,11 @@ class Look:
     def _run(self):
         try:
             seen = Capture(self.keras, self.layers)
-            with keras_random.kept(self.keras, self.model), seen as capture:
-                self.gradients, predictions, self.penalty = keras_gradients.look(self)
+            with kept(self.keras, self.model), seen as capture:
+                self.gradients, predictions, self.penalty = look(self)
             self.seen = capture.seen
             self.outputs = self._outputs(predictions)
-        except keras_traced.CompiledError:
+        except CompiledError:
             self.blind = True
             STATE.cannot_see("layers called in a compiled function of the program")
 

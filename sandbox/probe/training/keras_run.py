@@ -3,9 +3,9 @@
 import itertools
 import weakref
 
-from . import keras_layers, keras_optimizer, keras_probe, keras_told
-from .core import NO_MODEL, STATE, quiet, sampled
-from .writer import WRITER
+from . import keras_data, keras_layers, keras_probe, numbers
+from .core import NO_MODEL, STATE, patch, quiet, sampled
+from .records import WRITER
 
 
 class KnownModel:
@@ -34,12 +34,12 @@ class BareRun:
         self.known = KnownModel(next(_NUMBERS))
         self.known.id = ""
         STATE.cannot_see(NO_MODEL)
-        WRITER.put("optimizer", **keras_optimizer.describe(self))
+        WRITER.put("optimizer", **keras_layers.describe_optimizer(self))
 
     @quiet("steps without a model")
     def one_step(self, result):
         """A step, with its loss where that is known."""
-        number, rate = self.known.steps, keras_optimizer.rate(self)
+        number, rate = self.known.steps, keras_layers.rate(self)
         fields = {"optimizer": self.known.optimizer, "step": number, "epoch": None, "rate": rate}
         WRITER.step(number, {**fields, "loss": _number(result)})
         self.known.steps += 1
@@ -69,15 +69,15 @@ class KerasRun:
     def start(self):
         """Describe the model before its first step."""
         self._stop_torch()
-        self.data = keras_told.FitData(self.keras, self.given, self.model)
+        self.data = keras_data.FitData(self.keras, self.given, self.model)
         self.layers = keras_layers.layers(self.model)
         self.look = keras_probe.Look(self)
-        told = keras_told.Told(self)
+        told = keras_data.Told(self)
         if not self.known.described:
             self.known.described = True
             self.look.take()
-            WRITER.put("model", **keras_layers.describe(self))
-            WRITER.put("optimizer", **keras_optimizer.describe(self))
+            WRITER.put("model", **keras_layers.describe_layers(self))
+            WRITER.put("optimizer", **keras_layers.describe_optimizer(self))
         if self.data.probe is not None and not self.known.fed:
             self._feed(told)
         told.plan()
@@ -98,7 +98,7 @@ class KerasRun:
             self.data.use(*self.offered)
             if self.data.probe is not None and not self.known.fed:
                 self.look.take()
-                self._feed(keras_told.Told(self))
+                self._feed(keras_data.Told(self))
 
     @quiet("train_on_batch")
     def one_step(self, result):
@@ -107,7 +107,7 @@ class KerasRun:
             self.start()
         self._step(1, _number(loss_of(result)))
         if self.known.steps in (1, 20):
-            keras_told.Told(self).plan()
+            keras_data.Told(self).plan()
 
     def _stop_torch(self):
         if self.keras.backend.backend() == "torch":
@@ -139,7 +139,7 @@ class KerasRun:
             "step": number,
             "epoch": self.epoch if self.fitted else None,
             "loss": loss,
-            "rate": keras_optimizer.rate(self),
+            "rate": keras_layers.rate(self),
         }
         if self.look is not None and self.look.taken:
             fields.update(self.look.told())
@@ -181,7 +181,7 @@ class KerasRun:
 
     @quiet("the end of fit")
     def end(self):
-        keras_told.Told(self).plan()
+        keras_data.Told(self).plan()
         WRITER.flush()
 
 
@@ -206,3 +206,66 @@ def _number(value):
     except (TypeError, ValueError):
         values = keras_layers.array(value)
         return float(values.mean()) if values.dtype.kind in "biuf" else None
+
+
+# What a Keras model is given by `evaluate` and `predict` after it was trained.
+
+_MOST_CALLS, _MOST_ROWS, _MOST_PLACES, _FEW_ROWS = 8, 256, 1 << 14, 16
+GIVEN = {}
+
+
+def install(keras):
+    for name in ("evaluate", "predict"):
+        patch(keras.Model, name, _watched(keras, name))
+
+
+def _watched(keras, name):
+    def make(original):
+        def watched(self, *args, **kwargs):
+            if ACTIVE:
+                return original(self, *args, **kwargs)
+            given = {**dict(zip(("x", "y"), args)), **kwargs}
+            _look(keras, self, given.get("x"), given.get("y"))
+            result = original(self, *args, **kwargs)
+            if name == "evaluate":
+                _judged(self, result)
+            return result
+
+        return watched
+
+    return make
+
+
+@quiet("evaluations")
+def _judged(model, result):
+    """Tell the loss that an evaluation came to: the program may print it under another name."""
+    known = MODELS.get(model)
+    if known is None or not known.steps:
+        return
+    WRITER.put("evaluation", losses=[float(loss_of(result))])
+
+
+@quiet("evaluations")
+def _look(keras, model, x, y):
+    known = MODELS.get(model)
+    if known is None or not known.steps or not keras_data.is_table(keras.tree.flatten(x)[0]):
+        return
+    values = keras_data.array(keras.tree.flatten(x)[0])
+    given = GIVEN.setdefault(known.id, {})
+    if values.dtype.kind not in "biuf" or len(values) < _FEW_ROWS or len(given) >= _MOST_CALLS:
+        return
+    import numpy
+
+    rows = values[:: max(1, len(values) // _MOST_ROWS)][:_MOST_ROWS]
+    key = (values.shape, str(rows.reshape(-1)[:32]))
+    if key not in given:
+        given[key] = keras_data.as_table(rows, _MOST_PLACES)
+        tables = [one for one in given.values() if one.shape[1] == given[key].shape[1]]
+        table = numpy.concatenate(tables)
+        told = numbers.summary(numpy, keras_layers.flat(table, 1 << 16), values.shape, values.dtype)
+        judged = y is not None and not isinstance(y, int)  # of `predict`, the size of its batches
+        targets = keras_layers.summary(keras.tree.flatten(y)[0]) if judged else None
+        WRITER.put(
+            "data", model=known.id, part="evaluation", inputs=told, ids=False, targets=targets,
+            **numbers.columns(numpy, table),
+        )  # fmt: skip

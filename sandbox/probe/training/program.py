@@ -1,5 +1,6 @@
 """Where in the user's program something was made."""
 
+import ast
 import sys
 
 _MOST_FRAMES = 60
@@ -34,3 +35,118 @@ def remember(made, skip_init=False):
 def made(thing):
     """The line where an object was made, 0 when that is not known."""
     return LINES.get(id(thing), 0)
+
+
+# The `for` loops of the program's main file that a training step stands in, read from its source:
+# how often each runs, where its range can be told without running anything.
+
+_MOST_LOOP_FRAMES, _MOST_SOURCE = 80, 1 << 20
+_TREES = {}
+
+
+def around():
+    """The lengths of the loops around the step that runs now, outermost first; None where a length
+    is not known.
+    """
+    frames, main = [], main_file()
+    frame = sys._getframe(1)
+    for _ in range(_MOST_LOOP_FRAMES):
+        if frame is None:
+            break
+        if frame.f_code.co_filename == main:
+            frames.append(frame)
+        frame = frame.f_back
+    return [length for frame in reversed(frames) for length in _loops(main, frame)]
+
+
+def _tree(path):
+    if path not in _TREES:
+        try:
+            with open(path, "rb") as source:
+                _TREES[path] = ast.parse(source.read(_MOST_SOURCE))
+        except (OSError, SyntaxError, ValueError, TypeError):
+            _TREES[path] = None
+    return _TREES[path]
+
+
+def _loops(path, frame):
+    tree = _tree(path)
+    if tree is None:
+        return []
+    scope = _scope(tree, frame.f_code)
+    names = dict(frame.f_globals)
+    names.update(frame.f_locals)
+    found = []
+    while scope is not None:
+        inner = None
+        for child in _statements(scope):
+            if child.lineno <= frame.f_lineno <= getattr(child, "end_lineno", child.lineno):
+                inner = child
+        if isinstance(inner, (ast.For, ast.While)) and inner.lineno < frame.f_lineno:
+            found.append(_length(inner, names))
+        scope = inner
+    return found
+
+
+def _scope(tree, code):
+    """The function of a code object; its first line is that of its first decorator."""
+    if code.co_name == "<module>":
+        return tree
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
+            first = min([node.lineno] + [one.lineno for one in node.decorator_list])
+            if first == code.co_firstlineno:
+                return node
+    return None
+
+
+def _statements(node):
+    for field in ("body", "orelse", "finalbody", "handlers"):
+        for child in getattr(node, field, []) or []:
+            if not isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+                yield child
+
+
+def _length(loop, names):
+    """How often a `for` over a range, or over a progress bar of one, runs."""
+    over = getattr(loop, "iter", None)
+    if isinstance(over, ast.Call) and over.args:
+        called = getattr(over.func, "id", None) or getattr(over.func, "attr", None)
+        if called in ("range", "trange"):
+            given = [_number(one, names) for one in over.args]
+            return None if None in given or 0 in given[2:] else len(range(*given))
+        if called in ("tqdm", "enumerate", "track"):
+            return _length(ast.For(iter=over.args[0]), names)
+    return None
+
+
+def _number(node, names):
+    """A whole number that is written out, or the value of a name or an attribute of one."""
+    if isinstance(node, ast.Constant):
+        value = node.value
+    elif isinstance(node, ast.Name):
+        value = names.get(node.id)
+    elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        value = getattr(names.get(node.value.id), "__dict__", {}).get(node.attr)
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "len":
+        held = names.get(getattr(node.args[0], "id", None)) if node.args else None
+        value = held.shape[0] if hasattr(held, "shape") and len(held.shape) else None
+        value = len(held) if isinstance(held, (list, tuple, range)) else value
+    elif isinstance(node, ast.BinOp):
+        return _arithmetic(node, names)
+    else:
+        return None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _arithmetic(node, names):
+    left, right = _number(node.left, names), _number(node.right, names)
+    if left is None or right is None or abs(left) > 10**12 or abs(right) > 10**12:
+        return None
+    if isinstance(node.op, ast.Add):
+        return left + right
+    if isinstance(node.op, ast.Sub):
+        return left - right
+    if isinstance(node.op, ast.Mult):
+        return left * right
+    return left // right if isinstance(node.op, ast.FloorDiv) and right else None

@@ -1,9 +1,10 @@
 """What a PyTorch model is given: the inputs of its first sampled batches."""
 
-from . import numbers, torch_arrays as arrays, torch_losses
+from . import numbers, records, torch_losses
+from .core import STATE, patch, quiet
+from .records import WRITER
 from .torch_forward import FORWARD
 from .torch_losses import LOSSES
-from .writer import WRITER
 
 _MOST_ROWS, _MOST_BATCHES = 4096, 20
 
@@ -37,7 +38,7 @@ def batch(tracked):
         given.shape, given.dtype = tensor.shape, tensor.dtype
         given.ids = _is_ids(tensor)
     wide = tensor.reshape(1, -1) if tensor.dim() == 1 else tensor
-    rows = arrays.rows(wide, axis(tensor), _MOST_ROWS * wide.shape[axis(tensor)])
+    rows = records.rows(wide, batch_axis(tensor), _MOST_ROWS * wide.shape[batch_axis(tensor)])
     given.rows.append(rows)
     given.count += len(rows)
     if LOSSES.targets is not None:
@@ -80,16 +81,16 @@ def _input(model):
 
 
 def _is_ids(tensor):
-    return not tensor.is_floating_point() and tensor.dtype != arrays.torch().bool
+    return not tensor.is_floating_point() and tensor.dtype != records.torch().bool
 
 
-def axis(tensor):
+def batch_axis(tensor):
     """Channels of images, otherwise the last axis."""
     return 1 if tensor.dim() >= 4 else -1
 
 
 def _agreement(given):
-    torch = arrays.torch()
+    torch = records.torch()
     shapes = [(one.shape[1], wanted.shape[1]) for one, wanted in given.samples]
     if given.ids or len(set(shapes)) != 1:
         return None
@@ -98,16 +99,104 @@ def _agreement(given):
 
 
 def write(model, given):
-    torch = arrays.torch()
+    torch = records.torch()
     rows = torch.cat([one for one in given.rows if one.shape[1] == given.rows[0].shape[1]])
-    told = numbers.summary(torch, arrays.flat(rows, 1 << 16), given.shape, given.dtype)
+    told = numbers.summary(torch, records.flat(rows, 1 << 16), given.shape, given.dtype)
     fields = {"model": model, "inputs": told, "ids": given.ids}
     if given.targets:
         wide = [one for one in given.targets if one.shape[1] == given.targets[0].shape[1]]
         targets = torch.cat(wide)
-        fields["targets"] = numbers.summary(torch, arrays.flat(targets, 1 << 16), *given.labels)
+        fields["targets"] = numbers.summary(torch, records.flat(targets, 1 << 16), *given.labels)
         torch_losses.with_targets(model, targets)
         fields["agreement"] = _agreement(given)
     if not given.ids:
         fields.update(numbers.columns(torch, rows[:_MOST_ROWS]))
     WRITER.put("data", **fields)
+
+
+# What a PyTorch model is given between its steps in `eval` mode or without gradients: rows that
+# it is judged by.
+
+_MOST_JUDGED_BATCHES, _MOST_JUDGED_ROWS, _MOST_PLACES = 40, 256, 1 << 12
+
+
+class Evaluations:
+    """The hook of the evaluation that runs, and what each model was given so far."""
+
+    def __init__(self):
+        self.handle = None
+        self.models, self.given = {}, {}
+
+
+EVALUATIONS = Evaluations()
+
+
+def install(torch):
+    patch(torch.nn.Module, "eval", _begins)
+    patch(torch.no_grad, "__enter__", _begins)
+    patch(torch.inference_mode, "__enter__", _begins)
+
+
+def _begins(original):
+    def begins(self, *args):
+        if EVALUATIONS.models and EVALUATIONS.handle is None and not STATE.busy:
+            _arm()
+        return original(self, *args)
+
+    return begins
+
+
+@quiet("evaluations")
+def _arm():
+    if not FORWARD.compiled:
+        register = records.torch().nn.modules.module.register_module_forward_pre_hook
+        EVALUATIONS.handle = register(_hook)
+
+
+def step_ended(model):
+    """Forget the hook until the next evaluation; from the first step on the model is known."""
+    if EVALUATIONS.handle is not None:
+        EVALUATIONS.handle.remove()
+        EVALUATIONS.handle = None
+    if model is not None and model.id not in EVALUATIONS.given:
+        EVALUATIONS.given[model.id] = BatchData()
+        EVALUATIONS.models.update((id(root), model) for root in model.roots)
+
+
+def _hook(module, taken):
+    model = EVALUATIONS.models.get(id(module))
+    if model is not None and any(root is module for root in model.roots):
+        _look(module, taken, EVALUATIONS.given[model.id])
+
+
+@quiet("evaluations")
+def _look(module, taken, given):
+    torch = records.torch()
+    if torch.compiler.is_compiling() or (module.training and torch.is_grad_enabled()):
+        return
+    tensor = records.first_tensor(taken)
+    if tensor is None or tensor.dim() < 2 or not tensor.is_floating_point():
+        return
+    place = (tuple(tensor.shape), str(tensor.detach().reshape(-1)[:32].tolist()))
+    if given.looks >= _MOST_JUDGED_BATCHES or place in given.places:
+        return
+    given.looks += 1
+    given.places.add(place)
+    given.shape, given.dtype = given.shape or tensor.shape, given.dtype or tensor.dtype
+    apart = -(
+        -len(tensor) // _MOST_JUDGED_ROWS
+    )  # the first rows of sorted data are not like the rest
+    axis = batch_axis(tensor)
+    given.rows.append(records.rows(tensor[::apart], axis, _MOST_PLACES * tensor.shape[axis]))
+
+
+def finish_evaluation(model):
+    """Tell what a model was given for evaluation, at the end."""
+    given = EVALUATIONS.given.get(model)
+    if given is None or not given.rows:
+        return
+    torch = records.torch()
+    rows = torch.cat([one for one in given.rows if one.shape[1] == given.rows[0].shape[1]])
+    told = numbers.summary(torch, records.flat(rows, 1 << 16), given.shape, given.dtype)
+    columns = numbers.columns(torch, rows)
+    WRITER.put("data", model=model, part="evaluation", inputs=told, ids=False, **columns)

@@ -1,9 +1,159 @@
-"""Watches forward passes on sampled steps: which modules ran, in which order, on what."""
+"""What the autograd graph says: which layers feed a tensor and what was applied to it last."""
 
+import re
 import weakref
 
-from . import torch_arrays as arrays, torch_graph as graph
+from . import records
 from .core import quiet
+
+_MOST_NODES = 300
+_MOST_TERMS = 5000  # of a penalty that goes over every tensor of a deep model
+_LEAST_MASK, _MOST_MASK, _NEAR = 8, 1 << 16, 0.2
+_ACTIVATIONS = {
+    "relu": "relu", "threshold": "relu", "hardtanh": "hardtanh", "leakyrelu": "leaky_relu",
+    "sigmoid": "sigmoid", "tanh": "tanh", "softmax": "softmax", "logsoftmax": "log_softmax",
+    "gelu": "gelu", "silu": "silu", "elu": "elu", "softplus": "softplus",
+    "logsigmoid": "log_sigmoid",
+    "hardsigmoid": "hard_sigmoid", "hardswish": "hard_swish", "mish": "mish", "prelu": "prelu",
+    "rrelu": "rrelu", "rreluwithnoise": "rrelu", "celu": "celu", "glu": "glu",
+    "prelukernel": "prelu", "sigmoidcopy": "sigmoid", "hardshrink": "hardshrink",
+    "softshrink": "softshrink", "exp": "exponential", "sin": "sin",
+}  # fmt: skip
+# No activation has these names, but two layers with one of them between are no linear map.
+_FUNCTIONS = {
+    "abs": "abs", "pow": "power", "sqrt": "root", "rsqrt": "root", "cos": "cos", "log": "log",
+    "log1p": "log", "atan": "atan", "erf": "erf", "maximum": "maximum", "minimum": "minimum",
+    "cdist": "distance", "euclideandist": "distance", "linalgvectornorm": "norm", "norm": "norm",
+}  # fmt: skip
+_OF_TWO = {"mul": "product", "div": "quotient"}
+# What mixes the entries of a tensor: an activation before it is not one of what comes out.
+_MIXING = re.compile(
+    r"^(addmm|mm|bmm|baddbmm|mv|addmv|dot|linear|.*convolution|.*attention.*|.*rnn.*)$"
+)
+_WALKED = re.compile(
+    r"^(.*view.*|.*reshape.*|t|.*transpose.*|permute|.*squeeze.*|tocopy|clone|expand|slice|select|"
+    r"index|clamp.*|flatten|contiguous|alias|asstrided|unbind.*|split.*|narrow|detach|nantonum|"
+    r"cat|stack|movedim|gather|to|squeezemultiple)$"
+)
+_SEEN_NAMES = {}
+
+
+def passes(kind):
+    """Whether a kind of node only moves the entries of a tensor, or keeps most of them."""
+    return bool(_WALKED.match(kind))
+
+
+def name(node):
+    """`ReluBackward0` → `relu`."""
+    kind = type(node).__name__
+    if kind not in _SEEN_NAMES:
+        found = re.match(r"(.*?)(Backward)?\d*$", kind).group(1).lower().replace("_", "")
+        _SEEN_NAMES[kind] = re.sub(r"^(cudnn|mkldnn|miopen|native|safe)(?=.)", "", found)
+    return _SEEN_NAMES[kind]
+
+
+def parents(node):
+    return [parent for parent, _ in node.next_functions if parent is not None]
+
+
+def last_activation(node, known=()):
+    """What was applied last before this node: an activation's name, "linear", or "" (unknown).
+    Stops at the known nodes.
+    """
+    for _ in range(_MOST_NODES):
+        if node is None or name(node) == "accumulategrad":
+            return ""
+        kind = name(node)
+        if kind == "log" and parents(node) and name(parents(node)[0]) == "softmax":
+            return "log_softmax"
+        if kind in _ACTIVATIONS:
+            return _ACTIVATIONS[kind]
+        if node in known:
+            return "linear"
+        if not passes(kind):
+            return "linear" if _MIXING.match(kind) or "norm" in kind else ""
+        node = next(iter(parents(node)), None)
+    return ""
+
+
+def feeding(node, known, *, inside):
+    """The known nodes that feed a node, each with the activation between, "" for none, and the
+    share that a dropout between drops; and whether two branches are added on the way. Inside a
+    network any function counts, before a loss only those that have the name of an activation.
+    """
+    found, added = {}, False
+    waiting, seen = [(node, "", 0.0)], set()
+    while waiting and len(seen) < _MOST_NODES:
+        node, activation, dropped = waiting.pop(0)
+        if node is None or node in seen:
+            continue
+        seen.add(node)
+        if node in known:
+            found.setdefault(known[node], (activation, dropped))
+            continue
+        before = parents(node)
+        kind = name(node)
+        live = [parent for parent in before if name(parent) != "accumulategrad"]
+        if _MIXING.match(kind):
+            activation = None
+        elif activation == "":
+            activation = _ACTIVATIONS.get(kind, "") or (inside and _function(kind, live)) or ""
+        added = added or (kind == "add" and len(live) > 1)
+        dropped = max(dropped, _dropped(node, kind, live))
+        waiting += [(parent, activation, dropped) for parent in live]
+    return found, added
+
+
+def parameters(nodes):
+    """The leaves of the graph below some nodes."""
+    found, waiting, seen = [], list(nodes), set()
+    while waiting and len(seen) < _MOST_TERMS:
+        node = waiting.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if name(node) == "accumulategrad":
+            found.append(node.variable)
+        waiting += parents(node)
+    return found
+
+
+def saved(node, name):
+    """What a node keeps for its backward pass; None where it has been freed, and where the program
+    has put hooks around it, as a checkpoint does to compute it again.
+    """
+    try:
+        raw = getattr(node, "_raw" + name, None)
+        if getattr(raw, "unpack_hook", None) is not None:
+            return None
+        return getattr(node, name, None)
+    except RuntimeError:
+        return None
+
+
+def _dropped(node, kind, live):
+    """The share that a node drops: on a processor dropout is a product with a mask of zeros and of
+    one other value, the inverse of what it keeps.
+    """
+    if kind in ("dropout", "fuseddropout"):
+        return float(getattr(node, "_saved_p", 0.0) or 0.0)
+    if kind != "mul" or len(live) != 1:
+        return 0.0
+    mask = saved(node, "_saved_other")
+    if not hasattr(mask, "dim") or not mask.dim() or mask.numel() < _LEAST_MASK:  # or a number
+        return 0.0
+    values = mask.detach().reshape(-1)[:_MOST_MASK]
+    most = float(values.max())
+    share, zero = 1 - 1 / most if most > 1 else 0.0, float((values == 0).double().mean())
+    masked = bool(((values == 0) | (values == most)).all())
+    return share if masked and share and zero and abs(zero - share) < _NEAR else 0.0
+
+
+def _function(kind, live):
+    return _FUNCTIONS.get(kind) or (len(live) > 1 and _OF_TWO.get(kind)) or ""
+
+
+# Watches forward passes on sampled steps: which modules ran, in which order, on what.
 
 _MOST_ELEMENTS, _MOST_SAMPLED = 1 << 16, 1 << 13
 _MOST_CALLS, _MOST_OUTPUTS = 2000, 8
@@ -75,7 +225,7 @@ class Forward:
     def arm(self, wanted, structure):
         self.structure = structure
         if wanted and self.handle is None and not self.compiled:
-            register = arrays.torch().nn.modules.module.register_module_forward_hook
+            register = records.torch().nn.modules.module.register_module_forward_hook
             self.handle = register(_hook, with_kwargs=True)
         elif not wanted and self.handle is not None:
             self.handle.remove()
@@ -89,7 +239,7 @@ FORWARD = Forward()
 def _look(module, taken, named, given):
     if _is_passed_over(module):
         return
-    before, after = arrays.first_tensor((taken, named)), arrays.output(given)
+    before, after = records.first_tensor((taken, named)), records.output(given)
     if after is None:
         return
     if after.grad_fn is not None and after.dim():
@@ -101,7 +251,7 @@ def _look(module, taken, named, given):
     leaf = _is_leaf(module)
     if not leaf:
         _release(module)
-    alone = len(arrays.tensors((taken, named))) == 1
+    alone = len(records.tensors((taken, named))) == 1
     FORWARD.modules[id(module)] = (module, before, _rank(module, after), leaf, alone)
     if leaf and after.dim():
         _leaf(module, before, after)
@@ -111,14 +261,14 @@ def _look(module, taken, named, given):
 
 def _beside(module, after, given):
     """A recurrent layer returns its last state beside."""
-    for one in arrays.tensors(given):
+    for one in records.tensors(given):
         if one is not after and one.grad_fn is not None:
             FORWARD.known[one.grad_fn] = id(module)
 
 
 def _is_passed_over(module):
     """Whether a call is no part of a training step's forward pass that is still to be seen."""
-    torch = arrays.torch()
+    torch = records.torch()
     if torch.compiler.is_compiling() or not torch.is_grad_enabled():
         return True
     if type(module).__module__.startswith("keras.") or len(FORWARD.modules) > _MOST_CALLS:
@@ -168,8 +318,8 @@ def _leaf(module, before, after):
     call.numbers = _numbers(after)
     if FORWARD.structure:
         if old is None:
-            call.taken = arrays.summary(before, 4096) if before is not None else None
-            call.given = arrays.summary(after, 4096)
+            call.taken = records.summary(before, 4096) if before is not None else None
+            call.given = records.summary(after, 4096)
             _connect(call, before, after)
         else:
             call.taken, call.given, call.inputs, call.own, call.after = (
@@ -184,7 +334,7 @@ def _leaf(module, before, after):
 def _connect(call, before, after):
     """Note which modules feed this one, and what was applied to their outputs on the way."""
     call.inputs = _passed(before, inside=True)
-    own = graph.last_activation(after.grad_fn, FORWARD.known) if after.grad_fn is not None else ""
+    own = last_activation(after.grad_fn, FORWARD.known) if after.grad_fn is not None else ""
     call.own = "" if own == "linear" else own
 
 
@@ -194,7 +344,7 @@ def _passed(tensor, *, inside):
     """
     if tensor is None or tensor.grad_fn is None:
         return ()
-    found, added = graph.feeding(tensor.grad_fn, FORWARD.known, inside=inside)
+    found, added = feeding(tensor.grad_fn, FORWARD.known, inside=inside)
     for place, (activation, dropped) in found.items():
         FORWARD.calls[place].added |= added
         FORWARD.calls[place].dropped = max(FORWARD.calls[place].dropped, dropped)
@@ -213,7 +363,7 @@ def _numbers(after):
     """Mean, deviation, finite share, units that are at most zero, shares beyond the bounds of a
     tanh, a sigmoid, and of what goes into one: all left on the device.
     """
-    torch = arrays.torch()
+    torch = records.torch()
     after = after.detach()
     if not after.is_floating_point() or after.numel() == 0:
         return ()

@@ -3,10 +3,10 @@
 import itertools
 import weakref
 
-from . import program, torch_arrays as arrays
+from . import program, records
+from .records import WRITER
 from .torch_forward import FORWARD, Call
 from .vocabulary import TORCH_ACTIVATIONS
-from .writer import WRITER
 
 _MOST_LAYERS, _MOST_WEIGHTS = 400, 40
 _SETTINGS = (
@@ -173,7 +173,7 @@ def _weights(model, place, module, initial):
                 "name": name,
                 "role": role,
                 "trainable": bool(parameter.requires_grad),
-                "initial": initial.get(id(parameter)) or arrays.summary(parameter),
+                "initial": initial.get(id(parameter)) or records.summary(parameter),
                 "fan_in": fans[0],
                 "fan_out": fans[1],
             }

@@ -1,19 +1,220 @@
-"""Watches loss functions: what they are fed, and the loss of each step."""
+"""Losses that a program writes out itself: what autograd's graph keeps says what they compare."""
 
 import sys
 
-from . import (
-    numbers,
-    program,
-    torch_arrays as arrays,
-    torch_expressions as expressions,
-    torch_forward,
-    torch_graph as graph,
-)
+from . import numbers, program, records, torch_forward
 from .core import STATE, quiet
-from .trivial import floor, trivial
+from .numbers import floor, trivial
+from .records import WRITER
+from .torch_forward import FORWARD
 from .vocabulary import OF_CLASSES, TORCH_LOSSES
-from .writer import WRITER
+
+_MOST_NODES = 300
+_LOGS = ("log", "logsoftmax")
+_PICKING = ("index", "gather")
+
+
+class Expression:
+    """A loss by its canonical name, "expression" where it is not known."""
+
+    def __init__(self, name, predictions, targets=None, node=None):
+        self.name, self.predictions, self.targets = name, predictions, targets
+        self.settings = {}
+        self.applied = (
+            torch_forward.last_activation(node, FORWARD.known) if node is not None else ""
+        )
+
+
+def read(tensor):
+    """The expression behind a loss, before its backward pass; None where no model feeds it."""
+    node, kinds = _core(tensor.grad_fn)
+    found = _compared(node, kinds) or _entropy(node)
+    if found is None:
+        given = _outputs(node)
+        return Expression("expression", given[0][1], node=given[0][0]) if given else None
+    if "sum" in kinds and not {"mean", "div"} & set(kinds):
+        found.settings["reduction"] = "sum"
+    return found
+
+
+def penalised(node, loss):
+    """The ids of the parameters of which terms are added to a loss that the model does not feed;
+    None where what is differentiated is no loss with such terms.
+    """
+    if node is loss:
+        return None
+    added = []
+    while node is not None and node is not loss:
+        if torch_forward.name(node) != "add":
+            return None
+        terms = torch_forward.parents(node)
+        node = _only([one for one in terms if one is loss or _outputs(one)])
+        added += [one for one in terms if one is not node]
+    return frozenset(map(id, torch_forward.parameters(added))) if node is loss else None
+
+
+def _core(node):
+    """Past reductions, constant factors, and terms that the model does not feed."""
+    kinds = []
+    for _ in range(_MOST_NODES):
+        follow = None if node in FORWARD.outputs else _below(node)
+        if follow is None:
+            break
+        kinds.append(torch_forward.name(node))
+        node = follow
+    return node, kinds
+
+
+_REDUCING = ("mean", "sum", "neg", "sqrt", "div")
+
+
+def _below(node):
+    kind, live = torch_forward.name(node), torch_forward.parents(node)
+    if kind in ("add", "sub"):
+        return _only(live if len(live) == 1 else [one for one in live if _outputs(one)])
+    if kind in _REDUCING or (kind == "mul" and not _dims(node, "_saved_other", "_saved_self")):
+        return _only(live)
+    return _only(live) if torch_forward.passes(kind) and kind not in _PICKING else None
+
+
+def _only(nodes):
+    return nodes[0] if len(nodes) == 1 else None
+
+
+def _dims(node, *names):
+    """The largest rank of what a node keeps."""
+    kept = [_saved(node, name) for name in names]
+    return max([one.dim() for one in kept if one is not None], default=0)
+
+
+def _saved(node, name):
+    """A tensor that a node keeps for its backward pass, None where it keeps none."""
+    kept = torch_forward.saved(node, name)
+    return kept.detach() if records.is_tensor(kept) else None
+
+
+def _outputs(node):
+    """The outputs of modules that feed a node, nearest first, each with its node."""
+    found, waiting, seen = [], [node], set()
+    while waiting and len(seen) < _MOST_NODES:
+        node = waiting.pop(0)
+        if node in seen:
+            continue
+        seen.add(node)
+        if node in FORWARD.outputs:
+            found.append((node, FORWARD.outputs[node]))
+        elif node not in FORWARD.known:
+            waiting += torch_forward.parents(node)
+    return found
+
+
+def _compared(node, kinds):
+    """A distance between predictions and targets: its difference is kept, the targets follow."""
+    live = torch_forward.parents(node)
+    square = torch_forward.name(node) == "pow" and getattr(node, "_saved_exponent", 0) == 2
+    square = square or (torch_forward.name(node) == "mul" and len(live) == 2 and live[0] is live[1])
+    if not square and torch_forward.name(node) != "abs":
+        return None
+    difference = _saved(node, "_saved_self")
+    if difference is None or torch_forward.name(live[0]) != "sub":
+        return None
+    fed = [(at, one) for at, (one, _) in enumerate(live[0].next_functions) if one is not None]
+    if len(fed) != 1:
+        return None
+    (place, operand), predictions = fed[0], _value_of(fed[0][1])
+    if predictions is None:
+        return None
+    if predictions.numel() == difference.numel():
+        predictions = predictions.reshape(difference.shape)
+    targets = _whole(predictions - difference if place == 0 else predictions + difference)
+    name = "mae" if not square else "rmse" if "sqrt" in kinds else "mse"
+    return Expression(name, predictions, targets, operand)
+
+
+def _whole(targets):
+    """Whole numbers as they were before the difference was rounded."""
+    near = targets.round()
+    slack = 1e-5 * float(near.abs().max().clamp_min(1.0))
+    return near if float((targets - near).abs().max()) <= slack else targets
+
+
+def _value_of(node):
+    """What a node returned, where it is kept: by itself, or as the output of a module."""
+    for _ in range(_MOST_NODES):
+        if node in FORWARD.outputs:
+            return FORWARD.outputs[node]
+        kept = _saved(node, "_saved_result")
+        if kept is not None or not torch_forward.passes(torch_forward.name(node)):
+            return kept
+        node = _only(torch_forward.parents(node))
+        if node is None:
+            return None
+    return None
+
+
+def _entropy(node):
+    """A logarithm of predictions, times the targets or picked by them."""
+    kind, live = torch_forward.name(node), torch_forward.parents(node)
+    if kind in _PICKING and live:
+        return _picked(node, live[0])
+    if kind in ("add", "sub") and len(live) == 2:
+        told = [_weighted(one) for one in live]
+        names = [one.name for one in told if one is not None]
+        return told[0] if names == ["categorical_crossentropy"] * 2 and _as_binary(told) else None
+    return _weighted(node)
+
+
+def _as_binary(told):
+    """Whether two terms are those of one probability and of its complement."""
+    first, other = told
+    same = first.predictions.shape == other.predictions.shape
+    if not same or float(abs(first.predictions + other.predictions - 1).max()) > 1e-3:
+        return False
+    first.name = "bce"
+    return True
+
+
+def _weighted(node):
+    """Targets times the logarithm of predictions."""
+    while torch_forward.name(node) == "neg" or torch_forward.name(node) == "sum":
+        node = torch_forward.parents(node)[0]
+    log = _only(torch_forward.parents(node))
+    if torch_forward.name(node) != "mul" or log is None or torch_forward.name(log) not in _LOGS:
+        return None
+    kept = [_saved(node, "_saved_self"), _saved(node, "_saved_other")]
+    targets = _only([one for one in kept if one is not None and one.dim()])
+    predictions = _logged(log, torch_forward.name(log) == "logsoftmax")
+    if targets is None or predictions is None or targets.shape != predictions.shape:
+        return None
+    name = "nll" if torch_forward.name(log) == "logsoftmax" else "categorical_crossentropy"
+    return Expression(name, predictions, targets, log if name == "nll" else _before(log))
+
+
+def _before(log):
+    return _only(torch_forward.parents(log))
+
+
+def _logged(log, logarithms):
+    if torch_forward.name(log) == "logsoftmax":
+        return _saved(log, "_saved_result")
+    kept = _saved(log, "_saved_self")
+    return kept.log() if logarithms and kept is not None else kept
+
+
+def _picked(node, log):
+    if torch_forward.name(log) not in _LOGS:
+        return None
+    predictions = _logged(log, True)
+    targets = _saved(node, "_saved_index")
+    if targets is None:
+        kept = [one for one in getattr(node, "_saved_indices", ()) if records.is_tensor(one)]
+        targets = kept[-1] if kept else None
+    if predictions is None or targets is None:
+        return None
+    return Expression("nll", predictions, targets.reshape(-1), log)
+
+
+# Watches loss functions: what they are fed, and the loss of each step.
 
 NAMES = {function: (name, logits) for name, (function, _, logits) in TORCH_LOSSES.items()}
 NAMES.update({
@@ -102,7 +303,7 @@ def _compiling():
 
 @quiet("loss functions")
 def _called(name, args, kwargs, result):
-    if not arrays.is_tensor(result) or not result.requires_grad:
+    if not records.is_tensor(result) or not result.requires_grad:
         return
     if result.dim() == 0:
         LOSSES.node = result.grad_fn
@@ -115,12 +316,12 @@ def _called(name, args, kwargs, result):
 
 @quiet("losses of evaluations")
 def _judged(args, kwargs, result):
-    if not arrays.is_tensor(result) or result.dim() or not STATE.steps:
+    if not records.is_tensor(result) or result.dim() or not STATE.steps:
         return
     if JUDGED.steps != STATE.steps:
         JUDGED.begin(STATE.steps)
     target = args[1] if len(args) > 1 else kwargs.get("target")
-    rows = len(target) if arrays.is_tensor(target) and target.dim() else 1
+    rows = len(target) if records.is_tensor(target) and target.dim() else 1
     JUDGED.calls, JUDGED.rows = JUDGED.calls + 1, JUDGED.rows + rows
     JUDGED.last = result.detach()
     JUDGED.total = JUDGED.last + JUDGED.total
@@ -131,13 +332,13 @@ def finish():
     """Tell what the last evaluation came to, as a program may sum it up."""
     if not JUDGED.calls:
         return
-    last, total, weighted = arrays.fetch([JUDGED.last, JUDGED.total, JUDGED.weighted])
+    last, total, weighted = records.fetch([JUDGED.last, JUDGED.total, JUDGED.weighted])
     mean, by_rows = total / JUDGED.calls, weighted / JUDGED.rows
     WRITER.put("evaluation", losses=[last, total, mean, by_rows, total / JUDGED.rows])
 
 
 def _look(name, predictions, targets, kwargs, result):
-    if not (arrays.is_tensor(predictions) and arrays.is_tensor(targets)):
+    if not (records.is_tensor(predictions) and records.is_tensor(targets)):
         return
     where, made = _place()
     use = _use(name, made or where)
@@ -147,7 +348,9 @@ def _look(name, predictions, targets, kwargs, result):
     if use.looks < _LOOKS:
         use.looks += 1
         known = torch_forward.FORWARD.known
-        applied = graph.last_activation(predictions.grad_fn, known) if predictions.grad_fn else ""
+        applied = (
+            torch_forward.last_activation(predictions.grad_fn, known) if predictions.grad_fn else ""
+        )
         use.fields, use.wanted = describe(canonical, predictions, targets, applied)
         use.fields.update(
             from_logits=logits, settings=_settings(canonical, kwargs), line=made or where
@@ -186,7 +389,7 @@ def _settings(name, given):
     kinds = (str, int, float, bool)
     told = {key: given[key] for key in _SETTINGS if isinstance(given.get(key), kinds)}
     weights = given.get(_WEIGHTS.get(name))
-    if arrays.is_tensor(weights) and 0 < weights.numel() <= _MOST_WEIGHTS:
+    if records.is_tensor(weights) and 0 < weights.numel() <= _MOST_WEIGHTS:
         told["weights"] = weights.detach().reshape(-1).tolist()
     return told
 
@@ -198,26 +401,26 @@ def _axis(name, predictions):
 def _targets(name, predictions, targets):
     """A table of targets: a column of labels, or a row for each place."""
     if targets.dim() and targets.shape == predictions.shape:
-        return arrays.rows(targets, _axis(name, predictions), 1 << 16)
-    return arrays.rows(targets.reshape(-1), most=1 << 16)
+        return records.rows(targets, _axis(name, predictions), 1 << 16)
+    return records.rows(targets.reshape(-1), most=1 << 16)
 
 
 def describe(name, predictions, targets, applied):
     """The fields of a loss, and a table of its targets."""
-    table = arrays.rows(predictions, _axis(name, predictions))
+    table = records.rows(predictions, _axis(name, predictions))
     fields = {
         "name": name,
-        "activation": applied or numbers.activation(arrays.torch(), table),
-        "predictions": arrays.summary(predictions),
+        "activation": applied or numbers.activation(records.torch(), table),
+        "predictions": records.summary(predictions),
         "targets": {"shape": [], "dtype": ""},
         "rows_sum_to_one": numbers.rows_sum_to_one(table),
-        "columns_sum_to_one": numbers.columns_sum_to_one(arrays.torch(), table),
+        "columns_sum_to_one": numbers.columns_sum_to_one(records.torch(), table),
     }
     if targets is None:
         return fields, ()
     wide = targets.dim() > 0 and targets.shape == predictions.shape
     wanted = _targets(name, predictions, targets)
-    fields["targets"] = arrays.summary(targets)
+    fields["targets"] = records.summary(targets)
     fields["one_hot"] = wide and numbers.is_one_hot(wanted)
     fields["integer_targets"] = numbers.is_integral(wanted.reshape(-1))
     return fields, wanted
@@ -275,14 +478,14 @@ def backward(original):
 def _backward(tensors):
     for tensor in _scalars(tensors):
         scaled = LOSSES.scaled.pop(id(tensor), None)
-        LOSSES.backward.append(_value(tensor if scaled is None else scaled))
+        LOSSES.backward.append(_loss_value(tensor if scaled is None else scaled))
         LOSSES.any = True
     del LOSSES.backward[:-256]
 
 
 def _scalars(tensors):
     given = tensors if isinstance(tensors, (list, tuple)) else (tensors,)
-    return [one for one in given if arrays.is_tensor(one) and one.numel() == 1]
+    return [one for one in given if records.is_tensor(one) and one.numel() == 1]
 
 
 @quiet("losses written out")
@@ -290,7 +493,7 @@ def _look_back(tensors):
     """What the program itself adds to a loss function, or computes in the place of one."""
     for tensor in _scalars(tensors) if LOSSES.wanted else ():
         if LOSSES.pending:
-            LOSSES.penalised = expressions.penalised(tensor.grad_fn, LOSSES.node)
+            LOSSES.penalised = penalised(tensor.grad_fn, LOSSES.node)
         elif tensor.grad_fn is not None:
             LOSSES.penalised = None
             _written_out(tensor)
@@ -300,7 +503,7 @@ def _written_out(tensor):
     line, LOSSES.targets = program.line(), None
     use = _use("", line)
     torch_forward.close(tensor)
-    found = expressions.read(tensor)
+    found = read(tensor)
     if found is None:
         return
     if found.targets is not None:
@@ -314,7 +517,7 @@ def _written_out(tensor):
     LOSSES.pending.append(use)
 
 
-def _value(tensor):
+def _loss_value(tensor):
     tensor = tensor.detach().reshape(())
     return tensor.item() if tensor.device.type == "cpu" else tensor
 
@@ -325,11 +528,11 @@ def take():
     """
     LOSSES.penalty = None
     if LOSSES.penalised is not None and len(LOSSES.backward) == len(LOSSES.values) == 1:
-        LOSSES.penalty = LOSSES.backward[0] - _value(LOSSES.values[0])
+        LOSSES.penalty = LOSSES.backward[0] - _loss_value(LOSSES.values[0])
     if LOSSES.backward:
         LOSSES.last = _mean(LOSSES.backward, LOSSES.values)
     elif LOSSES.values:
-        LOSSES.last = _value(LOSSES.values[-1])
+        LOSSES.last = _loss_value(LOSSES.values[-1])
     LOSSES.backward, LOSSES.values, LOSSES.node = [], [], None
     LOSSES.scaled.clear()
     return LOSSES.last
@@ -340,6 +543,6 @@ def _mean(losses, values):
     if len(losses) == 1 or len(values) != len(losses):
         return mean
     # Accumulated gradients: a loss that the program has divided by their number is told whole.
-    raw = sum(_value(value) for value in values) / len(values)
+    raw = sum(_loss_value(value) for value in values) / len(values)
     near = abs(mean * len(losses) - raw) <= 1e-3 * abs(raw)
     return raw if near else mean

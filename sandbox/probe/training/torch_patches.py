@@ -4,7 +4,7 @@ changes how a step is to be read.
 
 import sys
 
-from . import program, torch_evaluation, torch_losses, torch_scaling, torch_steps
+from . import program, torch_data, torch_losses, torch_steps
 from .core import STATE, follow, patch, quiet
 from .torch_forward import FORWARD
 
@@ -22,8 +22,8 @@ def install(torch):
     follow(torch.nn.Module, "__init__", _made)
     follow(optimizer.Optimizer, "__init__", _made_optimizer)
     STATE.capturing = _capturing(torch.cuda, torch.jit.is_tracing)
-    torch_scaling.install(torch)
-    torch_evaluation.install(torch)
+    torch_steps.install(torch)
+    torch_data.install(torch)
     FORWARD.arm(True, True)
 
 

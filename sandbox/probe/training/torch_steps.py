@@ -1,24 +1,77 @@
-"""Watches the steps of optimisers: rates, losses, and on sampled steps gradients and updates."""
+"""Gradient scaling, schedulers and compilation in PyTorch."""
 
 import sys
 import weakref
 
-from . import (
-    numbers,
-    program,
-    program_loops,
-    torch_arrays as arrays,
-    torch_data,
-    torch_evaluation,
-    torch_layers,
-    torch_loops,
-    torch_plan,
-)
-from .core import NO_MODEL, STATE, kept, quiet, sampled
+from . import numbers, program, records, torch_data, torch_forward, torch_layers, torch_loops
+from .core import NO_MODEL, STATE, follow, kept, patch, quiet, sampled
+from .records import WRITER
 from .torch_forward import FORWARD
+from .torch_loops import LOOPS
 from .torch_losses import LOSSES, finish as finish_losses, settle, take
 from .vocabulary import RECTIFIERS
-from .writer import WRITER
+
+# How a PyTorch program meant to train, as far as it shows.
+
+
+def begin(tracked):
+    """Tell the plan at the first step, for a program that is killed."""
+    if tracked.model is not None:
+        WRITER.put("plan", **{**_plan(tracked), "epochs": _asked(tracked)})
+
+
+def finish_plan(tracked):
+    """Tell the plan at the end, with what was counted."""
+    if tracked.model is not None:
+        torch_data.finish(tracked.model.id)
+        torch_data.finish_evaluation(tracked.model.id)
+        WRITER.put("plan", **_plan(tracked))
+
+
+def _asked(tracked):
+    """The length of the loop around the loop over batches, None where that is not known."""
+    return tracked.loops[-2] if len(tracked.loops) > 1 else None
+
+
+def _plan(tracked):
+    model = tracked.model.id
+    told = {"model": model, "batch_size": torch_data.batch_size(model)}
+    loader = max(LOOPS.loaders.values(), key=lambda one: one.steps, default=None)
+    if loader is not None and loader.steps:
+        told.update(_by_loader(tracked, loader))
+    else:
+        told.update(_by_loops(tracked, told["batch_size"]))
+    return told
+
+
+def _by_loader(tracked, loader):
+    return {
+        "batch_size": loader.batch_size or torch_data.batch_size(tracked.model.id),
+        "samples": loader.samples,
+        "shuffle": loader.shuffle,
+        "epochs": max(loader.trained, _asked(tracked) or 0),
+        "steps_per_epoch": loader.length,
+    }
+
+
+def _by_loops(tracked, batch_size):
+    """Without a loader: the two inner loops are epochs and batches; one loop over the same data is
+    epochs of one step.
+    """
+    loops = tracked.loops
+    if torch_data.is_whole(tracked.model.id):
+        epochs = (loops[-1] if loops else None) or tracked.steps
+        return {"epochs": epochs, "steps_per_epoch": 1, "samples": batch_size}
+    if len(loops) < 2:
+        return {}
+    epochs, steps = loops[-2], loops[-1]
+    if epochs and not steps and tracked.steps > epochs:
+        steps = round(tracked.steps / epochs)
+    samples = steps * batch_size if steps and batch_size else None
+    return {"epochs": epochs, "steps_per_epoch": steps, "samples": samples}
+
+
+# Watches the steps of optimisers: rates, losses, and on sampled steps gradients and updates.
 
 _MOST_TENSORS = 200
 _MOST_ELEMENTS = 1 << 16
@@ -70,14 +123,14 @@ def _counted(tracked):
     torch_loops.epoch()
     tracked.steps += 1
     STATE.steps += 1
-    torch_evaluation.step_ended(tracked.model)
+    torch_data.step_ended(tracked.model)
     if tracked.steps >= tracked.due:
         _next(tracked.model)
 
 
 @quiet("steps")
 def _before(optimizer):
-    if arrays.torch().compiler.is_compiling():
+    if records.torch().compiler.is_compiling():
         return
     if optimizer in ACTIVE:
         del ACTIVE[ACTIVE.index(optimizer) :]
@@ -92,7 +145,7 @@ def _before(optimizer):
         tracked = OPTIMIZERS[optimizer] = _known(optimizer)
     tracked.sampled = sampled(tracked.steps)
     if tracked.sampled:
-        with arrays.torch().no_grad():
+        with records.torch().no_grad():
             _remember(tracked, _parameters(optimizer))
 
 
@@ -120,9 +173,9 @@ def _known(optimizer):
 
 def _remember(tracked, parameters):
     if tracked.model is None and not tracked.initial:
-        tracked.initial = {id(one): arrays.summary(one) for one in parameters}
+        tracked.initial = {id(one): records.summary(one) for one in parameters}
     some = parameters[:_MOST_TENSORS]
-    tracked.before = {id(one): _some(arrays.local(one.detach())).clone() for one in some}
+    tracked.before = {id(one): _some(records.local(one.detach())).clone() for one in some}
 
 
 def _some(tensor):
@@ -131,10 +184,10 @@ def _some(tensor):
 
 @quiet("steps")
 def _after(optimizer):
-    if arrays.torch().compiler.is_compiling() or optimizer not in ACTIVE:
+    if records.torch().compiler.is_compiling() or optimizer not in ACTIVE:
         return
     del ACTIVE[ACTIVE.index(optimizer) :]
-    with arrays.torch().no_grad():
+    with records.torch().no_grad():
         step(optimizer, OPTIMIZERS[optimizer], False)
 
 
@@ -162,7 +215,7 @@ def step(optimizer, tracked, skipped):
     tracked.steps += 1
     STATE.steps += 1
     tracked.before = {}
-    torch_evaluation.step_ended(tracked.model)
+    torch_data.step_ended(tracked.model)
     _next(tracked.model)
 
 
@@ -197,9 +250,9 @@ def _describe(optimizer, tracked):
     settle(model)
     if not tracked.told and (model or tracked.steps):
         tracked.told = True
-        tracked.loops = program_loops.around()
+        tracked.loops = program.around()
         WRITER.put("optimizer", **describe(optimizer, tracked, model))
-        torch_plan.begin(tracked)
+        begin(tracked)
 
 
 def describe(optimizer, tracked, model):
@@ -240,7 +293,7 @@ def _weights(tracked, parameters):
         if id(parameter) in (LOSSES.penalised or ()):
             told[-1]["penalised"] = True
         scalars += _measure(parameter, old)
-    values = iter(arrays.fetch(scalars))
+    values = iter(records.fetch(scalars))
     for row in told:
         names = ("norm", "mean_abs", "gradient_zero", "weight_norm", "update_ratio")
         row.update(zip(names, values))
@@ -248,8 +301,8 @@ def _weights(tracked, parameters):
 
 
 def _measure(parameter, old):
-    torch = arrays.torch()
-    gradient, parameter = (arrays.local(one.detach()) for one in (parameter.grad, parameter))
+    torch = records.torch()
+    gradient, parameter = (records.local(one.detach()) for one in (parameter.grad, parameter))
     if gradient.layout != torch.strided:
         gradient = gradient.coalesce().values()
     few = _some(gradient)
@@ -282,7 +335,7 @@ def finish():
     for tracked in ALL:
         if tracked.model is None and tracked.steps:
             STATE.cannot_see(NO_MODEL)
-        torch_plan.finish(tracked)
+        finish_plan(tracked)
 
 
 _BOUNDED = ("tanh", "sigmoid")
@@ -295,7 +348,7 @@ def _activations(tracked):
     places = tracked.model.places
     calls = [(places[key], call) for key, call in FORWARD.calls.items() if key in places]
     calls = [(place, call) for place, call in calls if call.numbers][:_MOST_TENSORS]
-    values = arrays.fetch([scalar for _, call in calls for scalar in call.numbers])
+    values = records.fetch([scalar for _, call in calls for scalar in call.numbers])
     told = []
     for number, (place, _call) in enumerate(calls):
         numbers = values[_NUMBERS * number : _NUMBERS * (number + 1)]
@@ -314,3 +367,61 @@ def _activations(tracked):
 
 def _root(variance):
     return variance**0.5 if variance is not None and variance >= 0 else variance
+
+
+def install(torch):
+    scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
+    scaler = scaler or torch.cuda.amp.GradScaler
+    follow(scaler, "scale", _scaled)
+    patch(scaler, "step", _step)
+    follow(torch.optim.lr_scheduler.ReduceLROnPlateau, "__init__", _scheduled)
+    patch(torch, "compile", _compile)
+    patch(torch.nn.Module, "compile", _compile)
+
+
+@quiet("gradient scaling")
+def _scaled(result, _, outputs):
+    if LOSSES.idle:
+        return
+    if records.is_tensor(outputs) and records.is_tensor(result) and result is not outputs:
+        LOSSES.scaled[id(result)] = outputs.detach()
+
+
+def _step(original):
+    def step(self, optimizer, *args, **kwargs):
+        tracked = OPTIMIZERS.get(optimizer)
+        steps = tracked.steps if tracked is not None else 0
+        result = original(self, optimizer, *args, **kwargs)
+        _stepped(optimizer, steps)
+        return result
+
+    return step
+
+
+@quiet("gradient scaling")
+def _stepped(optimizer, steps):
+    tracked = OPTIMIZERS.get(optimizer)
+    if tracked is not None and tracked.steps == steps:
+        with records.torch().no_grad():
+            tracked.sampled = False
+            step(optimizer, tracked, True)
+
+
+@quiet("schedulers")
+def _scheduled(_, _scheduler, optimizer, *_args, **_kwargs):
+    SCHEDULED.add(optimizer)
+
+
+def _compile(original):
+    def compile(*args, **kwargs):  # noqa: A001  the name that it replaces
+        _compiled(args[0] if args else kwargs.get("model"))
+        return original(*args, **kwargs)
+
+    return compile
+
+
+@quiet("compilation")
+def _compiled(model):
+    torch_forward.FORWARD.compiled.append(model)
+    torch_forward.FORWARD.arm(False, False)
+    STATE.cannot_see("layer outputs inside torch.compile")

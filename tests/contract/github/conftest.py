@@ -16,9 +16,9 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from bot.adapters.github.client import GitHubApp
-from bot.errors import TransientError
-from bot.service.ports import Hook, Permission, Target, Throttled
+from bot.app.github.client import GitHubApp
+from bot.app.ports import Hook, Permission, Target, Throttled
+from bot.kernel.errors import TransientError
 from tests.support.fakes import FakeGitHub
 from tests.support.server.records import HookDelivery
 from tests.support.stand_in import GitHubServer

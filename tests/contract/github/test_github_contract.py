@@ -11,8 +11,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.errors import TransientError, UserError
-from bot.service.ports import Gone, Target, Throttled, Write
+from bot.app.ports import Gone, Target, Throttled, Write
+from bot.kernel.errors import TransientError, UserError
 
 MARK = "<!-- reprise:run -->"
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from bot.errors import UserError
-from bot.service.ports import Gone, Target, Write
+from bot.app.ports import Gone, Target, Write
+from bot.kernel.errors import UserError
 
 TARGET = Target(installation=5, repository="octo/net")
 APP, SLUG = 77, "reprise"

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.github.client import GitHubApp
-from bot.errors import TransientError, UserError
-from bot.service.ports import CredentialsRefused, Gone, Target, Throttled
+from bot.app.github.client import GitHubApp
+from bot.app.ports import CredentialsRefused, Gone, Target, Throttled
+from bot.kernel.errors import TransientError, UserError
 from tests.support.fakes import FrozenClock
 
 TARGET = Target(installation=5, repository="octo/net")
@@ -333,8 +333,8 @@ def test_errors_and_logs_hold_no_secret_and_no_request(script, hub, key, caplog,
 
 def test_nothing_of_githubkit_is_imported_before_the_first_request():
     code = (
-        "import sys; from bot.adapters.github.client import GitHubApp; "
-        "GitHubApp('https://api.github.com', 1, 'k', 's'); import bot.service.github_hooks;"
+        "import sys; from bot.app.github.client import GitHubApp; "
+        "GitHubApp('https://api.github.com', 1, 'k', 's'); import bot.app.github.writes;"
         "print(sorted({'githubkit', 'hishel', 'jwt', 'httpx'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.github.client import GitHubApp
-from bot.errors import TransientError, UserError
-from bot.service.ports import CredentialsRefused, Gone, Throttled
+from bot.app.github.client import GitHubApp
+from bot.app.ports import CredentialsRefused, Gone, Throttled
+from bot.kernel.errors import TransientError, UserError
 
 MARK = "<!-- reprise:run -->"
 NOW = datetime.now(UTC).replace(microsecond=0)

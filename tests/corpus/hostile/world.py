@@ -17,19 +17,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from bot.adapters.store import MEMORY, SqlStore
-from bot.app_factory import _Engine
-from bot.models.bug import Issue
-from bot.models.journal import ATTEMPTS, LOGS
-from bot.models.report import Report
-from bot.models.run import Delivery, Repository, Run
-from bot.render.html import page
-from bot.render.html.view import view
-from bot.render.report_json import report_text
-from bot.service.app import Service
-from bot.service.app_context import AppContext, HostPolicy
-from bot.service.ports import Task
-from bot.settings import Settings
+from bot.app.context import AppContext, HostPolicy
+from bot.app.factory import _Engine
+from bot.app.ports import Task
+from bot.app.store import MEMORY, SqlStore
+from bot.app.worker import Service
+from bot.kernel.bug import Issue
+from bot.kernel.journal import ATTEMPTS, LOGS
+from bot.kernel.report import Report
+from bot.kernel.run import Delivery, Repository, Run
+from bot.kernel.settings import Settings
+from bot.report import html
+from bot.report.html import view
+from bot.report.report_json import report_text
 from handlers.commands import parse
 from sandbox.port import Sandbox
 from tests.corpus.hostile.case_files import Case, inflated
@@ -119,7 +119,7 @@ def look(seen: Seen, run: Run, store: SqlStore, settings: Settings) -> None:
     shown = view(
         run, seen.report, attempts, github_url="https://github.com", now=NOW, secrets=hidden
     )
-    seen.page = page.run_page(shown)
+    seen.page = html.run_page(shown)
     seen.files = {"the page": seen.page, "the run": run.model_dump_json()}
     if seen.report is not None:
         seen.files["report.json"] = report_text(seen.report, secrets=hidden)

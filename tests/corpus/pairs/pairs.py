@@ -22,7 +22,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from bot.models.bug import Issue
+from bot.kernel.bug import Issue
 from sandbox.port import RunResult
 
 HERE = Path(__file__).parent

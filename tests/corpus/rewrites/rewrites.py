@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bot.models.bug import Issue
+from bot.kernel.bug import Issue
 
 SITE = "/usr/lib/python3.10/site-packages/"
 

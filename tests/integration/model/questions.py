@@ -10,11 +10,9 @@ from contextlib import contextmanager
 from time import monotonic
 from typing import Any
 
-from bot.adapters.model.chat import ChatModel
-from bot.adapters.model.counting import Price, Prices
-from bot.adapters.model.dialect import Structured
-from bot.adapters.model.endpoint import Endpoint
-from bot.models.dialogue import Message, Question
+from bot.kernel.dialogue import Message, Question
+from bot.model.chat import ChatModel
+from bot.model.endpoint import Endpoint, Price, Prices, Structured
 
 SCHEMA = {
     "type": "object",

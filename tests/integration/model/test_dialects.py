@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from bot.adapters.model.counting import Price, estimated, said
-from bot.errors import ModelUnavailable
-from bot.models.dialogue import Usage
+from bot.kernel.dialogue import Usage
+from bot.kernel.errors import ModelUnavailable
+from bot.model.endpoint import Price, estimated, said
 from tests.integration.model.questions import PRICE, QUESTION, RIGHT, SAID, model
 from tests.support.endpoint import Act, FakeEndpoint, error, says, status
 

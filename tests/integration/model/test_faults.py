@@ -15,9 +15,9 @@ from time import monotonic, sleep
 
 import pytest
 
-from bot.adapters.model.endpoint import event_loop
-from bot.errors import ModelUnavailable, Stopped, UserError
-from bot.models.dialogue import Usage
+from bot.kernel.dialogue import Usage
+from bot.kernel.errors import ModelUnavailable, Stopped, UserError
+from bot.model.endpoint import event_loop
 from tests.integration.model.questions import (
     KEY,
     PRICE,

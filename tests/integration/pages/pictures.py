@@ -24,19 +24,16 @@ from rich._export_format import CONSOLE_SVG_FORMAT  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.text import Text  # noqa: E402
 
-from bot import bootstrap, products  # noqa: E402
-from bot.adapters.issues.source import example  # noqa: E402
-from bot.models.report import Report  # noqa: E402
-from bot.models.run import (  # noqa: E402
-    NewRun,
-    Repository,
-    Run,
-)
-from bot.render import sticky  # noqa: E402
-from bot.render.terminal import terminal  # noqa: E402
-from bot.rules.verdicts import KINDS  # noqa: E402
-from bot.service.recording import StoreJournal  # noqa: E402
-from bot.settings import load  # noqa: E402
+from bot import products  # noqa: E402
+from bot.app import bootstrap  # noqa: E402
+from bot.app.execute_run import StoreJournal  # noqa: E402
+from bot.cli.sources import example  # noqa: E402
+from bot.issues.verdicts import KINDS  # noqa: E402
+from bot.kernel.report import Report  # noqa: E402
+from bot.kernel.run import NewRun, Repository, Run
+from bot.kernel.settings import load  # noqa: E402
+from bot.report import comment  # noqa: E402
+from bot.report.terminal import terminal  # noqa: E402
 from handlers.app import create  # noqa: E402
 from handlers.setup import Setup  # noqa: E402
 from tests.integration.pages.chromium import browser  # noqa: E402
@@ -69,7 +66,7 @@ def worked(store: MemoryStore) -> tuple[Run, Report]:
     run, _ = store.add_run(asked)
     store.take_run(run.id, "me", 3_600)
     settings = load()
-    world = bootstrap.ports(
+    world = bootstrap.make_ports(
         settings,
         sandbox=choose(asked.job.environment.sandbox),
         journal=StoreJournal(store, run.id, "me"),
@@ -108,7 +105,7 @@ def told(github: GitHubServer, run: Run, report: Report) -> str:
         created_at=issue.created_at,
     )
     state.comment(issue.repository, 237, "maintainer", "/reproduce")
-    body = sticky.final(report, page=f"https://reprise.example.com/runs/{run.id}")
+    body = comment.final(report, page=f"https://reprise.example.com/runs/{run.id}")
     state.comment(issue.repository, 237, "reprise[bot]", body, app=True)
     return f"{github.url}/{issue.repository}/issues/237"
 

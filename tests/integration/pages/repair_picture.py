@@ -16,8 +16,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from bot.render.html.svg.training import standalone, training  # noqa: E402
-from bot.render.raster import png  # noqa: E402
+from bot.report.svg import (
+    png,
+    standalone,
+    training,
+)
 from tests.integration.pages.chromium import Browser, browser  # noqa: E402
 from tests.integration.test_pull_requests import NAME, NUMBER  # noqa: E402
 from tests.integration.test_repair_pull_requests import DIGITS, RealWorld  # noqa: E402

@@ -15,13 +15,13 @@ from pathlib import Path
 from pydantic import SecretStr
 from starlette.types import ASGIApp
 
-from bot.adapters.store import SqlStore
-from bot.models.attempt import Attempt, Script
-from bot.models.journal import ATTEMPTS, LOGS, PROGRAMS, RunLog
-from bot.models.report import Report
-from bot.models.run import NewRun, Repository, Run, RunState
-from bot.service.ports.store import AppStore
-from bot.settings import Settings
+from bot.app.ports import AppStore
+from bot.app.store import SqlStore
+from bot.kernel.attempt import Attempt, Script
+from bot.kernel.journal import ATTEMPTS, LOGS, PROGRAMS, RunLog
+from bot.kernel.report import Report
+from bot.kernel.run import NewRun, Repository, Run, RunState
+from bot.kernel.settings import Settings
 from handlers.app import create
 from handlers.server import address, bound, make
 from tests.golden.stages import REPORTS

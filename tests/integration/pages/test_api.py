@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from bot.errors import TransientError
-from bot.render.report_json import report_json
-from bot.service.ports.store import PULL_REQUEST, OurComment
-from bot.text.sanitize import shorten_paths
+from bot.app.ports import PULL_REQUEST, OurComment
+from bot.kernel.errors import TransientError
+from bot.kernel.outside_text import shorten_paths
+from bot.report.report_json import report_json
 from handlers.app import create
 from tests.golden.stages import REPORTS
 from tests.integration.pages.site import SECRET, SETTINGS, Site, served

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from starlette.routing import BaseRoute, Mount, Route
 
-from bot.errors import TransientError
+from bot.kernel.errors import TransientError
 from handlers import api, pages
 from handlers.app import create
 from handlers.setup import Setup

@@ -14,14 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from bot.errors import TransientError
-from bot.models.run import Repository
-from bot.render.html.page import REFRESH_S, run_page
-from bot.render.html.svg.runs import ceiling
-from bot.render.html.view import view
-from bot.render.phrases.control import paired
-from bot.service import links
-from bot.service.ports.store import CREDENTIALS_ALARM, AppStore
+from bot.app import context
+from bot.app.ports import CREDENTIALS_ALARM, AppStore
+from bot.issues.phrases import paired
+from bot.kernel.errors import TransientError
+from bot.kernel.run import Repository
+from bot.report.html import REFRESH_S, run_page, view
+from bot.report.svg import ceiling
 from handlers.app import create
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.golden.stages import REPORTS, run
@@ -292,7 +291,7 @@ def test_a_private_run_is_shown_to_those_with_a_link_that_still_counts(pages: Si
     worked(pages.store, run, report, report.attempts)
     pages.store.put_report(run.id, "worker", report)
     now = time.time()
-    good = links.name(run, pages.store, now, 30)
+    good = context.run_name(run, pages.store, now, 30)
     shown = pages.get(f"/runs/{good}")
     assert shown.status == 200
     addresses = re.findall(r'href="(/runs/[^"]+)"', shown.text)
@@ -300,7 +299,7 @@ def test_a_private_run_is_shown_to_those_with_a_link_that_still_counts(pages: Si
     assert all(pages.get(address).status == 200 for address in addresses)
     assert pages.get(f"/api/runs/{good}").status == 200
     assert good in pages.get(f"/api/runs?id={good}").text
-    old = links.name(run, pages.store, now - 32 * 86_400, 30)
+    old = context.run_name(run, pages.store, now - 32 * 86_400, 30)
     forged = f"{good[:-1]}{'0' if good[-1] != '0' else '1'}"
     later = good.replace(good.split(".")[1], "99999")
     for name in (run.id, old, forged, later, f"{run.id}..", f"{good}.x", f"{run.id}.{10**30}.a"):
@@ -461,7 +460,7 @@ def test_the_webhook_and_health_stand_before_the_pages() -> None:
 def test_pages_load_neither_the_engine_nor_the_clients() -> None:
     code = "import sys, handlers.pages, handlers.app; print([m for m in sys.modules if m.startswith(%r)])"
     heavy = (
-        "bot.pipeline",
+        "bot.issues.reproduce",
         "githubkit",
         "docker",
         "arq",
@@ -485,7 +484,7 @@ def test_the_axis_ends_on_a_round_number_above_the_bars(value: float, round_numb
 
 
 def test_templates_and_assets_travel_with_the_package() -> None:
-    here = Path(sys.modules["bot.render.html.page"].__file__ or "").parent
+    here = Path(sys.modules["bot.report.html"].__file__ or "").parent
     assert {path.name for path in here.rglob("*") if path.suffix in {".html", ".css", ".svg"}} == {
         "base.html", "landing.html", "missing.html", "blocks.html", "run.html", "style.css", "icon.svg",
     }  # fmt: skip

@@ -16,11 +16,10 @@ import pytest
 from fastapi import FastAPI
 from pydantic import SecretStr
 
-from bot.errors import TransientError
-from bot.models.run import Delivery
-from bot.service.ports import Task
-from bot.service.ports.store import Claim
-from bot.settings import Settings
+from bot.app.ports import Claim, Task
+from bot.kernel.errors import TransientError
+from bot.kernel.run import Delivery
+from bot.kernel.settings import Settings
 from handlers.app import create
 from tests.support.fakes import InlineQueue, MemoryStore
 

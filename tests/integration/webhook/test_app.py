@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from bot.errors import TransientError, UserError
-from bot.settings import Settings
+from bot.kernel.errors import TransientError, UserError
+from bot.kernel.settings import Settings
 from handlers import webhook
 from handlers.app import create
 from tests.integration.webhook.conftest import SECRET, Memory, Offers, World, call, settled, signed

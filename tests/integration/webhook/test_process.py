@@ -19,9 +19,9 @@ import signal
 import sys
 from typing import cast
 from pydantic import SecretStr
-from bot.service.ports.store import AppStore
-from bot.service.ports import Queue
-from bot.settings import Settings
+from bot.app.ports import AppStore
+from bot.app.ports import Queue
+from bot.kernel.settings import Settings
 from handlers.app import create
 from handlers.server import address, bound, make
 class Nothing:
@@ -47,12 +47,13 @@ def test_the_web_process_is_light_and_ends_when_told() -> None:
             loaded = served(process, int(process.stdout.readline().rsplit(":", 1)[1]))
         finally:
             process.kill()
-    assert {"handlers.app", "bot.settings", "uvloop"} <= loaded
+    assert {"handlers.app", "bot.kernel.settings", "uvloop"} <= loaded
     heavy = {"githubkit", "docker", "typer", "rich", "jsonschema", "arq", "httpx"}
     assert {
         name
         for name in loaded
-        if name.partition(".")[0] in heavy or name.startswith(("bot.pipeline", "bot.adapters"))
+        if name.partition(".")[0] in heavy
+        or name.startswith(("bot.issues.reproduce", "bot.adapters"))
     } == set()
 
 
@@ -86,7 +87,7 @@ def served(process: subprocess.Popen[str], port: int) -> set[str]:
 
 
 def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
-    from bot.errors import UserError
+    from bot.kernel.errors import UserError
     from handlers.server import bound
 
     with (

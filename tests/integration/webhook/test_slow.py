@@ -13,8 +13,8 @@ import pytest
 import uvicorn
 from pydantic import SecretStr
 
-from bot.settings import Settings
-from handlers import connections, webhook
+from bot.kernel.settings import Settings
+from handlers import server, webhook
 from handlers.app import create
 from handlers.server import bound, make
 from handlers.webhook import sign
@@ -81,7 +81,7 @@ def test_half_sent_headers_close_no_door(port: int) -> None:
 
 @pytest.mark.parametrize("http", ["httptools", "h11"])
 def test_the_limits_of_uvicorn_alone_close_the_door(http: str) -> None:
-    """Why `handlers/connections.py` is there: when this fails, it may go."""
+    """Why `handlers/server.py` is there: when this fails, it may go."""
     app = create(Settings(webhook_secret=SecretStr("s")), MemoryStore(), InlineQueue())
     config = uvicorn.Config(app, http=http, ws="none", log_level="error", limit_concurrency=100)
     server = uvicorn.Server(config)
@@ -100,15 +100,15 @@ def test_one_address_holds_so_many_connections(port: int) -> None:
     with ExitStack() as stack:
         made = [
             stack.enter_context(held(port, HALF, "127.0.0.9"))
-            for _ in range(connections.PER_ADDRESS + 20)
+            for _ in range(server.PER_ADDRESS + 20)
         ]
         assert deliver(port, 1) == 202
         assert sum(ended(sock, 0.05) for sock in made) == 20
 
 
 def test_headers_and_bodies_have_a_deadline(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADERS_S", 0.5)
-    monkeypatch.setattr(connections, "BODY_S", 0.5)
+    monkeypatch.setattr(server, "HEADERS_S", 0.5)
+    monkeypatch.setattr(server, "BODY_S", 0.5)
     body = b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n"
     with ExitStack() as stack:
         silent, half, slow, drip = (
@@ -123,7 +123,7 @@ def test_headers_and_bodies_have_a_deadline(port: int, monkeypatch: pytest.Monke
 
 
 def test_blank_lines_keep_nothing_open(port: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connections, "HEADERS_S", 0.5)
+    monkeypatch.setattr(server, "HEADERS_S", 0.5)
     with held(port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n") as sock:
         sock.recv(4096)
         for _ in range(8):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from bot.settings import host
+from bot.kernel.settings import host
 from tests.support.server.records import Repository, now
 
 SERVICES = {"git-upload-pack": "upload-pack"}

@@ -1,1 +1,0 @@
-"""The only place with network clients and subprocesses outside the sandbox."""

@@ -1,1 +1,0 @@
-"""The repository under test: its clone and its history."""

@@ -1,1 +1,0 @@
-"""Environments: the package index, the resolver's ladder of attempts, and the builder."""

@@ -1,1 +1,0 @@
-"""A run on disk: attempts, logs, model exchanges and the report."""

@@ -1,1 +1,0 @@
-"""Indexes of installed sources in SQLite: found by distribution, kept by content."""

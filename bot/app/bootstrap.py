@@ -1,0 +1,182 @@
+"""Settings and options → Ports: the one place that says which adapter stands behind which port."""
+
+from collections.abc import Callable
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from re import sub
+from threading import Event
+from time import monotonic
+
+from bot.environment.builder import UvBuilder
+from bot.environment.git import Credentials, Git, GitCommits
+from bot.kernel.attempt import Script
+from bot.kernel.job import JobOptions, ReproduceIssue
+from bot.kernel.outside_text import rewritten
+from bot.kernel.ports import Journal, Listener, Model, Ports, SourceIndexer, TrainingWatch
+from bot.kernel.redaction import redact
+from bot.kernel.report import Report
+from bot.kernel.settings import Settings, host
+from bot.model.cassette import Recording
+from bot.model.chat import configured
+from bot.products import execute
+from bot.report.comment import comment
+from bot.report.report_json import report_text
+from bot.report.run_folder import Folder, keep_runs
+from sandbox import cache
+from sandbox.cache import Cache
+from sandbox.port import Sandbox
+from sandbox.select import choose
+
+
+def make_ports(
+    settings: Settings,
+    *,
+    sandbox: Sandbox,
+    journal: Journal,
+    listener: Listener,
+    cancel: Event | None = None,
+    credentials: Credentials | None = None,
+    model: Model | None = None,
+    training: TrainingWatch | None = None,
+) -> Ports:
+    """The world for one job; `credentials` are for cloning the repository under test, `model`
+    writes what the report leaves out (None: nobody does).
+    """
+    return Ports(
+        sandbox=sandbox,
+        builder=UvBuilder(settings.cache_dir, sandbox=sandbox, credentials=credentials),
+        journal=journal,
+        clock=monotonic,
+        listener=listener,
+        cancel=cancel or Event(),
+        model=model,
+        indexer=_indexer(settings) if model is not None else None,
+        commits=GitCommits(Git(Cache(settings.cache_dir, cancel), host(), credentials=credentials)),
+        cache=settings.cache_dir,
+        training=training or TrainingWatch(),
+    )
+
+
+def model_of(
+    job: JobOptions, settings: Settings, journal: Journal, given: Model | None = None
+) -> Model | None:
+    """The model that a job may ask: the one given, else the one that its options or the settings
+    name; the journal keeps the exchanges. None when there is none, or the job leaves it out.
+    """
+    mute = "model" in job.without
+    asked = None if mute else given or configured(settings, job.model.name or "")
+    return Recording(asked, journal) if asked is not None else None
+
+
+def prove(
+    report: Report,
+    job: ReproduceIssue,
+    settings: Settings,
+    folder: Folder,
+    work: Callable[[Report, ReproduceIssue, Ports], Report],
+    *,
+    listener: Listener,
+    cancel: Event,
+    sandbox: Sandbox,
+    given: Script | None = None,
+    run: Path | None = None,
+) -> Report:
+    """Work on what an earlier run found and write its report. The folder is that run's own,
+    unless it is for a program that was `given`, or for a copy of `run`.
+    """
+    if given is None and run is None:
+        folder.go_on()
+    else:
+        folder.begin(job, given)
+    if run is not None:
+        folder.take_over(run)
+    return _worked(
+        job, settings, folder, partial(work, report, job),
+        listener=listener, cancel=cancel, sandbox=sandbox, model=None,
+    )  # fmt: skip
+
+
+def _worked(
+    job: ReproduceIssue,
+    settings: Settings,
+    folder: Folder,
+    work: Callable[[Ports], Report],
+    *,
+    listener: Listener,
+    cancel: Event | None,
+    sandbox: Sandbox | None,
+    model: Model | None,
+) -> Report:
+    """What comes of work in a run folder, written there. The folder records what the model is
+    asked: the one given, else the one that the options or the settings name, if any. What killed
+    processes left is removed.
+    """
+    world = make_ports(
+        settings,
+        sandbox=sandbox or choose(job.environment.sandbox),
+        journal=folder,
+        listener=listener,
+        cancel=cancel,
+        model=model_of(job, settings, folder, model),
+    )
+    sweep(world.sandbox, settings)
+    report = work(world)
+    folder.finish(
+        report,
+        json_text=report_text(report, secrets=settings.secrets),
+        markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
+        state=rewritten(report, partial(redact, secrets=settings.secrets)).model_dump_json(),
+        defects={proof: redact(told, settings.secrets) for proof, told in report.defects.items()},
+    )
+    return report
+
+
+def sweep(sandbox: Sandbox, settings: Settings) -> None:
+    """Remove what killed processes left of their runs and in the cache, and what exceeds a cap."""
+    sandbox.sweep()
+    Cache(settings.cache_dir).sweep()
+    make_room(settings)
+
+
+def make_room(settings: Settings) -> None:
+    """Bring the cache and the run folders below their caps."""
+    if settings.cache_dir.is_dir():
+        cache.keep(Cache(settings.cache_dir), settings.caps, int(settings.reserve_gb * 1e9))
+    keep_runs(settings.runs_dir, int(settings.runs_gb * 1e9))
+
+
+def _indexer(settings: Settings) -> SourceIndexer:
+    from bot.kernel.source.indexer import SqliteIndexer
+
+    return SqliteIndexer(settings.cache_dir)
+
+
+def reproduce(
+    job: ReproduceIssue,
+    settings: Settings,
+    folder: Folder,
+    *,
+    listener: Listener,
+    cancel: Event | None = None,
+    sandbox: Sandbox | None = None,
+    model: Model | None = None,
+) -> Report:
+    """Reproduce one issue into a run folder; what every door that has no database does. Without
+    a `model` the one that the options or the settings name is asked, if any; the exchanges are
+    kept in the folder.
+    """
+    hidden = {key: redact(getattr(job.issue, key), settings.secrets) for key in ("title", "body")}
+    folder.begin(job.model_copy(update={"issue": job.issue.model_copy(update=hidden)}))
+    return _worked(
+        job, settings, folder, partial(execute, job),
+        listener=listener, cancel=cancel, sandbox=sandbox, model=model,
+    )  # fmt: skip
+
+
+def run_folder(name: str, runs: Path, now: datetime) -> Path:
+    """A new place for a run: of which job, and when."""
+    slug = sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:48].rstrip("-") or "issue"
+    first = runs / f"{slug}-{now:%Y%m%d-%H%M%S}"
+    others = (first.with_name(f"{first.name}-{number}") for number in range(2, 1000))
+    return next(path for path in (first, *others) if not path.exists())

@@ -1,0 +1,407 @@
+"""One run from lease to verdict: the engine works, the lease is kept, the issue updated, the
+verdict published.
+"""
+
+import logging
+from contextlib import AbstractContextManager
+from functools import partial
+from importlib import metadata
+from threading import Event, Thread
+from time import monotonic
+from typing import Self
+
+from typing_extensions import override
+
+from bot.app import publish
+from bot.app.context import AppContext, heartbeat, new_owner, run_task
+from bot.app.ports import AppStore, CredentialsRefused, Gone, Throttled
+from bot.app.publish import announce
+from bot.app.pull_requests import automatic
+from bot.issues import reporting
+from bot.kernel.attempt import Attempt
+from bot.kernel.dialogue import Usage
+from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
+from bot.kernel.job import PROOFS, Note, ReproduceIssue
+from bot.kernel.journal import ATTEMPTS, LOGS, PROGRAMS, E, EntryKind
+from bot.kernel.ports import Journal, Progress
+from bot.kernel.redaction import redact
+from bot.kernel.report import AnyVerdict, BudgetReached, Cancelled, Report, SetupFailed
+from bot.kernel.run import Run, RunState
+from bot.report import comment
+from bot.report.comment import progress_line
+from sandbox.port import SandboxError
+
+# What a run at work tells the store: its results, its progress, and that it is alive.
+
+_FOLLOWS = {"issue", "proof", "without"}
+"""All but the options that decide how a verdict is reached."""
+
+
+class StoreJournal(Journal):
+    """The journal of one leased run, in the store. Raises Stopped once the lease is lost to another
+    worker. `count` is the number of attempts.
+    """
+
+    def __init__(self, store: AppStore, run: str, owner: str) -> None:
+        self._store, self._run, self._owner = store, run, owner
+        self.count = len(store.entries(run, ATTEMPTS))
+
+    @override
+    def append(self, kind: EntryKind[E], entry: E) -> None:
+        if not self._store.append_entry(self._run, self._owner, kind, entry):
+            raise Stopped("another worker has taken over")
+        if isinstance(entry, Attempt):
+            self.count = entry.number
+
+    @override
+    def read(self, kind: EntryKind[E]) -> tuple[E, ...]:
+        return self._store.entries(self._run, kind)
+
+
+def earlier_journal(store: AppStore, run: Run, owner: str) -> Report | None:
+    """The report of the newest earlier run with the same, unchanged issue and the same options.
+    Its attempts, programs and logs are copied to this run. None when there is none.
+    """
+    newest = _newest_reproduced(store, run) if run.request.proof in PROOFS else None
+    report = store.report(newest.id) if newest is not None else None
+    if newest is None or report is None:
+        return None
+    if report.reconstruction is not None and "model" in run.request.job.without:
+        return None  # an approval is for the programs that were shown, none of which is a model's
+    programs = _copied(store, PROGRAMS, newest, run, owner)
+    if not (programs and _copied(store, LOGS, newest, run, owner)):
+        return None
+    if not _copied(store, ATTEMPTS, newest, run, owner):
+        return None
+    notes = tuple(note for note in report.notes if note.text != report.interrupted)
+    return report.model_copy(update={"notes": notes, "interrupted": ""})
+
+
+def _copied(store: AppStore, kind: EntryKind[E], source: Run, target: Run, owner: str) -> bool:
+    present = set(map(kind.key, store.entries(target.id, kind)))
+    lacking = (entry for entry in store.entries(source.id, kind) if kind.key(entry) not in present)
+    return all(store.append_entry(target.id, owner, kind, entry) for entry in lacking)
+
+
+def _newest_reproduced(store: AppStore, run: Run) -> Run | None:
+    where, number = run.request.repository.full_name, run.request.number
+    finished = store.runs(repository=where, number=number, states=(RunState.FINISHED,))
+    same = (
+        other
+        for other in finished
+        if other.created_at < run.created_at
+        and other.verdict == "reproduced"
+        and _same(other.request.job, run.request.job)
+    )
+    return next(same, None)
+
+
+def _same(one: ReproduceIssue, other: ReproduceIssue) -> bool:
+    issue = (one.issue.title, one.issue.body) == (other.issue.title, other.issue.body)
+    options = one.model_dump(exclude=_FOLLOWS)
+    return issue and options == other.model_dump(exclude=_FOLLOWS)
+
+
+_log = logging.getLogger(__name__)
+_FIRST_S = 1.0  # a shorter run needs no progress comment
+
+
+class ProgressReporter(AbstractContextManager["ProgressReporter"]):
+    """The engine's Listener for one run. `lost`: another worker has taken over; `over_time`: the
+    run exceeded its time limit.
+
+    Sets `cancel` when someone cancels the run, the lease is lost, `stop` is set or the time is up.
+    """
+
+    def __init__(
+        self,
+        context: AppContext,
+        run: Run,
+        owner: str,
+        journal: StoreJournal,
+        cancel: Event,
+        stop: Event,
+    ) -> None:
+        self._context, self._run, self._owner = context, run, owner
+        self._journal, self._cancel, self._stop = journal, cancel, stop
+        self._ended = Event()
+        # An edit may wait for GitHub's pace; whoever cancels the run does not wait for it.
+        self._threads = tuple(
+            Thread(target=each, name=f"progress-{run.id[:8]}", daemon=True)
+            for each in (self._renew, self._report)
+        )
+        self._now, self._shown = Progress(stage="intake", text="starting"), ""
+        self._began = self._last_beat = monotonic()
+        self.lost = self.over_time = False
+
+    def __call__(self, progress: Progress) -> None:
+        """Take one progress line; the next heartbeat stores it."""
+        self._now = progress
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ended.set()
+        for thread in self._threads:
+            thread.join()
+        self._beat()
+
+    def _renew(self) -> None:
+        while not self._ended.wait(self._context.policy.beat_s):
+            self._beat()
+
+    def _report(self) -> None:
+        wait = min(_FIRST_S, self._context.policy.beat_s)
+        while not self._ended.wait(wait):
+            wait = self._context.policy.edit_s
+            if not self._cancel.is_set():
+                self._edit()
+
+    def _beat(self) -> None:
+        """Renew the lease. An unreachable store costs the lease in the end, not the thread."""
+        now = monotonic()
+        try:
+            progress = self._now
+            beat = self._context.store.beat(
+                self._run.id,
+                self._owner,
+                self._context.policy.lease_s,
+                progress.stage,
+                progress_line(progress),
+                now - self._last_beat,
+            )
+        except TransientError as error:
+            _log.warning("run %s: no heartbeat: %s", self._run.id, error)
+            return
+        self._last_beat = now
+        self.lost = self.lost or beat.lost
+        self.over_time = now - self._began > self._context.policy.run_minutes * 60
+        if self.lost or self.over_time or beat.cancel or self._stop.is_set():
+            self._cancel.set()
+
+    def _edit(self) -> None:
+        """Update the comment. A failure does no harm: the next update says more."""
+        try:
+            current = self._context.store.run(self._run.id) or self._run
+            body = comment.working(
+                current,
+                ahead=0,
+                page=self._context.page(current),
+                elapsed_s=monotonic() - self._began,
+                attempts=self._journal.count,
+            )
+            if body == self._shown:
+                return
+            publish.show(self._context, self._run, body, revive=False)
+            self._shown = body
+        except (TransientError, UserError) as error:
+            _log.info("run %s: progress is not on GitHub: %s", self._run.id, error)
+
+
+# One run from lease to verdict: the engine works, a progress reporter keeps the lease and updates
+# the issue, then the verdict is announced.
+
+_RETRY_S = 30.0
+_MOST_ANNOUNCEMENTS = 20
+_PAUSE_S = 60.0
+
+
+def execute(context: AppContext, run_id: str, stop: Event) -> None:
+    """Execute a queued run, or only announce the verdict of a reported one."""
+    if _paused(context, run_id):
+        return
+    owner = new_owner()
+    run = context.store.take_run(run_id, owner, context.policy.lease_s)
+    if run is None:
+        return
+    try:
+        _Execution(context, run, owner).proceed(stop)
+    finally:
+        _offer_next(context, run)
+
+
+def _paused(context: AppContext, run_id: str) -> bool:
+    """Whether a kill switch keeps a run from starting; it is offered again later."""
+    run = context.store.run(run_id)
+    if run is None or run.state is not RunState.QUEUED or run.cancelled_by:
+        return False
+    if not context.switched_off(run.request.installation, run.request.repository):
+        return False
+    context.offer(run, _PAUSE_S)
+    return True
+
+
+def _offer_next(context: AppContext, run: Run) -> None:
+    """Offer the issue's next run, which was refused while this one held the lease."""
+    where, number = run.request.repository.full_name, run.request.number
+    waiting = context.store.runs(repository=where, number=number, states=(RunState.QUEUED,))
+    if others := [other for other in waiting if other.id != run.id]:
+        context.offer(others[-1])
+
+
+class _Execution:
+    def __init__(self, context: AppContext, run: Run, owner: str) -> None:
+        self._context, self._run, self._owner = context, run, owner
+        self._store, self._policy = context.store, context.policy
+
+    def proceed(self, stop: Event) -> None:
+        """Work and announce; every error ends in a retry or in a failed run."""
+        try:
+            if self._run.state is not RunState.RUNNING or self._work(stop):
+                announce(self._context, self._run, self._owner, automatic)
+        except Throttled as error:
+            refused = isinstance(error, CredentialsRefused)
+            self._defer(error.after_s, counted=False, refused=refused)
+        except Gone as error:
+            _log.info("run %s: its issue is gone: %s", self._run.id, error)
+            self._store.finish_run(self._run.id, self._owner)
+        except (TransientError, SandboxError) as error:
+            _log.warning("run %s: %s", self._run.id, error)
+            self._retry(error)
+        except UserError as error:
+            self._fail(f"{error} {error.fix}")
+        except Exception as error:
+            self._fail(redact(f"{type(error).__name__}: {error}", self._policy.secrets)[:500])
+            raise
+
+    def _work(self, stop: Event) -> bool:
+        """Store a report; True when there is one to announce."""
+        run = self._run
+        if run.cancelled_by:
+            attempts = self._store.entries(run.id, ATTEMPTS)
+            report = self._empty_report(_cancelled(run.cancelled_by, len(attempts)), attempts)
+        elif run.takes > self._policy.takes:
+            self._fail(f"given up after {run.takes - 1} tries without a result")
+            return False
+        elif (finished := self._reproduce(stop)) is not None:
+            report = finished
+        else:
+            return False
+        stored = self._store.put_report(run.id, self._owner, report)
+        if stored:
+            self._count_cost(report)
+        return stored
+
+    def _reproduce(self, stop: Event) -> Report | None:
+        """The engine's report; None when another worker goes on with the run."""
+        run, cancel = self._run, Event()
+        earlier = earlier_journal(self._store, run, self._owner)
+        journal = StoreJournal(self._store, run.id, self._owner)
+        with ProgressReporter(self._context, run, self._owner, journal, cancel, stop) as progress:
+            report = self._engine(journal, progress, cancel, earlier)
+            interrupted = cancel.is_set()
+        report = self._log_defects(report)
+        if progress.lost:
+            if self._store.run(run.id) is None:  # erased: nobody else counts what it cost
+                self._count_cost(report)
+            return None
+        final = self._interrupted(report, progress.over_time) if interrupted else report
+        if final is None:
+            self._count_cost(report)
+            self._defer(0.0)
+        return final
+
+    def _engine(
+        self,
+        journal: StoreJournal,
+        progress: ProgressReporter,
+        cancel: Event,
+        earlier: Report | None,
+    ) -> Report:
+        request, engine = self._run.request, self._context.engine
+        private = request.job.environment.repo and request.repository.private
+        try:
+            token = self._context.github.clone_token(publish.target(request)) if private else None
+            work = partial(
+                engine,
+                request.job,
+                journal=journal,
+                listener=progress,
+                cancel=cancel,
+                clone=token,
+            )
+            if earlier is not None:
+                try:
+                    # The run that asked the models has already counted their cost.
+                    return work(earlier=earlier).model_copy(update={"cost": Usage()})
+                except Stopped:
+                    return self._empty_report(Cancelled(reason="stopped on request"))
+                except (UserError, BuildError) as error:
+                    _log.info("run %s starts over: %s", self._run.id, error)
+            return work()
+        except UserError as error:
+            reason = " ".join(filter(None, [str(error), error.fix]))
+            return self._empty_report(SetupFailed(reason=reason))
+
+    def _log_defects(self, report: Report) -> Report:
+        """Move the tracebacks of our own errors from the report to the log."""
+        for proof, traceback in report.defects.items():
+            hidden = redact(traceback, self._policy.secrets)
+            _log.error("run %s: a defect ended %s\n%s", self._run.id, proof, hidden)
+        return report.model_copy(update={"defects": {}})
+
+    def _interrupted(self, report: Report, over_time: bool) -> Report | None:
+        """The report with why it ended, as its verdict or a note; None when another goes on."""
+        verdict: AnyVerdict
+        if over_time:
+            why = f"stopped at the limit of {self._policy.run_minutes} minutes per job"
+            verdict = BudgetReached(reason=why)
+        elif by := (self._store.run(self._run.id) or self._run).cancelled_by:
+            why = f"stopped by {by}"
+            verdict = _cancelled(by, len(report.attempts))
+        else:
+            return None
+        if report.verdict.kind == "cancelled":
+            return report.model_copy(update={"verdict": verdict})
+        note = f"{why}: the verdict is final, but the proofs after it are incomplete"
+        return report.model_copy(
+            update={"notes": (Note(kind="run", text=note), *report.notes), "interrupted": note}
+        )
+
+    def _empty_report(self, verdict: AnyVerdict, attempts: tuple[Attempt, ...] = ()) -> Report:
+        issue, version = self._run.request.job.issue, metadata.version("reprise")
+        kept = reporting.within_limit(attempts)
+        return Report(issue=issue, verdict=verdict, attempts=kept, version=version)
+
+    def _count_cost(self, report: Report) -> None:
+        """Count the cost of models. A run that starts anew asks them again, and both count."""
+        if report.cost.calls:
+            self._store.note_cost(self._run.id, **report.cost.model_dump(exclude={"estimated"}))
+
+    def _defer(self, after_s: float, *, counted: bool = True, refused: bool = False) -> None:
+        turn = self._store.defer_run(
+            self._run.id, self._owner, after_s, counted=counted, refused=refused
+        )
+        self._context.queue.offer(run_task(self._run, turn), after_s)
+
+    def _retry(self, error: Exception) -> None:
+        """Try again later, more patiently each time, up to a limit."""
+        current = self._store.run(self._run.id) or self._run
+        reported = current.state is RunState.REPORTED
+        if current.takes >= (_MOST_ANNOUNCEMENTS if reported else self._policy.takes):
+            self._fail(str(error))
+        else:
+            self._defer(_RETRY_S * 2 ** min(current.takes - 1, 6))
+
+    def _fail(self, error: str) -> None:
+        """Mark the run as failed and say so; a verdict that was not posted stays a verdict."""
+        _log.error("run %s failed: %s", self._run.id, error)
+        if (self._store.run(self._run.id) or self._run).state is not RunState.REPORTED:
+            self._admit()
+        self._store.finish_run(self._run.id, self._owner, error)
+
+    def _admit(self) -> None:
+        context, run, lease_s = self._context, self._run, self._policy.lease_s
+        try:
+            with heartbeat(lambda: self._store.beat(run.id, self._owner, lease_s), lease_s / 4):
+                publish.show(context, run, comment.failed(run, context.page(run)))
+                publish.react(context, run.request, "confused")
+        except (TransientError, UserError) as error:
+            _log.warning("run %s: the failure is not on GitHub: %s", run.id, error)
+
+
+def _cancelled(by: str, attempts: int) -> Cancelled:
+    return Cancelled(reason=f"stopped by {by} after {attempts} run{'' if attempts == 1 else 's'}")

@@ -1,0 +1,288 @@
+"""The GitHub port over the REST API, with tokens narrowed to what each request needs."""
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from functools import partial
+from typing import Any
+
+from typing_extensions import override
+
+from bot.app.github import requests
+from bot.app.github.repository import GitHubRepository
+from bot.app.github.requests import (
+    ApiResponse,
+    Grant,
+    Level,
+    RestClient,
+    TokenCache,
+    mint,
+    problem,
+    read,
+)
+from bot.app.github.writes import HookedGitHub
+from bot.app.ports import (
+    CloneToken,
+    Gone,
+    Hook,
+    Permission,
+    Reaction,
+    RepositoryWriter,
+    Target,
+    Write,
+)
+
+# With this type a folder is an object too, and a file above 1 MB is no error.
+_OBJECT = "application/vnd.github.object+json"
+_PAGE = 100
+_MOST_PAGES = 10  # from either end of a conversation
+_MOST_HOOK_PAGES = 30
+
+
+class GitHubApp(HookedGitHub):
+    """GitHub as the App with this id, private key (PEM) and slug. `api_url` ends in /api/v3 on a
+    GitHub Enterprise Server.
+    """
+
+    def __init__(
+        self,
+        api_url: str,
+        app_id: int,
+        private_key: str,
+        slug: str,
+        *,
+        timeout_s: float = 20.0,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._app_id = app_id
+        self._slug = slug
+        self._client = RestClient(api_url, timeout_s, app=(app_id, private_key))
+        self._tokens = TokenCache(self._client, now)
+
+    @override
+    def permission(self, target: Target, login: str) -> Permission:
+        who = requests.login(login)
+        if who is None:
+            return "none"
+        path = f"{requests.repository(target)}/collaborators/{who}/permission"
+        answer = self._ask(Grant(target, "metadata", "read"), "GET", path, expected={404})
+        return (
+            "none"
+            if answer.status == 404
+            else read(answer, path, lambda: requests.permission(answer.data))
+        )
+
+    @override
+    def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
+        quoted = requests.file(path)
+        if quoted is None:
+            return None
+        where, grant = f"{requests.repository(target)}/contents/{quoted}", _contents(target)
+        answer = self._ask(grant, "GET", where, accept=_OBJECT, expected={403, 404})
+        if answer.status == 403 and not requests.too_large(answer.data):
+            raise problem(answer, f"GET {where}")
+        text = partial(requests.text, answer.data, most_bytes)
+        return read(answer, where, text) if answer.ok else None
+
+    @override
+    def commit(self, target: Target, ref: str) -> str | None:
+        quoted = requests.segment(ref)
+        if quoted is None:
+            return None
+        path = f"{requests.repository(target)}/commits/{quoted}"
+        answer = self._ask(_contents(target), "GET", path, expected={404, 409, 422})
+        return read(answer, path, lambda: str(answer.data["sha"])) if answer.ok else None
+
+    @override
+    def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
+        path = f"{requests.repository(target)}/issues/{number:d}/comments"
+
+        def page(which: int) -> ApiResponse:
+            grant, params = Grant(target, "issues", "write"), {"per_page": _PAGE, "page": which}
+            return self._ask(grant, "GET", path, params=params)
+
+        first, found = page(1), list[int]()
+        for which in (1, *requests.later_pages(first, _MOST_PAGES)):
+            answer = first if which == 1 else page(which)
+            ours = partial(requests.own_comments, answer, self._app_id, self._slug, marker)
+            found += read(answer, path, ours)
+        return tuple(found)
+
+    @override
+    def create_comment(self, target: Target, number: int, body: str) -> int:
+        path = f"{requests.repository(target)}/issues/{number:d}/comments"
+        write = Write(what="comment", where=f"#{number}", text=body, notifies=True)
+        answer = self._write(target, write, "POST", path, {"body": body})
+        return read(answer, path, lambda: int(answer.data["id"]))
+
+    @override
+    def update_comment(self, target: Target, comment: int, body: str) -> None:
+        path = f"{requests.repository(target)}/issues/comments/{comment:d}"
+        write = Write(what="edit", where=f", comment {comment}", text=body)
+        answer = self._write(target, write, "PATCH", path, {"body": body})
+        _verify(answer, path, lambda: answer.data["id"] == comment)
+
+    @override
+    def delete_comment(self, target: Target, comment: int) -> None:
+        path = f"{requests.repository(target)}/issues/comments/{comment:d}"
+        write = Write(what="deletion", where=f", comment {comment}")
+        answer = self._write(target, write, "DELETE", path, expected={404})
+        _verify(answer, path, lambda: answer.status in {204, 404})
+
+    @override
+    def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
+        thing = f"{number:d}" if comment is None else f"comments/{comment:d}"
+        path = f"{requests.repository(target)}/issues/{thing}/reactions"
+        where = f"#{number}" if comment is None else f", comment {comment}"
+        write = Write(what="reaction", where=where, text=reaction)
+        answer = self._write(target, write, "POST", path, {"content": reaction})
+        _verify(answer, path, lambda: answer.data["content"] == reaction)
+
+    @override
+    def labels(
+        self,
+        target: Target,
+        number: int,
+        add: str,
+        remove: Sequence[str],
+        colour: str,
+        description: str,
+    ) -> None:
+        home = requests.repository(target)
+        here = f"{home}/issues/{number:d}/labels"
+        answer = self._ask(
+            Grant(target, "issues", "write"), "GET", here, params={"per_page": _PAGE}
+        )
+        on = read(answer, here, lambda: _names(answer))
+        name = requests.segment(add)
+        if name is not None and add.lower() not in on:
+            known = f"{home}/labels/{name}"
+            grant = Grant(target, "issues", "write")
+            if self._ask(grant, "GET", known, expected={404}).status == 404:
+                made = {"name": add, "color": colour.lstrip("#"), "description": description}
+                # 422: somebody was faster
+                write = Write(what="new label", where="", text=add)
+                self._write(target, write, "POST", f"{home}/labels", made, expected={422})
+            write = Write(what="label", where=f"#{number}", text=add)
+            put = self._write(target, write, "POST", here, {"labels": [add]})
+            _verify(put, here, lambda: add.lower() in _names(put))
+        for each in remove:
+            gone = requests.segment(each)  # an empty one would take off every label
+            if gone is not None and each.lower() in on - {add.lower()}:
+                write = Write(what="label removal", where=f"#{number}", text=each)
+                off = self._write(target, write, "DELETE", f"{here}/{gone}", expected={404})
+                _verify(off, here, partial(_removed, off))
+
+    @override
+    def clone_token(self, target: Target) -> CloneToken:
+        with self._request(target.installation):
+            return CloneToken(token=self._tokens.get(_contents(target)))
+
+    @override
+    @contextmanager
+    def writable(self, target: Target) -> Iterator[RepositoryWriter]:
+        wanted: dict[str, Level] = {
+            "contents": "write",
+            "pull_requests": "write",
+            "issues": "read",
+        }
+        with self._request(target.installation):
+            token, _ = mint(self._client, target, wanted)
+        request = partial(self._request, target.installation)
+        login = f"{self._slug}[bot]"
+        opened = GitHubRepository(self._client, token, target, login, request)
+        try:
+            yield opened
+        finally:
+            opened.revoke()
+
+    @override
+    def hooks(self, since: datetime) -> tuple[Hook, ...]:
+        path, params, kept = "/app/hook/deliveries", {"per_page": str(_PAGE)}, list[Hook]()
+        for _ in range(_MOST_HOOK_PAGES):
+            answer = self._as_app("GET", path, params)
+            tried = read(answer, path, partial(requests.hooks, answer))
+            kept += [each for each in tried if each.at >= since]
+            cursor = requests.cursor(answer)
+            if not cursor or not tried or tried[-1].at < since:
+                break
+            params = {"per_page": str(_PAGE), "cursor": cursor}
+        return tuple(kept)
+
+    @override
+    def redeliver(self, hook: int) -> None:
+        path = f"/app/hook/deliveries/{hook:d}/attempts"
+        answer = self._as_app("POST", path, expected={400, 422})
+        _verify(answer, path, lambda: isinstance(answer.data, dict))
+        if not answer.ok:
+            raise Gone(f"GitHub does not send delivery {hook} again.")
+
+    def _as_app(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str] | None = None,
+        expected: Collection[int] = (),
+    ) -> ApiResponse:
+        with self._request(0):
+            answer = self._client.request(method, path, token=None, params=params)
+            if not answer.ok and answer.status not in expected:
+                raise problem(answer, f"{method} {path}")
+        return answer
+
+    def _write(
+        self,
+        target: Target,
+        write: Write,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        expected: Collection[int] = (),
+    ) -> ApiResponse:
+        named = write.model_copy(update={"where": f"{target.repository}{write.where}"})
+        grant = Grant(target, "issues", "write")
+        return self._ask(grant, method, path, write=named, body=body, expected=expected)
+
+    def _ask(
+        self,
+        grant: Grant,
+        method: str,
+        path: str,
+        *,
+        write: Write | None = None,
+        expected: Collection[int] = (),
+        **options: Any,
+    ) -> ApiResponse:
+        """Send a request, and once more with a fresh token after a 401: nothing was done then."""
+
+        def send(token: str) -> ApiResponse:
+            return self._client.request(method, path, token=token, **options)
+
+        with self._request(grant.target.installation, write):
+            token = self._tokens.get(grant)
+            answer = send(token)
+            if answer.status == 401:
+                self._tokens.forget(grant, token)
+                answer = send(self._tokens.get(grant))
+            if not answer.ok and answer.status not in expected:
+                raise problem(answer, f"{method} {path}")
+        return answer
+
+
+def _contents(target: Target) -> Grant:
+    return Grant(target, "contents", "read")
+
+
+def _names(labels: ApiResponse) -> set[str]:
+    return {str(each["name"]).lower() for each in labels.data}
+
+
+def _removed(answer: ApiResponse) -> bool:
+    return answer.status == 404 or _names(answer) is not None
+
+
+def _verify(answer: ApiResponse, path: str, done: Callable[[], bool]) -> None:
+    """Raises TransientError when an answer does not bear out what was written."""
+    if not read(answer, path, done):
+        raise problem(answer, path)

@@ -1,1 +1,0 @@
-"""`reprise doctor`. Light to import: the command imports the checks when it runs."""

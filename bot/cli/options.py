@@ -1,0 +1,144 @@
+"""Arguments and options that several commands share, validated: each mistake gets one
+sentence and the next step.
+"""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from packaging.requirements import InvalidRequirement, Requirement
+
+from bot.kernel.config import REF
+from bot.kernel.errors import UserError
+from bot.kernel.job import PARTS, Part
+from bot.kernel.settings import host
+
+# Arguments and options that several commands share.
+
+SandboxName = Literal["auto", "docker", "bwrap", "process"]
+
+Run = Annotated[
+    Path,
+    typer.Argument(metavar="RUN", help="Folder of a run whose verdict is reproduced."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(help="Run folder. Default: reprise-runs/<issue>-<time>.", metavar="DIR"),
+]
+Sandbox = Annotated[
+    SandboxName,
+    typer.Option(
+        help="Where the code runs. auto picks the strongest one that works, but never process."
+    ),
+]
+Minutes = Annotated[float, typer.Option(help="Time limit in minutes.", min=0.1, metavar="M")]
+Python = Annotated[str | None, typer.Option(help="Python version, such as 3.11.", metavar="V")]
+Pins = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with", help="Package to install, such as 'torch==2.1.0'. Repeatable.", metavar="REQ"
+    ),
+]
+Device = Annotated[Literal["cpu", "gpu"], typer.Option(help="Device to run on.")]
+MaxCost = Annotated[float, typer.Option(help="Model budget in US dollars.", min=0, metavar="USD")]
+MaxTokens = Annotated[int, typer.Option(help="Model budget in tokens.", min=1_000, metavar="N")]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print only the JSON report on standard output.")
+]
+
+DEFAULT_PROOF_MINUTES = 30.0
+
+
+# Validate command-line options. Each mistake gets one sentence and the next step.
+
+_PYTHON = re.compile(r"^3\.(\d{1,2})(\.\d{1,3})?$", re.ASCII)
+_URL = re.compile(r"^(?:https?|ssh|file)://[^\s]+$|^[\w.-]+@[\w.-]+:[\w./~-]+$", re.ASCII)
+
+
+def python(value: str | None) -> str | None:
+    """A version such as 3.11 or 3.11.4, with an interpreter on this machine."""
+    if value is None:
+        return None
+    if (match := _PYTHON.match(value)) is None:
+        raise UserError(
+            f"--python {value} is not a Python 3 version.", "Write it as --python 3.11."
+        )
+    from sandbox.interpreters import discover
+
+    minors = [interpreter.minor for interpreter in discover(host())]
+    if f"3.{match.group(1)}" not in minors:
+        raise UserError(
+            f"Python {value} is not installed here (available: {', '.join(minors) or 'none'}).",
+            f"Install it with: uv python install {value}",
+        )
+    return value
+
+
+def pins(values: Sequence[str]) -> tuple[str, ...]:
+    """Requirements such as torch==2.1.0; no addresses, no markers."""
+    for value in values:
+        try:
+            parsed = Requirement(value)
+        except InvalidRequirement:
+            raise UserError(
+                f"--with {value} is not a requirement.", "Write it as --with 'torch==2.1.0'."
+            ) from None
+        if parsed.url or parsed.marker:
+            what = "a URL" if parsed.url else "an environment marker"
+            raise UserError(
+                f"--with {value} contains {what}.",
+                "Use a name and a version, or --repo for a clone.",
+            )
+    return tuple(values)
+
+
+def times(value: str) -> float:
+    """A multiple such as 10x."""
+    found = re.fullmatch(r"(\d{1,4}(?:\.\d{1,2})?)x?", value, re.ASCII)
+    if found is None or float(found[1]) < 1:
+        raise UserError(f"--budget {value} is not a multiple of at least 1.", "Write it as 10x.")
+    return float(found[1])
+
+
+def repo(value: str | None) -> str | None:
+    """The absolute path of an existing folder, or the URL of a clone."""
+    if value is None or _URL.match(value):
+        return value
+    path = Path(value).expanduser()
+    if not path.is_dir():
+        raise UserError(
+            f"--repo {value} is neither a folder nor a URL.",
+            "Pass the folder of a clone, or https://host/owner/name.",
+        )
+    return str(path.resolve())
+
+
+def ref(value: str | None, repo: str | None = None, option: str = "--ref") -> str | None:
+    """A branch, tag or commit of the clone given by `repo`."""
+    if value is None:
+        return None
+    if not REF.fullmatch(value):
+        raise UserError(
+            f"{option} {value} is not a branch, tag or commit.",
+            f"Write it as {option} v1.2.0.",
+        )
+    if repo is None:
+        raise UserError(
+            f"--ref {value} needs a clone.",
+            "Add --repo with a folder or a URL.",
+        )
+    return value
+
+
+def parts(*texts: str, known: Sequence[Part] = PARTS) -> tuple[Part, ...]:
+    """The parts to skip, from one or several comma-separated texts."""
+    split = (name.strip() for text in texts for name in text.split(","))
+    named = tuple(name for name in split if name)
+    able: dict[str, Part] = {part: part for part in known}
+    if unknown := [name for name in named if name not in able]:
+        raise UserError(
+            f"--without {unknown[0]} is not a part of a run.", f"Choose from {', '.join(able)}."
+        )
+    return tuple(able[name] for name in dict.fromkeys(named))

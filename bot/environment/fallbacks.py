@@ -1,0 +1,551 @@
+"""The fallbacks of a resolution: a draft that could not be resolved and the resolver's words
+→ the next draft.
+"""
+
+import platform
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.tags import Tag, cpython_tags
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import Version
+
+from bot.environment import imports, releases, versions
+from bot.kernel.bug import Release
+from bot.kernel.environment import EnvironmentSpec, PinSource, Requirement
+
+# Which build of torch to take: one for the processor unless a GPU is asked for; the usual one
+# draws gigabytes.
+
+NONE_TO_BE_HAD = (
+    "No CPU build of torch is available: PyTorch's index does not answer, and no folder of wheels "
+    "contains one. Put one into a folder listed in PIP_FIND_LINKS, or use --device gpu."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Torch:
+    """The decision. `backend` names the index of CPU builds, `pin` and `minor` a local wheel and
+    the Python it fits.
+    """
+
+    backend: str = ""
+    pin: str = ""
+    minor: str = ""
+    anything: bool = False
+
+    @property
+    def possible(self) -> bool:
+        """Whether torch can be installed at all."""
+        return bool(self.backend or self.pin or self.anything)
+
+
+def choose(
+    spec: EnvironmentSpec,
+    folders: Iterable[Path],
+    minors: tuple[str, ...],
+    reachable: Callable[[], bool],
+) -> Torch:
+    """The usual build for a GPU or off x86, else the CPU index when it answers, else the nearest
+    local CPU wheel.
+    """
+    if spec.device == "gpu" or platform.machine() != "x86_64":
+        return Torch(anything=True)
+    if reachable():
+        return Torch(backend="cpu")
+    found = list(local_builds(folders, minors))
+    if not found:
+        return Torch()
+    wanted = next((each.specifier for each in spec.requirements if each.name == "torch"), "")
+    numbers = {str(version) for version, _ in found}
+    exact = versions.pinned(wanted)
+    order = (
+        versions.neighbours(exact, numbers) if exact else sorted(numbers, key=Version, reverse=True)
+    )
+    best = exact if exact in numbers else order[0]
+    if exact and f"{exact}+cpu" in numbers:
+        best = f"{exact}+cpu"
+    fitting = tuple(minor for version, minor in found if str(version) == best)
+    return Torch(pin=f"torch=={best}", minor=versions.by_distance(spec.python, fitting)[0])
+
+
+def local_builds(folders: Iterable[Path], minors: tuple[str, ...]) -> Iterable[tuple[Version, str]]:
+    """CPU builds in folders of wheels, each with a Python that is present and fits."""
+    for folder in folders:
+        for path in sorted(folder.glob("torch-*.whl")):
+            try:
+                _, version, _, tags = parse_wheel_filename(path.name)
+            except InvalidWheelFilename:
+                continue
+            if version.local == "cpu":
+                yield from ((version, minor) for minor in minors if tags & _supported(minor))
+
+
+def _supported(minor: str) -> frozenset[Tag]:
+    return frozenset(cpython_tags(python_version=versions.order(minor)))
+
+
+# One way to put an environment together, the small changes that all moves of the ladder make to
+# it, and what these may ask.
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """One way to put the environment together. `what` says how it differs from the one before;
+    `notes` go beside the claims, `passed` are the Pythons and `refused` the neighbouring releases
+    ("name==version") that did not do, and `cloned` is the
+    distribution that the clone's own wheel holds. `overrides` replace what others require.
+    """
+
+    what: str
+    minor: str
+    requirements: tuple[Requirement, ...]
+    constraints: tuple[Requirement, ...] = ()
+    exclude_newer: datetime | None = None
+    undated: tuple[str, ...] = ()
+    wheels: tuple[Path, ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
+    passed: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    cloned: str = ""
+    overrides: tuple[Requirement, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What the ladder may ask: releases that are offered, Pythons that are present, and a build
+    from source.
+    """
+
+    releases: Callable[[str], tuple[str, ...]]
+    minors: tuple[str, ...]
+    build: Callable[[str, Draft], Path | None]
+    fixed_python: bool = False
+    history: Callable[[str], tuple[Release, ...]] = lambda _: ()
+    usable: Callable[[str, str], tuple[str, ...]] = lambda _name, _minor: ()
+    """Versions with a wheel for a Python ("3.11")."""
+
+
+Move = Callable[[Draft, str, World], Draft | None]
+
+
+def omit(draft: Draft, names: Sequence[str], why: str) -> Draft | None:
+    """Without these requirements, None when there are none."""
+    if not names:
+        return None
+    return replace(
+        draft,
+        what=f"without {', '.join(names)}",
+        requirements=tuple(each for each in draft.requirements if each.name not in names),
+        notes=(*draft.notes, *((name, why) for name in names)),
+    )
+
+
+def of_any_date(draft: Draft, names: Iterable[str], what: str, why: str) -> Draft | None:
+    """With releases of any date of these, None when that changes nothing."""
+    new = [name for name in names if name not in draft.undated]
+    if not new or draft.exclude_newer is None:
+        return None
+    return replace(
+        draft,
+        what=f"with {what.format(', '.join(new))}",
+        undated=(*draft.undated, *new),
+        notes=(*draft.notes, *((name, why) for name in new)),
+    )
+
+
+def swap(draft: Draft, old: Requirement, new: Requirement) -> tuple[Requirement, ...]:
+    """The requirements with one in place of another."""
+    return tuple(new if each is old else each for each in draft.requirements)
+
+
+# Small changes to a draft that need no index: lines for the resolver, bounds, torch at hand, what
+# packages presume.
+
+
+def line(requirement: Requirement) -> str:
+    """A requirement as the resolver reads it."""
+    extras = f"[{','.join(requirement.extras)}]" if requirement.extras else ""
+    return f"{requirement.name}{extras}{requirement.specifier}"
+
+
+def exact(requirements: tuple[Requirement, ...]) -> tuple[str, ...]:
+    """Names pinned to one release: the date says nothing about them."""
+    return tuple(each.name for each in requirements if versions.pinned(each.specifier))
+
+
+def at_hand(wanted: Requirement, pin: str, why: str) -> Requirement:
+    """The requirement at the only release that can be had, and what that has to do with the
+    claim.
+    """
+    version = pin.partition("==")[2]
+    if versions.pinned(wanted.specifier) == version.partition("+")[0]:
+        return wanted.model_copy(update={"specifier": f"=={version}"})
+    said = f"claimed {wanted.specifier.removeprefix('==')}, " if wanted.specifier else ""
+    reason = f"{said}{why} {version}"
+    return wanted.model_copy(
+        update={"specifier": f"=={version}", "rung": PinSource.NEIGHBOUR, "reason": reason}
+    )
+
+
+def at_least(draft: Draft, wanted: Requirement, version: str) -> Draft:
+    """The draft with one requirement at this release or a newer one."""
+    floor = wanted.model_copy(update={"specifier": f">={version}"})
+    return replace(
+        draft,
+        what=f"with {wanted.name} {version}, the newest release before the bug report",
+        requirements=tuple(floor if each is wanted else each for each in draft.requirements),
+    )
+
+
+def with_bounds(draft: Draft, bounds: tuple[Requirement, ...]) -> Draft:
+    """Known bounds as constraints; setuptools itself is installed, because old packages import
+    it without saying so.
+    """
+    known = {each.name for each in draft.requirements}
+    needed = tuple(
+        each for each in bounds if each.name == "setuptools" and known and "setuptools" not in known
+    )
+    return replace(
+        draft,
+        requirements=(*draft.requirements, *needed),
+        constraints=(*draft.constraints, *bounds),
+    )
+
+
+def completed(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
+    """The draft with what the resolved packages presume without saying so, when something of it
+    is missing.
+    """
+    names = {pin.partition("==")[0] for pin in pins}
+    needed = {
+        need: name
+        for name in names
+        for need in imports.UNDECLARED.get(name, ())
+        if need not in names
+    }
+    asked = {each.name for each in draft.requirements}
+    more = [
+        Requirement(name=need, rung=PinSource.DEPENDENCY, reason=f"{name} assumes it is installed")
+        for need, name in needed.items()
+        if need not in asked
+    ]
+    return (
+        replace(draft, what=f"with {', '.join(needed)}", requirements=(*draft.requirements, *more))
+        if more
+        else None
+    )
+
+
+# The moves of the ladder for what has no wheel on the day, or for the Python: a later release, a
+# build, another version of a dependency, a neighbouring release, or nothing.
+
+GUESSES = {PinSource.IMPORT, PinSource.REPOSITORY, PinSource.REPAIR}
+
+
+def with_wheels(draft: Draft, text: str, _: World) -> Draft | None:
+    """A package that the report does not name, and that had no wheel on the day: a later one
+    rather than a build.
+    """
+    claimed = {PinSource.OPTION, PinSource.ISSUE, PinSource.REPOSITORY}
+    named = {each.name for each in draft.requirements if each.rung in claimed}
+    named |= {each.name for each in draft.requirements[:1]}
+    names = [name for name in releases.without_wheel(text) if name not in named]
+    why = "had no wheel on the date of the bug report; a later release was used"
+    return of_any_date(draft, names, "a later {}", why)
+
+
+def from_source(draft: Draft, text: str, world: World) -> Draft | None:
+    """What comes as source only is built, in a sandbox."""
+    for name in releases.without_wheel(text):
+        if (name, "built from source") in draft.notes:
+            continue  # its wheel is there and did not help
+        made = world.build(name, draft)
+        if made is not None:
+            note = (name, "built from source")
+            return replace(
+                draft,
+                what=f"with {name} built from source",
+                wheels=(*draft.wheels, made),
+                notes=(*draft.notes, note),
+            )
+    return None
+
+
+def relaxed(draft: Draft, text: str, world: World) -> Draft | None:
+    """What packages require of a dependency that can be neither installed nor built gives way to
+    the nearest release of it with a wheel.
+    """
+    known = {each.name for each in (*draft.requirements, *draft.overrides)}
+    for name in _without_wheel(text):
+        span, usable = releases.span(text, name), world.usable(name, draft.minor)
+        near = releases.beside(world.history(name), usable, span)
+        if name in known or not near or len(draft.overrides) >= releases.MOST:
+            continue
+        reason = (
+            f"{near} in place of {span}, which has no wheel for Python {draft.minor} and could not "
+            "be built"
+        )
+        new = Requirement(name=name, specifier=f"=={near}", rung=PinSource.NEIGHBOUR, reason=reason)
+        return replace(
+            draft,
+            what=f"with {name} {near} in place of {span}",
+            overrides=(*draft.overrides, new),
+            undated=(*draft.undated, name),
+            notes=(*(note for note in draft.notes if note[0] != name), (name, reason)),
+        )
+    return None
+
+
+def near_release(draft: Draft, text: str, world: World) -> Draft | None:
+    """The release with a wheel that is nearest in time, older or newer, in place of one that can
+    be neither installed nor built, or whose dependency cannot.
+    """
+    for old in _unfit(draft, text):
+        exact = versions.pinned(old.specifier)
+        refused = (*draft.refused, f"{old.name}=={exact}")
+        near = releases.release(world.history(old.name), exact, draft.exclude_newer)
+        usable = world.usable(old.name, draft.minor) or near
+        offered = [each for each in near if each in usable and f"{old.name}=={each}" not in refused]
+        if not offered or sum(each.startswith(f"{old.name}==") for each in refused) > releases.MOST:
+            continue
+        reason = f"{offered[0]} is the release nearest to the date of the bug report"
+        if exact:
+            reason = f"{exact} cannot be installed; {offered[0]} is near it"
+        update = {"specifier": f"=={offered[0]}", "rung": PinSource.NEIGHBOUR, "reason": reason}
+        return replace(
+            draft,
+            what=f"with {old.name} {offered[0]}",
+            requirements=swap(draft, old, old.model_copy(update=update)),
+            refused=refused,
+            notes=(*draft.notes, (old.name, reason)),
+        )
+    return None
+
+
+def _without_wheel(text: str) -> list[str]:
+    return [*releases.without_wheel(text), *releases.for_other_pythons(text)]
+
+
+def _unfit(draft: Draft, text: str) -> list[Requirement]:
+    """The requirements that stand in the way, those that only need what does after them."""
+    unfit = {*_without_wheel(text), *releases.outlying(text)}
+    free = [each for each in draft.requirements if each.rung is not PinSource.OPTION]
+    needing = [each for each in free if unfit and releases.named(text, each.name)]
+    return list(dict.fromkeys([*(each for each in free if each.name in unfit), *needing]))
+
+
+def leave_out(draft: Draft, text: str, _: World) -> Draft | None:
+    """A package that the program merely imports, and that can be neither had nor built, is left
+    out.
+    """
+    guessed = {each.name for each in draft.requirements[1:] if each.rung in GUESSES}
+    gone = guessed.intersection(releases.without_wheel(text))
+    return omit(draft, sorted(gone), "has no wheel and cannot be built here; omitted")
+
+
+# The ladder of tries: a draft that could not be resolved, the resolver's words → the next draft,
+# or None at the bottom.
+
+
+def next_draft(draft: Draft, text: str, world: World, tried: Iterable[Draft]) -> Draft | None:
+    """The first move that leads to a draft which was not tried yet."""
+    seen = [_essence(each) for each in tried]
+    for move in MOVES:
+        new = move(draft, text, world)
+        if new is not None and _essence(new) not in seen:
+            return new
+    return None
+
+
+def _essence(draft: Draft) -> Draft:
+    return replace(draft, what="", notes=(), passed=(), refused=())
+
+
+def _forget_unknown(draft: Draft, text: str, _: World) -> Draft | None:
+    """A name that was only guessed, and that no index knows, is left out."""
+    guessed = {each.name for each in draft.requirements if each.rung in GUESSES}
+    unknown = guessed.intersection(releases.unknown(text))
+    return omit(draft, sorted(unknown), "not on any index; omitted")
+
+
+def _drop_named_constraints(draft: Draft, text: str, _: World) -> Draft | None:
+    """Bounds on dependencies go first, those in the way before the others, claimed ones before
+    known ones.
+    """
+    named = [each for each in draft.constraints if releases.named(text, each.name)]
+    claimed = [each for each in named if each.rung is PinSource.ISSUE]
+    return _without_requirement(draft, claimed or named)
+
+
+def _drop_all_constraints(draft: Draft, _text: str, _: World) -> Draft | None:
+    return _without_requirement(draft, draft.constraints)
+
+
+def _without_requirement(draft: Draft, gone: Sequence[Requirement]) -> Draft | None:
+    if not gone:
+        return None
+    names = sorted({each.name for each in gone})
+    why = "conflicts with other requirements; the resolver chose the version"
+    return replace(
+        draft,
+        what=f"without the bound on {', '.join(names)}",
+        constraints=tuple(each for each in draft.constraints if each not in gone),
+        notes=(*draft.notes, *((name, why) for name in names)),
+    )
+
+
+def _show_hidden(draft: Draft, text: str, _: World) -> Draft | None:
+    """A dependency of something newer than the report has to be newer too."""
+    why = "newer than the bug report because a requested package needs it"
+    return of_any_date(draft, releases.hidden_by_date(text), "{} of any date", why)
+
+
+def _python_with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
+    """The nearest Python for which the missing wheels exist, or that meets a package's bound."""
+    fitting = releases.pythons_with_wheels(text)
+    bounds = releases.python_bounds(text)
+    if not fitting and bounds:
+        fitting = {minor for minor in world.minors if all(_meets(minor, bound) for bound in bounds)}
+    return _other_python(draft, world, fitting & set(world.minors))
+
+
+def _any_python(draft: Draft, _text: str, world: World) -> Draft | None:
+    return _other_python(draft, world, set(world.minors))
+
+
+def _other_python(draft: Draft, world: World, fitting: set[str]) -> Draft | None:
+    others = tuple(fitting - {draft.minor, *draft.passed})
+    if world.fixed_python or not others:
+        return None
+    minor = versions.by_distance(draft.minor, others)[0]
+    note = ("python", f"{minor}, because no solution was found for {draft.minor}")
+    passed = (*draft.passed, draft.minor)
+    return replace(
+        draft, what=f"with Python {minor}", minor=minor, notes=(*draft.notes, note), passed=passed
+    )
+
+
+def _meets(minor: str, bound: str) -> bool:
+    try:
+        return SpecifierSet(bound).contains(f"{minor}.99")
+    except InvalidSpecifier:
+        return False
+
+
+def _plain_tensorflow(draft: Draft, text: str, world: World) -> Draft | None:
+    """The CPU build of TensorFlow does not exist for every version."""
+    old = next((each for each in draft.requirements if each.name == "tensorflow-cpu"), None)
+    if (
+        old is None
+        or not releases.named(text, "tensorflow-cpu")
+        or releases.pythons_with_wheels(text) & set(world.minors)
+    ):
+        return None
+    new = old.model_copy(
+        update={"name": "tensorflow", "reason": f"{old.reason}; there is no CPU build of it"}
+    )
+    return replace(
+        draft, what="with the usual build of tensorflow", requirements=swap(draft, old, new)
+    )
+
+
+def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
+    """The nearest release to one that is gone."""
+    for old in draft.requirements:
+        exact = versions.pinned(old.specifier)
+        if not exact or old.rung is PinSource.OPTION or not releases.named(text, old.name):
+            continue
+        offered = world.releases(old.name)
+        if exact in offered or not offered:
+            continue
+        near = versions.neighbours(exact, offered)[0]
+        reason = f"{exact} is not on the index; {near} is the nearest release"
+        new = old.model_copy(
+            update={"specifier": f"=={near}", "rung": PinSource.NEIGHBOUR, "reason": reason}
+        )
+        return replace(
+            draft,
+            what=f"with {old.name} {near}",
+            requirements=swap(draft, old, new),
+            notes=(*draft.notes, (old.name, reason)),
+        )
+    return None
+
+
+def _undated(draft: Draft, _text: str, _: World) -> Draft | None:
+    if draft.exclude_newer is None:
+        return None
+    note = (
+        "date",
+        (
+            f"the cut-off {draft.exclude_newer:%Y-%m-%d} left no solution, so releases of any "
+            "date were allowed"
+        ),
+    )
+    return replace(
+        draft, what="without the date cut-off", exclude_newer=None, notes=(*draft.notes, note)
+    )
+
+
+def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
+    """The weakest claim in the way: the last requirement that was pinned by the report, never
+    the first one (under test).
+    """
+    for old in reversed(draft.requirements[1:]):
+        pinned = old.specifier and old.rung in {PinSource.ISSUE, PinSource.REPAIR}
+        if pinned and releases.named(text, old.name):
+            reason = f"{old.specifier} conflicts with the other requirements"
+            new = old.model_copy(
+                update={"specifier": "", "rung": PinSource.REPAIR, "reason": reason}
+            )
+            notes = (*draft.notes, (old.name, reason))
+            return replace(
+                draft, what=f"with any {old.name}", requirements=swap(draft, old, new), notes=notes
+            )
+    return None
+
+
+MOVES: tuple[Move, ...] = (
+    _forget_unknown,
+    _drop_named_constraints,
+    _show_hidden,
+    _python_with_wheels,
+    _neighbour,
+    _plain_tensorflow,
+    with_wheels,
+    from_source,
+    relaxed,
+    near_release,
+    _drop_all_constraints,
+    _loosen,
+    leave_out,
+    _undated,
+    _any_python,
+)
+
+
+def bounds(draft: Draft, oldest: datetime | None) -> tuple[Requirement, ...]:
+    """The known bounds that hold for an environment whose oldest pinned release is of that day,
+    and contradict no claim.
+    """
+    rules = [one for one in imports.BOUNDS if not one.until or (oldest and oldest < one.until)]
+    return tuple(
+        Requirement(
+            name=rule.name, specifier=rule.specifier, rung=PinSource.REPAIR, reason=rule.why
+        )
+        for rule in rules
+        if all(
+            _agree(each.specifier, rule.specifier)
+            for each in (*draft.requirements, *draft.constraints)
+            if each.name == rule.name
+        )
+    )
+
+
+def _agree(specifier: str, bound: str) -> bool:
+    exact = versions.pinned(specifier)
+    return not specifier or (bool(exact) and SpecifierSet(bound).contains(exact))

@@ -1,0 +1,631 @@
+"""The repository under test from git: its clone within limits, its history, one commit
+checked out without running anything.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+from base64 import b64encode
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from typing_extensions import override
+
+from bot.environment import provided
+from bot.kernel.bug import Commit, Provided
+from bot.kernel.environment import RepoSource
+from bot.kernel.errors import Stopped, TransientError, UserError
+from bot.kernel.ports import Commits
+from sandbox import footprint, subprocesses
+from sandbox.cache import Cache
+from sandbox.footprint import RESERVE, DiskFull, FolderWatch, TooLarge
+from sandbox.port import SandboxError
+from sandbox.subprocesses import Completed, Interrupted, Take, TookTooLong, TooMuchOutput
+
+# What a repository may cost this host: its history, a commit as files, and git's memory.
+
+_GIB = 1 << 30
+_BLOCK = 4096
+_ABOUT = 100
+"""No less than what `git ls-tree` prints before a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class CloneBounds:
+    """`size` is bytes on disk, of a history and of a commit as files, and `entries` the files and
+    folders of each. `file` is the bytes of one file of a commit, `path` of its name, `depth` the
+    folders it is in. `memory` is the address space of a git process, `reserve` what stays free on
+    the disk.
+    """
+
+    size: int = 2 * _GIB
+    entries: int = 200_000
+    file: int = 256 << 20
+    path: int = 1_000
+    depth: int = 100
+    memory: int = 4 * _GIB
+    reserve: int = RESERVE
+
+    @property
+    def rlimits(self) -> dict[str, int]:
+        """For each git process: a pack is one file."""
+        return subprocesses.bounds(self.memory, self.size)
+
+
+@dataclass
+class TreeListing:
+    """Counts what `git ls-tree -r -t -l -z` prints. A few small objects can name each other so
+    often that the list has no end: raises TooLarge as soon as it passes a bound.
+    """
+
+    bounds: CloneBounds
+    entries: int = field(default=0, init=False)
+    size: int = field(default=0, init=False)
+    _rest: bytes = field(default=b"", init=False)
+
+    def __call__(self, piece: bytes) -> None:
+        """Take the next piece of the list."""
+        *rows, self._rest = (self._rest + piece).split(b"\0")
+        for row in rows:
+            self._add(row)
+        if len(self._rest) > self.bounds.path + _ABOUT:
+            self._add(self._rest)
+
+    def _add(self, row: bytes) -> None:
+        about, _, path = row.partition(b"\t")
+        size = about.rpartition(b" ")[2]
+        file = int(size) if size.isdigit() else _BLOCK
+        self.entries += 1
+        self.size += -(-file // _BLOCK) * _BLOCK
+        if file > self.bounds.file:
+            raise TooLarge(f"a file of more than {self.bounds.file >> 20} MiB")
+        if self.entries > self.bounds.entries:
+            raise TooLarge(f"more than {self.bounds.entries:,} files and folders")
+        if self.size > self.bounds.size:
+            raise TooLarge(f"more than {self.bounds.size / _GIB:g} GiB of data")
+        if len(path) > self.bounds.path or path.count(b"/") > self.bounds.depth:
+            raise TooLarge(
+                f"paths of more than {self.bounds.path:,} bytes or {self.bounds.depth} folders"
+            )
+
+
+# The repository under test from git: one commit, checked out without running anything that the
+# repository asks for.
+
+_REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+~^-]{0,199}")
+_ASKED = "refs/heads/asked"
+_COMPLETE = ".complete"
+_SETUP = ("setup.py", "setup.cfg")
+MOST_TEXT = 1_000_000
+"""Characters that are read of a repository's settings."""
+_SMALLER = "Give a smaller repository, or a clone with less history."
+HEAD = "refs/heads/reported"
+_COMMIT = re.compile(r"[0-9a-f]{7,40}")
+_REMOTE = re.compile(
+    r"(?:https://[\w.-]+|http://(?:localhost|127\.0\.0\.1))(?::\d+)?/[\w./~+-]+", re.ASCII
+)
+_FILE_TOO_LARGE = "File too large"
+_OUT_OF_MEMORY = re.compile(r"out of memory|mmap failed|unable to create thread", re.IGNORECASE)
+# Hooks, filters, LFS, attributes' programs and submodules are off; only the transports that a clone
+# needs are on.
+_SAFE = (
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    "core.symlinks=false",
+    "-c",
+    "core.autocrlf=false",
+    "-c",
+    "filter.lfs.smudge=",
+    "-c",
+    "filter.lfs.process=",
+    "-c",
+    "filter.lfs.required=false",
+    "-c",
+    "submodule.recurse=false",
+    "-c",
+    "fetch.recurseSubmodules=false",
+    "-c",
+    "protocol.allow=never",
+    "-c",
+    "protocol.https.allow=always",
+    "-c",
+    "gc.auto=0",
+    "-c",
+    "credential.helper=",
+    "-c",
+    "uploadpack.packObjectsHook=",
+    "-c",
+    "core.attributesFile=/dev/null",
+)
+# What is fetched becomes one file, which a limit holds, and git has little of it in memory.
+_FRUGAL = (
+    "-c",
+    "fetch.unpackLimit=1",
+    "-c",
+    "pack.threads=4",
+    "-c",
+    "pack.windowMemory=256m",
+    "-c",
+    "core.bigFileThreshold=32m",
+    "-c",
+    "core.packedGitWindowSize=256m",
+    "-c",
+    "core.packedGitLimit=1g",
+)
+_UPLOAD = " ".join(("git", *_FRUGAL, "upload-pack"))
+"""The other side of a fetch on this machine, which inherits the limits and no options."""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkout:
+    """A commit as files. `tree` is read-only by agreement and stays in the cache. `changed` when
+    tracked files of the clone are not as they were committed; of a commit that was asked for and
+    is not the clone's own that is not told.
+    """
+
+    tree: Path
+    commit: str
+    described: str = ""
+    changed: bool = False
+
+    @property
+    def installable(self) -> bool:
+        """Whether a build front end can make something of it."""
+        pyproject = self.text("pyproject.toml")
+        builds = re.search(r"^\[(?:project|build-system|tool\.poetry)\]", pyproject, re.MULTILINE)
+        return bool(builds) or any((self.tree / name).is_file() for name in _SETUP)
+
+    def text(self, name: str) -> str:
+        """The start of a file, "" where there is none."""
+        try:
+            with (self.tree / name).open(encoding="utf-8", errors="replace") as file:
+                return file.read(MOST_TEXT)
+        except OSError:
+            return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """What one address is cloned with. It reaches git by its environment: never its arguments,
+    its configuration or a disk.
+    """
+
+    url: str
+    username: str
+    password: str = field(repr=False)
+
+    def variables(self) -> dict[str, str]:
+        """The header for exactly this address, and no following of redirects, which would carry
+        it elsewhere.
+        """
+        basic = b64encode(f"{self.username}:{self.password}".encode()).decode()
+        return {
+            "GIT_CONFIG_COUNT": "2",
+            "GIT_CONFIG_KEY_0": f"http.{self.url}.extraHeader",
+            "GIT_CONFIG_VALUE_0": f"Authorization: Basic {basic}",
+            "GIT_CONFIG_KEY_1": "http.followRedirects",
+            "GIT_CONFIG_VALUE_1": "false",
+        }
+
+
+@dataclass
+class Git:
+    """Clones into one cache."""
+
+    cache: Cache
+    environ: dict[str, str]
+    timeout_s: float = 600.0
+    credentials: Credentials | None = None
+    bounds: CloneBounds = field(default_factory=CloneBounds)
+    _whole: set[str] = field(default_factory=set, init=False)
+
+    def checkout(self, source: RepoSource, before: datetime | None) -> Checkout:
+        """The asked commit, else the newest of before a day. Raises UserError when there is
+        none, or when it is too large; DiskFull.
+        """
+        place, local = _place(source)
+        checked(source.ref)
+        with self._store(place) as store:
+            alone = self._fetch(place, store, source.ref, local)
+            commit = source.commit or self._commit(store, source.ref, before, alone=alone)
+            asked = source.commit or (source.ref and commit != self._resolved(store, HEAD))
+            changed = local and not asked and self._changed(place, store)
+            return Checkout(
+                self._tree(store, commit), commit, self._described(store, commit), changed
+            )
+
+    def history(self, source: RepoSource, *argv: str) -> Completed:
+        """What a reading command of git says about the whole history of a repository, its exit
+        code included.
+        """
+        place, local = _place(source)
+        with self._store(place) as store:
+            try:
+                if place not in self._whole:
+                    self._fetch(place, store, "", local)
+                    self._whole.add(place)
+                return self._git(store, *argv, check=False)
+            except Interrupted as error:
+                raise Stopped("reading the history was cancelled") from error
+            except DiskFull as error:
+                raise TransientError("The disk is full.", "Free some space.") from error
+            except TooMuchOutput as error:
+                raise UserError(
+                    f"The history of {place} is too large to read.", _SMALLER
+                ) from error
+
+    @contextmanager
+    def _store(self, place: str) -> Iterator[Path]:
+        """Our bare clone of a place, for this builder alone."""
+        store = self.cache.folder("repos") / hashlib.sha256(place.encode()).hexdigest()[:16]
+        with self.cache.guarded(f"repo-{store.name}"):
+            yield store
+            if store.is_dir():
+                os.utime(store)
+
+    def _fetch(self, place: str, store: Path, ref: str, local: bool) -> bool:
+        """Have a reference and its history, or everything; True when it is that one commit
+        alone. A store that is full of earlier commits is made anew.
+        """
+        if not (store / _COMPLETE).exists():
+            self._made(store)
+        elif _COMMIT.fullmatch(ref) and self._resolved(store, ref):
+            return False
+        empty = not any(store.glob("objects/pack/*.pack"))
+        try:
+            try:
+                return self._fetched(place, store, ref, local)
+            except TooLarge:
+                if empty:
+                    raise
+            self._made(store)
+            return self._fetched(place, store, ref, local)
+        except TooLarge as error:
+            raise UserError(f"The repository {place} has {error}.", _SMALLER) from error
+        except (TooMuchOutput, TookTooLong) as error:
+            raise _unfetched(place, str(error)) from error
+
+    def _fetched(self, place: str, store: Path, ref: str, local: bool) -> bool:
+        allow = _transport(place, local)
+        wanted = (f"+HEAD:{HEAD}", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+        shallow = bool(ref) and not local
+        upload = ("--upload-pack", _UPLOAD) if local else ()
+        one = ("fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:{_ASKED}")
+        if shallow and self._download(store, *allow, *one).code == 0:
+            return True
+        if (
+            store / "shallow"
+        ).exists():  # one commit was fetched before: its ancestors would stay hidden
+            self._made(store)
+        everything = ("fetch", "-q", *upload, "--no-tags", "--force", "--", place, *wanted)
+        done = self._download(store, *allow, *everything)
+        if done.code and local:
+            raise UserError(f"{place} is not a git repository.", "Pass the path of a clone.")
+        if done.code:
+            raise _unfetched(place, _last(done.err))
+        self._git(
+            store, "symbolic-ref", "HEAD", HEAD
+        )  # what it means there, whichever branch that is on
+        return False
+
+    def _download(self, store: Path, *argv: str) -> Completed:
+        """Fetch within the bounds. Where that is stopped the store goes: what is in it is not
+        known.
+        """
+        whole = store / _COMPLETE
+        before = whole.exists()
+        whole.unlink(missing_ok=True)
+        watch = self._watch(store)
+        try:
+            watch.look()
+            done = self._git(store, *argv, check=False, watch=watch)
+            if done.code and _FILE_TOO_LARGE in done.err:
+                raise TooLarge(f"more than {self.bounds.size / (1 << 30):g} GiB of data")
+            watch.look()
+        except (SandboxError, UserError):
+            footprint.remove(store)
+            raise
+        if before or done.code == 0:
+            whole.touch()
+        return done
+
+    def _watch(self, folder: Path) -> FolderWatch:
+        bounds = self.bounds
+        return FolderWatch(folder, bounds.size, bounds.entries, bounds.reserve)
+
+    def _made(self, store: Path) -> None:
+        footprint.remove(store)
+        self._git(None, "init", "-q", "--bare", "--template=", "--", str(store))
+
+    def _commit(self, store: Path, ref: str, before: datetime | None, *, alone: bool) -> str:
+        names = [f"refs/heads/{ref}", f"refs/tags/{ref}", ref] if ref else [HEAD]
+        names = [_ASKED] if alone else names
+        start = next((found for name in names if (found := self._resolved(store, name))), "")
+        if not start:
+            raise UserError(
+                f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit."
+            )
+        if ref or before is None:
+            return start
+        listed = ("rev-list", "-1", "--first-parent", f"--before={before.isoformat()}")
+        commit = self._git(store, *listed, start).out.strip()
+        if not commit:
+            raise UserError(
+                f"The repository has no commit before {before:%Y-%m-%d}.", "Choose one with --ref."
+            )
+        return commit
+
+    def _resolved(self, store: Path, name: str) -> str:
+        done = self._git(
+            store,
+            "rev-parse",
+            "--verify",
+            "-q",
+            "--end-of-options",
+            f"{name}^{{commit}}",
+            check=False,
+        )
+        return done.out.strip() if done.code == 0 else ""
+
+    def _tree(self, store: Path, commit: str) -> Path:
+        tree = self.cache.folder("trees") / f"{store.name}-{commit[:16]}"
+        marker = tree.with_suffix(".complete")
+        self.cache.touch(marker, tree.name)
+        if not marker.exists():
+            footprint.remove(tree)
+            with self.cache.scratch() as folder:
+                try:
+                    size = self._checked_out(store, commit, folder / "tree", folder / "index")
+                except TooLarge as error:
+                    raise UserError(f"The commit {commit[:12]} has {error}.", _SMALLER) from error
+                (folder / "tree").rename(tree)
+            marker.write_text(str(size), encoding="ascii")
+        return tree
+
+    def _checked_out(self, store: Path, commit: str, tree: Path, index: Path) -> int:
+        """A commit as files, counted before there is any; their bytes on disk."""
+        listing = ("ls-tree", "-r", "-t", "-l", "-z", commit)
+        self._git(store, *listing, take=TreeListing(self.bounds))
+        tree.mkdir()
+        tree.chmod(0o755)
+        watch = self._watch(tree)  # what attributes expand is not in the list
+        watch.look()
+        argv = ("checkout", "-q", "--force", "--no-recurse-submodules", commit, "--", ".")
+        more = {"GIT_INDEX_FILE": str(index)}
+        self._git(store, f"--work-tree={tree}", *argv, watch=watch, more=more)
+        return watch.look()
+
+    def _changed(self, place: str, store: Path) -> bool:
+        """Whether the working tree differs from its commit. A copy of its index is read with our
+        own configuration: nothing that the clone configures is run, and nothing is written to
+        it.
+        """
+        where = (
+            "-C",
+            place,
+            *_transport(place, local=True),
+            "rev-parse",
+            "--path-format=absolute",
+            "--git-path",
+            "index",
+        )
+        told = self._git(None, *where, check=False)
+        index = Path(told.out.strip())
+        if told.code or not index.is_file():
+            return False
+        quiet = ("--name-only", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+        with self.cache.scratch() as folder:
+            # With its time, by which git knows which files it has to read.
+            copy = shutil.copy2(index, folder / "index")
+            diff = (f"--work-tree={place}", "diff", *quiet, HEAD, "--")
+            done = self._git(store, *diff, check=False, more={"GIT_INDEX_FILE": str(copy)})
+            return done.code == 0 and bool(done.out.strip())
+
+    def _described(self, store: Path, commit: str) -> str:
+        done = self._git(store, "describe", "--tags", "--abbrev=0", commit, check=False)
+        found = re.search(r"\d+(?:\.\d+)+", done.out)
+        return found[0] if done.code == 0 and found else ""
+
+    def _git(
+        self,
+        store: Path | None,
+        *argv: str,
+        check: bool = True,
+        more: dict[str, str] | None = None,
+        watch: FolderWatch | None = None,
+        take: Take | None = None,
+    ) -> Completed:
+        program = shutil.which("git", path=self.environ.get("PATH", "/usr/bin:/bin"))
+        if program is None:
+            raise UserError("git is not installed.", "Install git, or omit --repo.")
+        where = [f"--git-dir={store}"] if store is not None else []
+        done = subprocesses.run(
+            [program, *_SAFE, *_FRUGAL, *where, *argv],
+            env=self._environment() | (more or {}),
+            cancel=self.cache.cancel,
+            timeout_s=self.timeout_s,
+            limits=self.bounds.rlimits,
+            watch=watch,
+            take=take,
+        )
+        if done.code and _OUT_OF_MEMORY.search(done.err):
+            most = self.bounds.memory / (1 << 30)
+            raise UserError(f"git needs more than {most:g} GiB of memory for it.", _SMALLER)
+        if check and done.code:
+            raise TransientError(f"git could not prepare the repository: {_last(done.err)}")
+        return done
+
+    def _environment(self) -> dict[str, str]:
+        kept = {
+            name: text
+            for name, text in self.environ.items()
+            if name.lower().endswith("_proxy") or name in {"GIT_SSL_CAINFO"}
+        }
+        secret = self.credentials.variables() if self.credentials else {}
+        return {
+            **kept,
+            **secret,
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(self.cache.folder("home")),
+            "LC_ALL": "C.UTF-8",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "GIT_CONFIG_GLOBAL": os.devnull,
+            "GIT_LFS_SKIP_SMUDGE": "1",
+            "GIT_ATTR_NOSYSTEM": "1",
+            "GIT_ASKPASS": "/bin/false",
+            "GIT_OPTIONAL_LOCKS": "0",
+        }
+
+
+def checked(ref: str) -> None:
+    """Raises UserError for what is no name of a commit; "" is one. What passes cannot be taken
+    for an option or a range.
+    """
+    if ref and (not _REF.fullmatch(ref) or ".." in ref):
+        raise UserError(f"{ref!r} is not a git reference.", "Use a branch, a tag or a commit.")
+
+
+def _transport(place: str, local: bool) -> tuple[str, ...]:
+    """What a clone needs beyond https: a folder of this machine, or a server on this machine."""
+    if local:
+        return (
+            "-c",
+            "protocol.file.allow=always",
+            "-c",
+            f"safe.directory={place}",
+            "-c",
+            f"safe.directory={place}/.git",
+        )
+    return ("-c", "protocol.http.allow=always") if place.startswith("http://") else ()
+
+
+def _place(source: RepoSource) -> tuple[str, bool]:
+    if source.path:
+        path = Path(source.path).expanduser().resolve()
+        if not path.is_dir():
+            raise UserError(
+                f"There is no folder {source.path}.",
+                "Pass the path of a clone, or its https address.",
+            )
+        return str(path), True
+    if not _REMOTE.fullmatch(source.url):
+        raise UserError(
+            f"{source.url!r} is not an https address of a repository.",
+            "Use one like https://host/owner/name.git.",
+        )
+    return source.url, False
+
+
+def _unfetched(place: str, why: str) -> TransientError:
+    return TransientError(
+        f"The repository {place} cannot be fetched: {why}", "Check the address and the network."
+    )
+
+
+def _last(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else "no reason given"
+
+
+# The history of a clone, read with git: one line of commits, and what lies between the tags of
+# two releases.
+
+_VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}", re.ASCII)
+_RELEASED = re.compile(r"\d+\.\d+")
+_FORMAT = "--format=%H%x09%cI%x09%s"
+_MOST = 20_000
+
+
+@dataclass
+class GitCommits(Commits):
+    """Reads clones through one `Git`."""
+
+    git: Git
+
+    @override
+    def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
+        first, last = self.commit(source, older).id, self.commit(source, newer).id
+        if self.git.history(source, "merge-base", "--is-ancestor", first, last).code:
+            return ()
+        return self._log(
+            source, "--first-parent", "--reverse", f"--max-count={_MOST}", f"{first}..{last}"
+        )
+
+    @override
+    def commit(self, source: RepoSource, ref: str) -> Commit:
+        checked(ref)
+        for name in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref) if ref else (HEAD,):
+            done = self.git.history(
+                source, "rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}"
+            )
+            if done.code == 0:
+                return self._log(source, "--max-count=1", done.out.strip())[0]
+        raise UserError(
+            f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit."
+        )
+
+    @override
+    def between(
+        self, source: RepoSource, older: str, newer: str, limit: int = 50
+    ) -> tuple[Commit, ...]:
+        first, last = self._tag(source, older), self._tag(source, newer)
+        if not first or not last:
+            return ()
+        return self._log(source, "--no-merges", f"--max-count={limit}", f"{first}..{last}")
+
+    @override
+    def provides(self, source: RepoSource, commit: str) -> Provided:
+        listed = self.git.history(
+            source, "ls-tree", "-r", "-z", "--name-only", commit
+        )  # -z: names as they are
+        if listed.code:
+            raise TransientError("git could not read the files of the repository.")
+        shown = {
+            name: self.git.history(source, "cat-file", "blob", f"{commit}:{name}")
+            for name in provided.METADATA
+        }
+        texts = {name: done.out[:MOST_TEXT] for name, done in shown.items() if not done.code}
+        return provided.read(listed.out.split("\0"), texts)
+
+    @override
+    def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
+        order = ("--sort=version:refname", "--sort=creatordate")
+        done = self.git.history(
+            source,
+            "for-each-ref",
+            *order,
+            "--format=%(refname:strip=2)",
+            f"--contains={commit}",
+            "refs/tags/",
+        )
+        having = done.out.split() if done.code == 0 else []
+        before = self.git.history(source, "describe", "--tags", "--abbrev=0", f"{commit}^")
+        first = next((tag for tag in having if _RELEASED.search(tag)), having[0] if having else "")
+        return first, before.out.strip() if before.code == 0 else ""
+
+    def _tag(self, source: RepoSource, version: str) -> str:
+        """The tag of a release: its version, with a "v" or a name before it."""
+        if not _VERSION.fullmatch(version):
+            return ""
+        done = self.git.history(source, "for-each-ref", "--format=%(refname)", "refs/tags/")
+        tags = done.out.split() if done.code == 0 else []
+        ends = re.compile(rf"^refs/tags/(?:.*[^0-9.])?{re.escape(version)}$")
+        return min((tag for tag in tags if ends.match(tag)), key=len, default="")
+
+    def _log(self, source: RepoSource, *argv: str) -> tuple[Commit, ...]:
+        done = self.git.history(source, "log", _FORMAT, *argv, "--")
+        if done.code:
+            raise TransientError("git could not read the history of the repository.")
+        rows = (line.split("\t", 2) for line in done.out.splitlines() if line.count("\t") >= 2)
+        return tuple(
+            Commit(id=name, date=datetime.fromisoformat(day), subject=subject[:200])
+            for name, day, subject in rows
+        )

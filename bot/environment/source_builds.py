@@ -1,0 +1,260 @@
+"""Wheels that nobody published: a source distribution or a clone, built inside the sandbox and
+kept in the cache.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from packaging.requirements import InvalidRequirement, Requirement as Parsed
+from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name, parse_wheel_filename
+
+from bot.environment import evidence, index, provided, releases, versions
+from bot.environment.fallbacks import Draft
+from bot.environment.git import Checkout
+from bot.environment.index import IndexRelease, PackageIndex
+from bot.kernel.environment import PinSource, Requirement
+from sandbox import build as sandboxed
+from sandbox.build import BuildFailed, BuildSource, MoreRequired
+from sandbox.environment import Built, Installer, Unresolvable, Wishes
+from sandbox.interpreters import Snapshot
+from sandbox.port import Sandbox
+
+# What a build from source requires: fetched as wheels outside the sandbox, so that the build
+# needs no network. What has no wheel is built the same way before.
+
+_ROUNDS = 3
+_DEEPEST = 4
+_MOST_SOURCES = 8
+
+FromSource = Callable[[str, Draft], Path | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """Where sources are built, for one Python. `under_way` are the builds that wait for this
+    one.
+    """
+
+    index: PackageIndex
+    installer: Installer
+    python: Snapshot
+    sandbox: Sandbox
+    under_way: tuple[str, ...] = field(default=())
+
+    def within(self, name: str) -> "Workshop":
+        """The same inside a build."""
+        return replace(self, under_way=(*self.under_way, name))
+
+
+def build(
+    source: BuildSource, into: Path, workshop: Workshop, draft: Draft, from_source: FromSource
+) -> Path:
+    """One wheel, with all that its back end asks for. Raises BuildFailed."""
+    cancel = workshop.installer.cache.cancel
+    backend = sandboxed.backend(source, workshop.python, workshop.sandbox, cancel)
+    for _ in range(_ROUNDS - 1):
+        tools = _tools(backend.requires, workshop, draft, from_source)
+        try:
+            return sandboxed.wheel(source, backend, tools, workshop.sandbox, into, cancel)
+        except MoreRequired as told:
+            backend = backend.requiring(told.requires)
+    tools = _tools(backend.requires, workshop, draft, from_source)
+    return sandboxed.wheel(source, backend, tools, workshop.sandbox, into, cancel)
+
+
+def _tools(
+    requires: tuple[str, ...], workshop: Workshop, draft: Draft, from_source: FromSource
+) -> Built:
+    """The environment of the build: of the report's day where it can be had, else of any."""
+    asked = tuple(map(_requirement, requires))
+    wishes = Wishes(tuple(map(str, asked)), exclude_newer=_day(draft))
+    for _ in range(_MOST_SOURCES):
+        try:
+            pins = workshop.installer.resolve(wishes, workshop.python)
+            return workshop.installer.install(pins, wishes, workshop.python)
+        except Unresolvable as failure:
+            wishes = _other(wishes, str(failure), workshop, draft, from_source)
+    raise BuildFailed("too many of its build requirements are available only as source")
+
+
+def _other(
+    wishes: Wishes, why: str, workshop: Workshop, draft: Draft, from_source: FromSource
+) -> Wishes:
+    """What to try next: tools of any day, or one of them built from source."""
+    if wishes.exclude_newer:
+        return replace(wishes, exclude_newer="")
+    known = {wheel.name.partition("-")[0] for wheel in wishes.wheels}
+    for name in releases.without_wheel(why):
+        if name.replace("-", "_") in known or len(workshop.under_way) >= _DEEPEST:
+            continue
+        if made := from_source(name, _draft(name, wishes, draft)):
+            return replace(wishes, wheels=(*wishes.wheels, made))
+    cause = releases.first_cause(why)
+    raise BuildFailed(f"its build requirements are not available as wheels: {cause}")
+
+
+def _draft(name: str, wishes: Wishes, draft: Draft) -> Draft:
+    """A draft that asks for one build requirement."""
+    parsed = (Parsed(line) for line in wishes.requirements)
+    specifier = ",".join(
+        str(each.specifier) for each in parsed if canonicalize_name(each.name) == name
+    )
+    asked = Requirement(
+        name=name, specifier=specifier, rung=PinSource.DEPENDENCY, reason="needed by a build"
+    )
+    return Draft(f"{name} for a build", draft.minor, (asked,))
+
+
+def _requirement(line: str) -> Parsed:
+    """A line of a hostile list: nothing but names and versions, as the resolver would follow an
+    address or read a file.
+    """
+    try:
+        parsed = Parsed(line)
+    except InvalidRequirement:
+        raise BuildFailed(
+            f"its build requires {line[:100]!r}, which is not a requirement"
+        ) from None
+    if parsed.url:
+        raise BuildFailed(f"its build requires {parsed.name} from an address, not from the index")
+    return parsed
+
+
+def _day(draft: Draft) -> str:
+    """The day whose build tools are used: the report's, but none from before they could build
+    for this Python.
+    """
+    if draft.exclude_newer is None:
+        return ""
+    oldest = (
+        datetime(2023, 12, 1, tzinfo=UTC)
+        if versions.order(draft.minor) >= (3, 12)
+        else datetime(2021, 7, 1, tzinfo=UTC)
+    )
+    return max(draft.exclude_newer, oldest).astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def release(name: str, draft: Draft, workshop: Workshop) -> Path | None:
+    """A wheel of the newest release that fits the draft; None when no fitting one has a source
+    distribution.
+    """
+    specifier = next(
+        (each.specifier for each in (*draft.requirements, *draft.constraints) if each.name == name),
+        "",
+    )
+    chosen = _newest(workshop.index.releases(name), SpecifierSet(specifier), draft, name)
+    if chosen is None or chosen.source is None:
+        return None
+    file = chosen.source
+    source = BuildSource(workshop.index.download(file), file.name, str(chosen.version))
+    return _once(source, f"{file.url}\0{file.sha256}", draft, workshop)
+
+
+def _newest(
+    releases: tuple[IndexRelease, ...], wanted: SpecifierSet, draft: Draft, name: str
+) -> IndexRelease | None:
+    limit = None if name in draft.undated else draft.exclude_newer
+    fitting = (
+        each
+        for each in reversed(releases)
+        if each.source is not None
+        and not each.yanked
+        and not (limit and each.uploaded and each.uploaded > limit)
+        and wanted.contains(each.version, prereleases=bool(wanted.prereleases))
+    )
+    return next(fitting, None)
+
+
+def repository(checkout: Checkout, draft: Draft, workshop: Workshop) -> Path:
+    """A wheel of the clone."""
+    source = BuildSource(checkout.tree, version=checkout.described or "0.0.0")
+    return _once(source, str(checkout.tree), draft, workshop)
+
+
+def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
+    """The draft with the clone in place of the index's release and of what was guessed for its
+    modules, or with its requirements where it could not be built.
+    """
+    reason = f"the repository at {checkout.commit[:12]}"
+    if made is not None:
+        inside = _modules(made)
+        name, version, _, _ = parse_wheel_filename(made.name)
+        own = Requirement(
+            name=name, specifier=f"=={version}", rung=PinSource.REPOSITORY, reason=reason
+        )
+        others = tuple(
+            each
+            for each in draft.requirements
+            if each.name != name and inside.isdisjoint(each.modules[:1])
+        )
+        bounds = tuple(each for each in draft.constraints if each.name != name)
+        return replace(
+            draft,
+            requirements=(own, *others),
+            constraints=bounds,
+            wheels=(*draft.wheels, made),
+            cloned=name,
+        )
+    known = {each.name for each in draft.requirements}
+    return replace(
+        draft,
+        requirements=(
+            *draft.requirements,
+            *(each for each in _listed(checkout, reason) if each.name not in known),
+        ),
+    )
+
+
+def _modules(made: Path) -> frozenset[str]:
+    try:
+        with index.open_wheel(made.open("rb")) as archive:
+            return evidence.modules(archive.namelist())
+    except index.UNREADABLE:
+        return frozenset()
+
+
+def _listed(checkout: Checkout, reason: str) -> list[Requirement]:
+    """The plain lines of requirements.txt and of the dependencies in pyproject.toml; options,
+    addresses and markers that do not hold are left alone.
+    """
+    lines = [
+        *checkout.text("requirements.txt").splitlines(),
+        *provided.dependencies(checkout.text("pyproject.toml")),
+    ]
+    found = []
+    for line in lines[:500]:
+        try:
+            parsed = Parsed(line.partition("#")[0].strip())
+        except InvalidRequirement:
+            continue
+        if not parsed.url and (parsed.marker is None or parsed.marker.evaluate()):
+            found.append(
+                Requirement(
+                    name=canonicalize_name(parsed.name),
+                    specifier=str(parsed.specifier),
+                    extras=tuple(sorted(parsed.extras)),
+                    rung=PinSource.REPOSITORY,
+                    reason=f"required by {reason}",
+                )
+            )
+    return found
+
+
+def _once(source: BuildSource, key: str, draft: Draft, workshop: Workshop) -> Path:
+    """The wheel of a source for a Python: from the cache, else built."""
+    name = hashlib.sha256(f"{key}\0{workshop.python.root.name}".encode()).hexdigest()[:16]
+    cache = workshop.installer.cache
+    into = cache.folder("wheels") / name
+    if name in workshop.under_way:
+        raise BuildFailed("it is needed to build itself")
+    within = workshop.within(name)
+    with cache.guarded(f"wheel-{name}"):
+        cache.touch(into, name)
+        made = next(into.glob("*.whl"), None)
+        return made or build(
+            source, into, within, draft, lambda name, tried: release(name, tried, within)
+        )

@@ -1,0 +1,457 @@
+"""BugReport + the program's imports + options + date → EnvironmentSpec: what to install, and
+which source decided it.
+"""
+
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from typing import NamedTuple
+
+from packaging.requirements import InvalidRequirement, Requirement as Parsed
+from packaging.utils import canonicalize_name
+
+from bot.environment import evidence, imports, package_names, versions
+from bot.environment.evidence import Claims
+from bot.environment.versions import Range
+from bot.kernel.bug import BugReport, Issue
+from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, RepoSource, Requirement
+from bot.kernel.errors import UserError
+from bot.kernel.job import EnvironmentOptions
+from bot.kernel.source import symbols
+
+# BugReport + the program's imports + options + date → EnvironmentSpec: what to install, and which
+# source decided each version.
+#
+# Pure: nothing here asks an index. When something cannot be installed as requested, the builder
+# looks for the next best.
+
+_WORDED = "the errors in the bug report are worded as in this version"
+HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+class _Wish(NamedTuple):
+    """What is to be installed and why; `modules` as a Requirement has them."""
+
+    name: str
+    reason: str
+    rung: PinSource
+    modules: tuple[str, ...] = ()
+
+
+def specify(
+    report: BugReport, issue: Issue, options: EnvironmentOptions, source: str
+) -> EnvironmentSpec:
+    """The environment that a report describes: options, then claims, then the date, for what the
+    program imports.
+    """
+    claims, at = evidence.gathered(report), issue.created_at
+    target = _published(report, issue, source, claims)
+    wishes = (*target, *_imported(report, source, at))
+    spec = _specified(options, source, wishes, claims, at)
+    python, why = _python(options, claims, at, versions.possible(report))
+    update = {
+        "python": python,
+        "python_why": why,
+        "repo": _repo(options, target[0].name if target else "", claims),
+        "repository": issue.repository,
+        "named": evidence.named(report),
+    }
+    return spec.model_copy(update=update)
+
+
+def for_program(options: EnvironmentOptions, source: str) -> EnvironmentSpec:
+    """The environment of a program that nobody reports on: options, then the newest releases of
+    what it imports.
+    """
+    return _specified(options, source, _imported(None, source, None), {}, None)
+
+
+def _specified(
+    options: EnvironmentOptions,
+    source: str,
+    wishes: Iterable[_Wish],
+    claims: Claims,
+    at: datetime | None,
+) -> EnvironmentSpec:
+    wanted = _asked(options)
+    for name, reason, rung, modules in wishes:
+        new = pin_versions(name, reason, rung, claims, at)
+        wanted.setdefault(name, new.model_copy(update={"modules": modules}))
+    variables = imports.add_backend(
+        wanted,
+        source,
+        at,
+        lambda name, why: pin_versions(name, why, PinSource.IMPORT, claims, None),
+    )
+    python, why = _python(options, claims, at, Range())
+    return EnvironmentSpec(
+        python=python,
+        python_why=why,
+        requirements=tuple(wanted.values()),
+        exclude_newer=at,
+        undated=imports.TORCH_FAMILY,
+        device=options.device,
+        repo=_repo(options, "", claims),
+        constraints=evidence.bounds(claims, wanted),
+        variables=variables,
+        claims=evidence.beside(claims, options),
+    )
+
+
+def add(spec: EnvironmentSpec, requirement: Requirement) -> EnvironmentSpec:
+    """The spec with one requirement more; one of the same name is replaced, keeping its extras."""
+    name = imports.installed_as(canonicalize_name(requirement.name))
+    old = next((each for each in spec.requirements if each.name == name), None)
+    extras = tuple(sorted({*requirement.extras, *(old.extras if old else ())}))
+    specifier = requirement.specifier or (old.specifier if old else "")
+    new = requirement.model_copy(update={"name": name, "extras": extras, "specifier": specifier})
+    kept = tuple(each for each in spec.requirements if each.name != name)
+    bounds = tuple(each for each in spec.constraints if each.name != name)
+    return spec.model_copy(update={"requirements": (*kept, new), "constraints": bounds})
+
+
+def alternatives(
+    spec: EnvironmentSpec,
+    report: BugReport,
+    issue: Issue,
+    built: Environment | None = None,
+) -> tuple[EnvironmentSpec, ...]:
+    """At most two other environments that the report may mean, for when the first did not show
+    the failure, after one with the Python that words errors like the report.
+
+    Another version that the report names; the newest release before the report where a version
+    was named; the release before the one that was tried.
+    """
+    return (*_other_python(spec, report, built), *_other_releases(spec, report, issue, built))
+
+
+def _other_python(
+    spec: EnvironmentSpec, report: BugReport, built: Environment | None
+) -> tuple[EnvironmentSpec, ...]:
+    used = versions.python_minor(built.python if built else spec.python)
+    worded = versions.possible(report).nearest(used or spec.python)
+    asked = any(each.name == "python" and each.note == "--python" for each in spec.claims)
+    if asked or worded in {used, spec.python}:
+        return ()
+    return (spec.model_copy(update={"python": worded, "python_why": _WORDED}),)
+
+
+def _other_releases(
+    spec: EnvironmentSpec, report: BugReport, issue: Issue, built: Environment | None
+) -> tuple[EnvironmentSpec, ...]:
+    target = under_test(spec, report, issue)
+    if target is None:
+        return ()
+    tried = versions.pinned(target.specifier) or (built.version(target.name) if built else "")
+    others = {other.specifier: other for other in _others(target, report, issue, tried)}
+    others.pop(target.specifier, None)
+    return tuple(at_version(spec, other) for other in list(others.values())[:2])
+
+
+def _others(
+    target: Requirement, report: BugReport, issue: Issue, tried: str
+) -> Iterator[Requirement]:
+    for claim in evidence.gathered(report).get(evidence.claim_name(target.name), []):
+        if specifier := versions.specifier(claim.version, claim.source):
+            reason = f"the bug report also names {claim.version} ({claim.source})"
+            yield _with(target, specifier, PinSource.ISSUE, reason)
+    if target.specifier and issue.created_at:
+        reason = f"newest release before {issue.created_at:%Y-%m-%d}"
+        yield _with(target, "", PinSource.DATE, reason)
+    if tried:
+        yield _with(target, f"<{tried}", PinSource.NEIGHBOUR, f"the release before {tried}")
+
+
+def _with(target: Requirement, specifier: str, rung: PinSource, reason: str) -> Requirement:
+    return target.model_copy(update={"specifier": specifier, "rung": rung, "reason": reason})
+
+
+def of_release(target: Requirement, version: str) -> Requirement:
+    """The package under test at the release whose lines a traceback quotes."""
+    reason = f"the traceback in the bug report quotes the lines of {version}"
+    return _with(target, f"=={version}", PinSource.ISSUE, reason)
+
+
+def at_version(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
+    """The spec with the package under test at another version. Packages that share its version
+    go along.
+    """
+    followers = {
+        name
+        for pair in imports.SHARED_VERSIONS
+        if new.name in pair
+        for name in pair
+        if name != new.name
+    }
+    changed = tuple(
+        new
+        if each.name == new.name
+        else _with(each, new.specifier, new.rung, new.reason)
+        if each.name in followers
+        else each
+        for each in spec.requirements
+    )
+    bounds = tuple(each for each in spec.constraints if each.name not in followers)
+    return spec.model_copy(update={"requirements": changed, "constraints": bounds, "repo": None})
+
+
+def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requirement | None:
+    """The requirement for the package under test: the repository's, else the one whose frame
+    raised, else the first named.
+    """
+    own = package_names.distribution_of(issue.repository)[0]
+    names = [imports.installed_as(own), own.replace("-", "_")]
+    frames = (frame for trace in report.tracebacks for frame in trace.frames[::-1] if frame.package)
+    for frame in frames:
+        names += [imports.installed_as(imports.distribution(frame.package)), frame.package]
+    known = {module: each for each in spec.requirements for module in each.modules[:1]}
+    known |= {each.name: each for each in spec.requirements}
+    for name in names:
+        if name in known:
+            return known[name]
+    return next(
+        (
+            each
+            for each in spec.requirements
+            if each.rung is PinSource.ISSUE and each.name != "torch"
+        ),
+        None,
+    )
+
+
+def _asked(options: EnvironmentOptions) -> dict[str, Requirement]:
+    wanted = {}
+    for text in options.pins:
+        try:
+            parsed = Parsed(text)
+        except InvalidRequirement as error:
+            raise UserError(
+                f"--with {text!r} is not a requirement.", "Write it like 'numpy==1.26.4'."
+            ) from error
+        if parsed.url or parsed.marker:
+            raise UserError(
+                f"--with {text!r} is not a plain requirement.", "Use a package name and a version."
+            )
+        name = imports.installed_as(package_names.alias(parsed.name))
+        wanted[name] = Requirement(
+            name=name,
+            specifier=str(parsed.specifier),
+            extras=tuple(sorted(parsed.extras)),
+            rung=PinSource.OPTION,
+            reason=f"--with {text}",
+        )
+    return wanted
+
+
+def used(top: str, imported: Iterable[str], report: BugReport | None) -> tuple[str, ...]:
+    """A top-level module whose distribution is only guessed, with what the report imports of it or
+    quotes the files of; () for none.
+    """
+    if not top:
+        return ()
+    traces = report.tracebacks if report else ()
+    quoted = (frame.module_path for trace in traces for frame in trace.frames)
+    files = (path.removesuffix(".py").removesuffix("/__init__") for path in quoted)
+    names = (*imported, *(path.replace("/", ".") for path in files))
+    return tuple(dict.fromkeys((top, *(each for each in names if each.startswith(f"{top}.")))))
+
+
+def _imported(report: BugReport | None, source: str, at: datetime | None) -> list[_Wish]:
+    names = symbols.imported(source)
+    return [
+        _Wish(
+            imports.installed_as(name, at),
+            f"the program imports {module}",
+            PinSource.IMPORT,
+            used(imports.guessed(module), names, report),
+        )
+        for module in names
+        if (name := imports.distribution(module))
+    ]
+
+
+def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> list[_Wish]:
+    """The repository's own distribution. One that is only guessed from the repository's name
+    needs a second sign.
+    """
+    name, known = package_names.distribution_of(issue.repository)
+    if not name:
+        return []
+    name = _published_as(name, source)
+    seen = {
+        imports.distribution(frame.package)
+        for trace in report.tracebacks
+        for frame in trace.frames
+        if frame.package
+    }
+    unexplained = [
+        each for each in imports.undefined(source) if not imports.conventional(each, source)
+    ]
+    if not (known or name in claims or name in seen or unexplained or not source.strip()):
+        return []
+    reason = (
+        f"{issue.repository} publishes it"
+        if known
+        else f"named like the repository {issue.repository}"
+    )
+    top = "" if known or imports.well_known(name) else name.replace("-", "_")
+    modules = used(top, symbols.imported(source), report)
+    name = imports.installed_as(name, issue.created_at)
+    return [_Wish(name, reason, PinSource.REPOSITORY, modules)]
+
+
+def _published_as(name: str, source: str) -> str:
+    """One of the names under which a project publishes: the one that the program imports."""
+    for pair in imports.SHARED_VERSIONS:
+        if name == pair[0]:
+            used = {imports.distribution(module) for module in symbols.imported(source)}
+            return next((each for each in pair if each in used), name)
+    return name
+
+
+def pin_versions(
+    name: str, reason: str, rung: PinSource, claims: Claims, at: datetime | None
+) -> Requirement:
+    """A requirement at the strongest claim's version, else whatever the date allows."""
+    for claim in claims.get(evidence.claim_name(name), []):
+        specifier = versions.specifier(claim.version, claim.source)
+        if specifier:
+            return Requirement(
+                name=name,
+                specifier=specifier,
+                extras=imports.EXTRAS.get(name, ()),
+                rung=PinSource.ISSUE,
+                reason=f"the report says {claim.version} ({claim.source})",
+            )
+        if specifier == "":
+            reason += (
+                f"; the report says {claim.version!r}, meaning the newest release before the report"
+            )
+            break
+    day = f"; newest release before {at:%Y-%m-%d}" if at else ""
+    return Requirement(name=name, rung=rung, reason=reason + day)
+
+
+def _python(
+    options: EnvironmentOptions, claims: Claims, at: datetime | None, worded: Range
+) -> tuple[str, str]:
+    """The minor version, and what decided it."""
+    if options.python:
+        minor = versions.python_minor(options.python)
+        if not minor:
+            raise UserError(
+                f"--python {options.python!r} is not a Python version.",
+                "Use a minor version such as 3.11.",
+            )
+        return minor, f"--python {options.python}"
+    for claim in claims.get("python", []):
+        if minor := versions.python_minor(claim.version):
+            return minor, f"the report says {claim.version} ({claim.source})"
+    usual = versions.usual(at, HOST)
+    near = worded.nearest(usual)
+    return near, "usual at the date of the bug report" if near == usual else _WORDED
+
+
+def _repo(options: EnvironmentOptions, target: str, claims: Claims) -> RepoSource | None:
+    """The clone, when one was given and the report does not name a release that the index has."""
+    if not options.repo:
+        return None
+    named = any(
+        versions.specifier(claim.version, claim.source)
+        for claim in claims.get(evidence.claim_name(target), [])
+    )
+    released = named and target and not options.ref
+    return None if released else RepoSource.of(options.repo, options.ref or "")
+
+
+# What is asked for after an environment was derived: by a run that lacks a module, or by a model
+# that names a distribution.
+
+
+def for_import(name: str, report: BugReport | None = None) -> Requirement | None:
+    """What to install for a module that a run found missing, at the version the report names;
+    None when it cannot be had.
+    """
+    distribution = imports.distribution(name)
+    if not distribution or name.partition(".")[0] in sys.stdlib_module_names:
+        return None
+    claims = evidence.gathered(report) if report else {}
+    pinned = pin_versions(
+        distribution, f"module {name} was missing in a run", PinSource.REPAIR, claims, None
+    )
+    update = {
+        "name": imports.installed_as(distribution),
+        "modules": used(imports.guessed(name), (name,), report),
+    }
+    return pinned.model_copy(update=update)
+
+
+def by_model(
+    name: str, version: str, reason: str, imported: Iterable[str] = ()
+) -> Requirement | None:
+    """What a model asks for, to be weighed by a module of it that is `imported`, else by its name;
+    None when it is no plain name with a plain version.
+    """
+    specifier = f"=={version}" if version else ""
+    try:
+        parsed = Parsed(f"{name}{specifier}")
+    except InvalidRequirement:
+        return None
+    if parsed.url or parsed.marker or parsed.extras:
+        return None
+    plain = package_names.alias(canonicalize_name(parsed.name))
+    return Requirement(
+        name=imports.installed_as(plain),
+        specifier=specifier,
+        rung=PinSource.REPAIR,
+        reason=f"a model asked for it: {reason}" if reason else "a model asked for it",
+        modules=modules(plain, imported),
+        named=True,
+    )
+
+
+def modules(name: str, imported: Iterable[str]) -> tuple[str, ...]:
+    """The imported module that a named distribution seems to be for, else one of its name; () for
+    a well-known distribution.
+    """
+    if imports.well_known(name):
+        return ()
+    tops = (top for each in imported if (top := imports.guessed(each)))
+    return (next((top for top in tops if evidence.alike(top, name)), name.replace("-", "_")),)
+
+
+def missing(
+    module: str, text: str, bug: BugReport | None, spec: EnvironmentSpec
+) -> Requirement | None:
+    """What to install for a missing module or a requirement that an error names; None when it is
+    no requirement, or is there.
+    """
+    new = for_import(module, bug) if module else _requirement(text)
+    return None if new is None or any(_same(new, each) for each in spec.requirements) else new
+
+
+def _same(new: Requirement, known: Requirement) -> bool:
+    if new.name != known.name:
+        return False
+    return new.specifier in {"", known.specifier} and set(new.extras) <= set(known.extras)
+
+
+def _requirement(text: str) -> Requirement | None:
+    """A requirement that an error message names; anything but a plain name with extras and
+    versions is refused.
+    """
+    try:
+        parsed = Parsed(text)
+    except InvalidRequirement:
+        return None
+    if parsed.url or parsed.marker:
+        return None
+    reason = "named by the error message of a run"
+    extras = tuple(sorted(parsed.extras))
+    return Requirement(
+        name=package_names.alias(parsed.name),
+        specifier=str(parsed.specifier),
+        extras=extras,
+        rung=PinSource.REPAIR,
+        reason=reason,
+    )

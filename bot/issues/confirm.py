@@ -1,0 +1,433 @@
+"""Runs a failing program again until the sequential test decides; counted runs → the verdict."""
+
+from dataclasses import dataclass
+
+from bot.issues import script_fixes
+from bot.issues.observe import Functions, operation
+from bot.issues.reading import symptoms
+from bot.issues.runner import Runner
+from bot.issues.signature import data_flow, freeze, values
+from bot.kernel import artifacts, launch
+from bot.kernel.attempt import Attempt, Failure, Judgement, Match, Script
+from bot.kernel.bug import (
+    AnySignature,
+    BugReport,
+    CrashSignature,
+    HangSignature,
+    Member,
+    NonFiniteSignature,
+    ObservationSignature,
+    OutputSignature,
+    WarningSignature,
+    members_of,
+)
+from bot.kernel.dialogue import Reconstruction
+from bot.kernel.environment import BuildStep, Environment, PinSource
+from bot.kernel.report import (
+    AnyVerdict,
+    Claim,
+    Comparison,
+    Determinism,
+    DifferentFailure,
+    Inconclusive,
+    NeedsHardware,
+    NeedsInfo,
+    NotReproduced,
+    Reproduced,
+    SetupFailed,
+)
+from bot.kernel.session import SearchResult
+from bot.kernel.statistics import SequentialTest, TestDecision, interval
+from sandbox.port import RunResult
+
+# Counted runs → the verdict, and the table that compares the reported with the observed.
+
+
+def describe(signature: AnySignature) -> str:
+    """A signature in one line, for people."""
+    return " or ".join(_describe(member) for member in members_of(signature))
+
+
+def _describe(member: Member) -> str:
+    match member:
+        case CrashSignature():
+            words = ": ".join(filter(None, [member.exception, *member.message.splitlines()[:1]]))
+            where = f" in {member.frame}" if member.frame else ""
+            return f"{words}{where}" + (f" at `{member.checks[0]}`" if member.checks else "")
+        case OutputSignature():
+            return "the output " + " / ".join(member.observed[0][:3])
+        case NonFiniteSignature():
+            return f"{' or '.join(member.values)} among the printed values"
+        case WarningSignature():
+            times = f", at least {member.at_least} times" if member.at_least > 1 else ""
+            return f"{member.category or 'a warning'}: {member.message}{times}"
+        case ObservationSignature():
+            return f"`{member.name}` {values.words(member.wrong)}: {member.says}"
+        case HangSignature():
+            return f"no progress for {member.bound_s:g} s"
+
+
+def _said(member: Member) -> str:
+    """A cell of the table; the claim that an observation is about is in the row above."""
+    return (
+        f"{member.name} {values.words(member.wrong)}"
+        if isinstance(member, ObservationSignature)
+        else _describe(member)
+    )
+
+
+def verdict_of(
+    decision: TestDecision,
+    runs: list[Judgement],
+    determinism: Determinism,
+    versions: tuple[str, ...],
+) -> AnyVerdict:
+    """The verdict on the confirming runs."""
+    met = [run for run in runs if run.match is Match.MATCHED]
+    other = [run for run in runs if run.match is Match.OTHER]
+    undecided = [run for run in runs if run.match is Match.UNDECIDED]
+    counted = {"runs": len(runs), "failures": len(met), "interval": interval(len(met), len(runs))}
+    if decision == "fails":
+        return Reproduced(**counted, reason=met[0].reason, determinism=determinism)
+    if other and len(other) * 2 >= len(runs):
+        return DifferentFailure(
+            **counted,
+            reason=f"the program failed, but not as reported: {other[0].reason}",
+            reported="",
+            seen=other[0].evidence,
+        )
+    if undecided and len(undecided) * 2 >= len(runs):
+        return Inconclusive(**counted, reason=undecided[0].reason)
+    if decision == "passes":
+        return NotReproduced(
+            **counted, reason=runs[0].reason, checked=(runs[0].reason,), versions_tried=versions
+        )
+    if all(run.match is Match.SETUP_FAILURE for run in runs):
+        return Inconclusive(**counted, reason=runs[0].reason)
+    return Inconclusive(**counted, reason=_too_few(len(met), runs), at_maximum=True)
+
+
+def _too_few(failures: int, runs: list[Judgement]) -> str:
+    """Why the maximum number of runs did not decide."""
+    if failures in {0, len(runs)}:
+        return f"the maximum number of runs, {len(runs)}, is too small to decide"
+    return (
+        f"after {len(runs)} runs, the maximum, there were too many failures to rule the bug out "
+        "and too few to confirm it"
+    )
+
+
+def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
+    """The verdict on a program that was changed in substance: its passing does not refute the
+    report, whose own program was not run.
+    """
+    whys = {fix.why for fix in script.fixes}
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    if script_fixes.NO_GPU in whys:
+        counts = f"{verdict.failures} of {verdict.runs}"
+        said = f"{counts} runs on the CPU failed as reported; the reporter's program asks for a GPU"
+        return NeedsHardware(reason=said, needs=("a GPU",))
+    if script_fixes.TOO_LONG in whys:
+        said = "the shortened program did not fail, and the full program exceeds the time limit"
+        return undecided(verdict, said)
+    return verdict
+
+
+def as_unsaid(verdict: AnyVerdict, bug: BugReport, signature: AnySignature) -> AnyVerdict:
+    """The verdict where the checks of the report's own program are all there is to compare with:
+    that they hold as pasted refutes nothing, since nobody said that they fail so.
+    """
+    checks = isinstance(signature, CrashSignature) and signature.checks
+    if not isinstance(verdict, NotReproduced) or not checks or bug.tracebacks:
+        return verdict
+    said = "the assertions of the reported program hold, and the bug report shows none that fails"
+    return undecided(verdict, said)
+
+
+def as_written(verdict: AnyVerdict, script: Script) -> AnyVerdict:
+    """The verdict on a program that a model wrote: it may lack what the reporter's has, so that its
+    passing leaves the question open.
+    """
+    if not isinstance(verdict, NotReproduced) or script.author != "model":
+        return verdict
+    counts = f"{verdict.failures} of {verdict.runs}"
+    said = f"{counts} runs of a program that a model wrote showed the failure ({verdict.reason})"
+    return undecided(verdict, f"{said}; the reporter's own program may differ")
+
+
+def if_read_alike(
+    verdict: AnyVerdict, rules: AnySignature, model: AnySignature | None
+) -> AnyVerdict:
+    """Keeps a negative verdict if a model that has not seen the runs reads the report as the rules
+    do; otherwise the verdict is inconclusive.
+    """
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    if model is not None and freeze.same(rules, model):
+        return verdict
+    said = describe(model) if model is not None else "nothing that a run could show"
+    return undecided(
+        verdict,
+        f"the bug report can be read in two ways: the rules read {describe(rules)}, which did not "
+        f"happen; a model reads {said}, which no run could decide",
+    )
+
+
+def undecided(verdict: NotReproduced | DifferentFailure, reason: str) -> Inconclusive:
+    """An inconclusive verdict with the counts of a negative one."""
+    counts = verdict.model_dump(include={"runs", "failures", "interval"})
+    return Inconclusive(**counts, reason=reason)
+
+
+def tried(steps: tuple[BuildStep, ...]) -> tuple[str, ...]:
+    """The tries in order; those with the same cause are one entry."""
+    causes: dict[str, list[str]] = {}
+    for step in steps:
+        causes.setdefault(step.error or "done", []).append(step.what)
+    return tuple(f"{'; '.join(dict.fromkeys(whats))}: {cause}" for cause, whats in causes.items())
+
+
+def place(judgement: Judgement) -> tuple[str, ...]:
+    """A word to the reader when no library's Python code was on the stack: the bug may be the
+    program's own.
+    """
+    failure = judgement.failure
+    if failure is None or not failure.frames or any(frame.package for frame in failure.frames):
+        return ()
+    return (
+        (
+            f"the program's own line `{failure.frames[-1].code[:120]}` raised it; "
+            "no library's Python code was on the stack"
+        ),
+    )
+
+
+def blocked(judgement: Judgement) -> AnyVerdict:
+    """The verdict when a setup failure could not be fixed."""
+    failure = judgement.setup_failure
+    if failure is None:
+        return Inconclusive(runs=0, failures=0, interval=(0.0, 1.0), reason=judgement.reason)
+    if failure.hardware:
+        return NeedsHardware(
+            reason=f"the program needs hardware that is not available here: {failure.what}",
+            needs=(failure.hardware,),
+        )
+    if failure.names:
+        listed = ", ".join(f"`{name}`" for name in failure.names)
+        return NeedsInfo(
+            reason=f"the program uses {listed}, which nothing defines",
+            items=(f"the definition or import of {listed}",),
+        )
+    if failure.needs:
+        return NeedsInfo(reason=f"the program cannot run: {failure.what}", items=(failure.needs,))
+    return SetupFailed(
+        reason=f"the environment lacks something that could not be installed: {failure.what}",
+        tried=(failure.module or failure.requirement,),
+    )
+
+
+def compare(
+    signature: AnySignature | None, last: Attempt | None, environment: Environment | None
+) -> tuple[Comparison, ...]:
+    """The table "reported / observed"."""
+    rows: list[Comparison] = []
+    if signature is not None and last is not None:
+        member = members_of(signature)[min(last.judgement.member, len(members_of(signature)) - 1)]
+        # What stands on the error stream of a hang is the stacks that were asked for, not what
+        # happened.
+        told = "" if isinstance(member, HangSignature) else last.judgement.evidence
+        seen = told or last.judgement.reason
+        rows.append(
+            Comparison(what="failure", reported=_said(member), observed=_shown(member, seen))
+        )
+        if isinstance(member, CrashSignature) and member.frame and last.judgement.failure:
+            reported = f"{member.frame} in {member.function}" if member.function else member.frame
+            rows.append(
+                Comparison(
+                    what="location", reported=reported, observed=_place(last.judgement.failure)
+                )
+            )
+    if environment is not None:
+        rows.extend(
+            Comparison(
+                what=row.name, reported=row.claimed, observed=row.resolved or "not installed"
+            )
+            for row in [row for row in environment.claims if row.claimed][:6]
+        )
+    return tuple(rows)
+
+
+def _place(failure: Failure) -> str:
+    """The innermost frame of a library, or of the program where no library was on the stack."""
+    libraries = [frame for frame in failure.frames if frame.package not in {"", "<stdlib>"}]
+    frame = next(reversed(libraries or failure.frames), None)
+    if frame is None:
+        return "not shown"
+    file = frame.module_path or frame.path.rsplit("/", 1)[-1]
+    return f"{file} in {frame.function}"
+
+
+def _shown(member: Member, seen: str) -> str:
+    rows = [row for row in seen.strip().splitlines() if row.strip()]
+    return (
+        " / ".join(rows[:3]) if isinstance(member, OutputSignature) else (rows[0] if rows else "")
+    )
+
+
+def versions(environment: Environment) -> str:
+    """The versions that matter, in one line: Python and the packages that were asked for."""
+    asked = [
+        package for package in environment.packages if package.rung is not PinSource.DEPENDENCY
+    ]
+    return ", ".join(
+        [
+            f"Python {environment.python}",
+            *(f"{package.name} {package.version}" for package in asked[:8]),
+        ]
+    )
+
+
+# A negative verdict needs a witness: one run that is seen to reach the operation in question.
+
+
+def witnessed(runner: Runner, found: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
+    """A negative verdict where a further run, not counted, reaches what the report complains of;
+    otherwise an inconclusive one that says what was not reached.
+    """
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    wanted = operation(
+        runner.bug,
+        members_of(runner.signature),
+        found.script,
+        failed=isinstance(verdict, DifferentFailure),
+    )
+    runner.say("confirm", f"checking that a run reaches {wanted.says}")
+    result = runner.execute(
+        launch.reached_spec(
+            found.script, found.environment, runner.job, runner.signature, wanted.functions
+        )
+    )
+    entered, lines = _reached(result, found.script.entry)
+    if not wanted.reached(entered, lines):
+        ended = "" if verdict.kind == "not_reproduced" else f": they ended with {verdict.seen}"
+        return undecided(verdict, f"no run was observed to reach {wanted.says}{ended}")
+    if isinstance(verdict, NotReproduced):
+        if _output_alone(runner, found):
+            why = "neither the output that the bug report shows nor the one it expects was printed"
+            return undecided(verdict, why)
+        checked = (*verdict.checked, f"the program reached {wanted.says}")
+        return verdict.model_copy(update={"checked": checked})
+    return verdict
+
+
+def _output_alone(runner: Runner, found: SearchResult) -> bool:
+    """Whether the report shows an output, and no run printed what it expects instead: the same
+    behaviour may be printed in many ways.
+    """
+    shown = any(isinstance(member, OutputSignature) for member in members_of(runner.signature))
+    runs = runner.attempts.of(found.script, found.environment, "confirm")
+    return shown and not any(run.judgement.contrary for run in runs)
+
+
+def _reached(result: RunResult, entry: str) -> tuple[Functions, frozenset[int]]:
+    """What the processes of a run entered, and the lines of the entry file that ran."""
+    entered: set[tuple[str, str]] = set()
+    lines: set[int] = set()
+    for data in result.artifacts.values():
+        row = artifacts.read(artifacts.Reached, data)
+        if isinstance(row, artifacts.Reached):
+            entered |= set(row.entered)
+            lines |= {line for file, line in row.lines if file == entry}
+    return tuple(entered), frozenset(lines)
+
+
+# Runs a failing program again, with new seeds, until the sequential test decides.
+
+_REPEATS = 3
+_INTERMITTENT = 9
+_UNDECIDABLE = {Match.OTHER, Match.UNDECIDED, Match.SETUP_FAILURE}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict, and what it is about. `result` is the program and the environment to show, None
+    when nothing was run. `contrasts` are the report's variants that did work.
+    """
+
+    verdict: AnyVerdict
+    bug: BugReport | None = None
+    signature: AnySignature | None = None
+    result: SearchResult | None = None
+    contrasts: tuple[Script, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    reconstruction: Reconstruction | None = None
+
+
+def confirm(runner: Runner, found: SearchResult) -> tuple[AnyVerdict, Match]:
+    """The verdict from fresh runs, and what they show of the signature. Mixed outcomes are run
+    again with the same seeds, to find out why.
+    """
+    if found.judgement.match is Match.SETUP_FAILURE:
+        return blocked(found.judgement), Match.SETUP_FAILURE
+    determinism: Determinism = "deterministic"
+    with runner.stage("confirm", "confirming with fresh runs"):
+        decision, runs = _fresh_runs(runner, found)
+        if decision == "fails":
+            determinism = _determinism(runner, found)
+    verdict = verdict_of(decision, runs, determinism, (versions(found.environment),))
+    if isinstance(verdict, Reproduced):
+        signs = (run.doubt for run in runs if run.doubt)
+        doubt = data_flow.doubt(found.script.files) or next(signs, "")
+        verdict = verdict.model_copy(update={"doubt": doubt})
+    verdict = as_unsaid(verdict, runner.bug, runner.signature)
+    verdict = witnessed(runner, found, as_mended(verdict, found.script))
+    return verdict, Match.MATCHED if decision == "fails" else found.judgement.match
+
+
+def _fresh_runs(runner: Runner, found: SearchResult) -> tuple[TestDecision, list[Judgement]]:
+    test, runs, cap = SequentialTest(), list[Judgement](), _cap(runner, found)
+    issue, decided = runner.job.issue, False
+    intermittent = symptoms.says_so(f"{issue.title}\n{issue.body}")
+    while not decided and len(runs) < cap:
+        number = len(runs) + 1
+        runner.say("confirm", f"run {number}", number, cap)
+        seed = runner.job.limits.seed + number
+        runs.append(runner.run(found.script, found.environment, seed, "confirm").judgement)
+        failures = sum(run.match is Match.MATCHED for run in runs)
+        # An intermittent failure, by the report's own words: look for the other outcome too.
+        early = intermittent and failures == len(runs) < _INTERMITTENT
+        decided = test.decide(failures, len(runs)) != "undecided" and not early
+        # Two runs that both failed otherwise, or decided nothing: more of them will not help.
+        decided |= len(runs) == 2 and all(run.match in _UNDECIDABLE for run in runs)
+    return test.decide(sum(run.match is Match.MATCHED for run in runs), len(runs)), runs
+
+
+def _cap(runner: Runner, found: SearchResult) -> int:
+    """Most confirming runs; a run that only ends by the clock is not repeated forty times."""
+    hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
+    slow = found.judgement.match is Match.UNDECIDED and not hang
+    return min(runner.job.limits.max_runs, 2 if slow else runner.job.limits.max_runs)
+
+
+def _determinism(runner: Runner, found: SearchResult) -> Determinism:
+    """The determinism of mixed outcomes over seeds: runs with equal seeds separate chance in the
+    program from chance outside it.
+    """
+    judged = runner.attempts.by_seed(found.script, found.environment)
+    outcomes = {
+        seed: judgement.match is Match.MATCHED
+        for seed, judgement in judged.items()
+        if judgement.match in {Match.MATCHED, Match.PASSED}
+    }
+    if all(outcomes.values()):
+        return "deterministic"
+    for wanted in (True, False):
+        seed = next(seed for seed, matched in outcomes.items() if matched is wanted)
+        for _ in range(_REPEATS):
+            change = f"seed {seed} again"
+            again = runner.run(found.script, found.environment, seed, "repeat", change)
+            if (again.match is Match.MATCHED) is not wanted:
+                return "nondeterministic"
+    return "seed-dependent"

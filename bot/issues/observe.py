@@ -1,0 +1,434 @@
+"""RunResult → what happened, as values: exceptions, printed lines, and what the hooks wrote."""
+
+import ast
+import base64
+import builtins
+import hashlib
+import os
+import re
+import signal
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+from pathlib import Path
+
+from bot.issues.signature import values
+from bot.kernel import artifacts, tracebacks
+from bot.kernel.attempt import Failure, Script
+from bot.kernel.bug import BugReport, CrashSignature, Frame, Member, ObservationSignature, Traceback
+from bot.kernel.source.syntax import module_of, name_of
+from bot.kernel.tracebacks import LIBRARY
+from bot.kernel.values import Record
+from sandbox.port import RunResult
+
+# The operation that a report complains of: what a run must reach before its good end, or another
+# failure, says anything about the report.
+
+Functions = tuple[tuple[str, str], ...]
+_NEAR = 3  # a version without the bug may no longer call the very function that raised
+_CODE = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Functions (file below site-packages, name) of which one must be entered; or, without any,
+    lines of the program of which `needed` must run.
+    """
+
+    says: str
+    functions: Functions = ()
+    lines: frozenset[int] = frozenset()
+    needed: int = 1
+
+    def reached(self, entered: Functions, lines: frozenset[int]) -> bool:
+        """Whether a run reached it."""
+        if self.functions:
+            return bool(set(self.functions) & set(entered))
+        return len(self.lines & lines) >= self.needed
+
+
+def operation(
+    bug: BugReport, members: tuple[Member, ...], script: Script, *, failed: bool
+) -> Operation:
+    """The operation, by the best that the report offers: frames of a library, lines of the
+    program in its traceback, the API it names, the program's calls. `failed`: runs ended in
+    another failure, so that only the last call shows that they came far enough.
+    """
+    crashes = [member for member in members if isinstance(member, CrashSignature)]
+    names = {member.exception.rsplit(".", 1)[-1] for member in crashes}
+    rows = [row for row in bug.tracebacks if row.exception.rsplit(".", 1)[-1] in names]
+    return (
+        _functions(rows)
+        or _quoted_lines(rows, script.source)
+        or _named(bug, members, script.source)
+        or _calls(script.source, failed=failed)
+    )
+
+
+def _functions(rows: list[Traceback]) -> Operation | None:
+    found: list[Frame] = []
+    for row in rows:
+        libraries = [
+            frame
+            for frame in row.frames
+            if frame.package not in {"", "<stdlib>"} and frame.module_path and frame.function
+        ]
+        found += libraries[-_NEAR:]
+    if not found:
+        return None
+    pairs = dict.fromkeys((frame.module_path, _last(frame.function)) for frame in found)
+    path, name = list(pairs)[-1]
+    return Operation(f"`{name}` in {path}", functions=tuple(pairs))
+
+
+def _quoted_lines(rows: list[Traceback], source: str) -> Operation | None:
+    code = [" ".join(line.split()) for line in source.splitlines()]
+    for row in rows:
+        own = (" ".join(frame.code.split()) for frame in reversed(row.frames) if not frame.package)
+        for quoted in filter(None, own):
+            lines = frozenset(at for at, line in enumerate(code, 1) if line == quoted)
+            if lines:
+                return Operation(f"the line `{quoted[:_CODE]}`", lines=lines)
+    return None
+
+
+def _named(bug: BugReport, members: tuple[Member, ...], source: str) -> Operation | None:
+    api = [*bug.api]
+    for member in members:
+        api += member.api if isinstance(member, ObservationSignature) else ()
+    wanted = {_last(name.rstrip("()")) for name in api}
+    calls = [(name, line) for name, line in _library_calls(source) if name in wanted]
+    if not calls:
+        return None
+    return Operation(f"the call of `{calls[-1][0]}`", lines=frozenset(line for _, line in calls))
+
+
+def _calls(source: str, *, failed: bool) -> Operation:
+    """Half of the program's calls, or its last one; where it calls no library, of its statements.
+    A program that only defines things reaches nothing.
+    """
+    lines = {line for _, line in _library_calls(source)} or set(_statements(source))
+    what = "what the program calls"
+    if failed and lines:
+        lines, what = {max(lines)}, "the program's last call"
+    return Operation(what, lines=frozenset(lines), needed=max(1, (len(lines) + 1) // 2))
+
+
+def _statements(source: str) -> Iterator[int]:
+    """The lines of the statements outside definitions, imports aside."""
+    inert = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return (node.lineno for node in module_of(source).body if not isinstance(node, inert))
+
+
+def _library_calls(source: str) -> Iterator[tuple[str, int]]:
+    """The name and line of each call that may be a library's: neither of the program's own, a
+    builtin's nor the standard library's.
+    """
+    tree = module_of(source)
+    known = {*dir(builtins), *(name for node in ast.walk(tree) for name in _defined(node))}
+    calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+    for call in calls:
+        name = name_of(call.func)
+        if name and ast.unparse(call.func).partition(".")[0] not in known:
+            yield name, call.lineno
+
+
+def _defined(node: ast.AST) -> Iterator[str]:
+    """The names that a statement defines itself or takes from the standard library."""
+    match node:
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case ast.Import(names=names):
+            for alias in names:
+                top = alias.name.partition(".")[0]
+                if top in sys.stdlib_module_names:
+                    yield alias.asname or top
+        case ast.ImportFrom(module=str(module), names=names):
+            if module.partition(".")[0] in sys.stdlib_module_names:
+                yield from (alias.asname or alias.name for alias in names)
+
+
+def _last(dotted: str) -> str:
+    return dotted.rsplit(".", 1)[-1]
+
+
+# Whether a frame of a stack is of a file that is installed: below what the run was shown, with
+# this line, as its wheel brought it.
+
+_LARGEST = 4 << 20
+_MOST_FILES = 200
+_COMPILED = (".pyx", ".pxd", ".pxi")
+"""Sources of compiled code: their frames name files that no wheel has to bring."""
+
+
+class Installed:
+    """The files that a run was shown: `mounts` of its environment, `roots` of a clone.
+
+    `forged` collects what frames of libraries say that these files do not.
+    """
+
+    def __init__(self, mounts: tuple[str, ...], roots: tuple[str, ...]) -> None:
+        places = (place.rstrip("/") for place in (*mounts, *roots))
+        self._places = tuple(f"{place}/" for place in places if Path(place).is_dir())
+        self._seen: dict[str, str] = {}
+        self.forged: list[str] = []
+
+    def checked(self, failure: Failure) -> Failure:
+        """The failure with forged frames of libraries turned into the program's own."""
+        if not self._places:
+            return failure
+        frames = tuple(map(self._frame, failure.frames))
+        chained = tuple(map(self.checked, failure.chained))
+        return failure.model_copy(update={"frames": frames, "chained": chained})
+
+    def _frame(self, frame: Frame) -> Frame:
+        if frame.package in {"", "<stdlib>"} or frame.path.endswith(_COMPILED):
+            return frame
+        why = self._why(frame)
+        if not why:
+            return frame
+        self.forged.append(f"a frame names {frame.path[-120:]}, {why}")
+        return frame.model_copy(update={"package": "", "module_path": ""})
+
+    def _why(self, frame: Frame) -> str:
+        path = frame.path
+        if os.path.normpath(path) != path or not path.startswith(self._places):
+            return "which is not installed"
+        if path not in self._seen:
+            if len(self._seen) >= _MOST_FILES:
+                return "one of too many files"
+            self._seen[path] = _changed(Path(path))
+        lines = _lines(path, _state(path))
+        line = frame.line or 0
+        if self._seen[path] or not lines:
+            return self._seen[path] or "which is not installed"
+        if not 0 < line <= len(lines):
+            return f"which has no line {line}"
+        same = not frame.code or lines[line - 1].strip()[:500] == frame.code
+        return "" if same else f"whose line {line} differs"
+
+
+def _state(path: str) -> tuple[int, int]:
+    """The size and time of a regular file; (0, 0) for anything else."""
+    try:
+        about = Path(path).stat()
+    except (OSError, ValueError):
+        return 0, 0
+    plain = stat.S_ISREG(about.st_mode) and about.st_size <= _LARGEST
+    return (about.st_size, about.st_mtime_ns) if plain else (0, 0)
+
+
+@lru_cache(maxsize=64)
+def _lines(path: str, state: tuple[int, int]) -> tuple[str, ...]:
+    if not state[0]:
+        return ()
+    return tuple(Path(path).read_text(encoding="utf-8", errors="replace").split("\n"))
+
+
+def _changed(path: Path) -> str:
+    """Why a file is not as its wheel brought it; "" also where no wheel tells."""
+    found = LIBRARY.match(str(path))
+    size = _state(str(path))
+    if found is None or not size[0]:
+        return ""
+    module = found["module"]
+    wanted = _recorded(str(path).removesuffix(module), module)
+    digest = hashlib.sha256(path.read_bytes()).digest()
+    is_same = not wanted or wanted == base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    return "" if is_same else "which was changed after its installation"
+
+
+@lru_cache(maxsize=1024)
+def _recorded(site: str, module: str) -> str:
+    """The hash of a file by the RECORD of its distribution, "" where none names it."""
+    head = f"\n{module},sha256="
+    for record in sorted(Path(site).glob("*.dist-info/RECORD")):
+        if _state(str(record))[0]:
+            _, found, rest = ("\n" + record.read_text("utf-8", "replace")).partition(head)
+            if found:
+                return rest.split(",", 1)[0]
+    return ""
+
+
+# RunResult → what happened, as values: the exceptions (escaped, or caught and printed) and the
+# printed lines.
+
+_MOST_CHAIN = 20
+_CHAINED_MESSAGE = 2_000
+"""Characters of the message of an exception that only led to another one."""
+_BESIDE = re.compile(r"(?:examples?|tests?|benchmarks?|scripts|docs)/")
+_STDLIB = re.compile(r"/lib/python3\.\d+/(?!site-packages|dist-packages)|^<frozen ")
+
+
+class Observation(Record):
+    """One run as the judge sees it. `failures` has the escaped exception first; chained ones
+    hang on it; of a run with a key (`keyed`), `signed` are those that the probe vouches for.
+    `refused` says which traces were not read, and why; `doubt` why this run can confirm nothing.
+    `output` are the printed lines made comparable, `told` the same ones for people, `printed` all
+    lines as they were.
+    """
+
+    failures: tuple[Failure, ...]
+    refused: tuple[str, ...] = ()
+    signed: tuple[Failure, ...] = ()
+    keyed: bool = False
+    doubt: str = ""
+    output: tuple[str, ...]
+    told: tuple[str, ...]
+    printed: tuple[str, ...] = ()
+    errors: str
+    exit_code: int | None
+    signal: int | None
+    timed_out: bool
+    idle: bool
+    oom: bool
+    seconds: float
+
+    @property
+    def escaped(self) -> Failure | None:
+        """The exception that ended the program, if one did."""
+        return next((failure for failure in self.failures if not failure.swallowed), None)
+
+
+def observe(
+    result: RunResult,
+    roots: tuple[str, ...] = (),
+    *,
+    key: bytes = b"",
+    mounts: tuple[str, ...] = (),
+) -> Observation:
+    """Everything a run shows. The probe's trace is preferred; printed tracebacks are what the
+    program caught. `roots` are the folders of a clone on the path: its files are a package's,
+    not the program's. With the `key` of the run, only what its probe signed is taken for an
+    exception that ended it; with its `mounts`, only installed files for a library's.
+    """
+    left = artifacts.traces(result.artifacts, result.refused, key)
+    installed = Installed(mounts, roots)
+    traced = [(one, name in left.signed) for name, one in _traced(left, result.exit_code)]
+    traced = [(installed.checked(one), signed) for one, signed in traced]
+    escaped = [one for one, _ in traced]
+    if result.signal is not None and not (
+        result.timed_out or result.idle or result.cancelled or result.oom
+    ):
+        escaped = [_killed(result)]
+    swallowed = bool(escaped) or result.exit_code == 0
+    spans = (tracebacks.find(text.splitlines()) for text in (result.stderr, result.stdout))
+    printed = [_printed(span.traceback, swallowed=swallowed) for found in spans for span in found]
+    known = {(failure.exception, failure.message) for failure in escaped}
+    failures = (*escaped, *(row for row in printed if (row.exception, row.message) not in known))
+    return Observation(
+        failures=tuple(_placed(failure, roots) for failure in failures) if roots else failures,
+        refused=left.refused,
+        signed=tuple(flatten(tuple(one for one, signed in traced if signed))),
+        keyed=bool(key),
+        doubt=_doubt(result, left, installed),
+        output=tuple(values.lines(result.stdout)),
+        told=tuple(values.told(result.stdout)),
+        printed=tuple(result.stdout.splitlines()),
+        errors=result.stderr,
+        exit_code=result.exit_code,
+        signal=result.signal,
+        timed_out=result.timed_out,
+        idle=result.idle,
+        oom=result.oom,
+        seconds=result.seconds,
+    )
+
+
+def _traced(left: artifacts.Left, exit_code: int | None) -> list[tuple[str, Failure]]:
+    """The exceptions of the traces. One that escapes ends a program with a status; a trace beside
+    a clean end is of something that was caught.
+    """
+    found = [
+        (not _escaped(trace, exit_code), name, trace)
+        for name, trace in left.traces.items()
+        if name in left.signed or not trace.main
+    ]
+    rows = sorted(found, key=itemgetter(0, 1))
+    return [(name, _failure(trace.error, swallowed=caught)) for caught, name, trace in rows]
+
+
+def _doubt(result: RunResult, left: artifacts.Left, installed: Installed) -> str:
+    """Why this run can confirm nothing: signs that the program has a hand in what is told of it."""
+    if any(trace.main and name not in left.signed for name, trace in left.traces.items()):
+        return "the program wrote a trace of its own"
+    if result.exit_code is not None and result.ended_by_itself and not left.ended:
+        return "the program exited without Python's normal shutdown, as with os._exit"
+    return installed.forged[0] if installed.forged else ""
+
+
+def _escaped(trace: artifacts.Trace, exit_code: int | None) -> bool:
+    return trace.main and trace.where == "main" and exit_code != 0
+
+
+def _failure(row: artifacts.TracedError, *, swallowed: bool, depth: int = 0) -> Failure:
+    chained = row.chained if depth < _MOST_CHAIN else ()
+    message, quoted = tracebacks.unfold(row.message)
+    return Failure(
+        exception=row.exception,
+        message=message[:_CHAINED_MESSAGE] if depth else message,
+        bases=row.bases,
+        frames=(*(_frame(frame) for frame in row.frames), *map(_library, quoted)),
+        swallowed=swallowed,
+        chained=tuple(_failure(inner, swallowed=swallowed, depth=depth + 1) for inner in chained),
+    )
+
+
+def _frame(row: artifacts.TracedFrame) -> Frame:
+    number = None if row.line is None else str(row.line)
+    return _library(tracebacks.frame(row.path, number, row.function, row.code))
+
+
+def _library(frame: Frame) -> Frame:
+    """The frame with the standard library's own files marked, so that they are not taken for the
+    program's.
+    """
+    if not frame.package and _STDLIB.search(frame.path):
+        return frame.model_copy(update={"package": "<stdlib>"})
+    return frame
+
+
+def _placed(failure: Failure, roots: tuple[str, ...]) -> Failure:
+    """The failure with the files of a clone named as if they were installed."""
+    frames = tuple(_in_clone(frame, roots) for frame in failure.frames)
+    chained = tuple(_placed(inner, roots) for inner in failure.chained)
+    return failure.model_copy(update={"frames": frames, "chained": chained})
+
+
+def _in_clone(frame: Frame, roots: tuple[str, ...]) -> Frame:
+    below = [
+        frame.path.removeprefix(f"{root}/") for root in roots if frame.path.startswith(f"{root}/")
+    ]
+    module = min(below, key=len, default="")
+    if not module or _BESIDE.match(module):
+        return frame
+    return frame.model_copy(
+        update={"module_path": module, "package": module.split("/", 1)[0].removesuffix(".py")}
+    )
+
+
+def _printed(row: Traceback, *, swallowed: bool) -> Failure:
+    return Failure(
+        exception=row.exception,
+        message=row.message,
+        frames=tuple(_library(frame) for frame in row.frames),
+        swallowed=swallowed,
+        chained=tuple(_printed(inner, swallowed=swallowed) for inner in row.chained),
+    )
+
+
+def _killed(result: RunResult) -> Failure:
+    number = result.signal or 0
+    name = signal.Signals(number).name if number in set(signal.Signals) else f"signal {number}"
+    return Failure(exception=name, message=result.stderr.strip()[:2000])
+
+
+def flatten(failures: tuple[Failure, ...]) -> list[Failure]:
+    """Failures with everything chained to them, outermost first."""
+    found: list[Failure] = []
+    for failure in failures:
+        found.extend([failure, *flatten(failure.chained)])
+    return found[:_MOST_CHAIN]

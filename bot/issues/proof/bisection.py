@@ -1,0 +1,252 @@
+"""A confirmed failure → the release (or commit) that introduced it and the one that fixed it."""
+
+from functools import partial
+
+from bot.environment import releases
+from bot.environment.releases import ReleaseLine
+from bot.issues.proof import bisect_steps, control, outcome
+from bot.issues.proof.bisect_search import BisectSearch, Prefetch, Revision
+from bot.issues.proof.bisect_steps import Edge, End, regular
+from bot.issues.proof.outcome import Failing
+from bot.issues.runner import Runner
+from bot.kernel.bug import Bisection, Commit, Point, Skipped
+from bot.kernel.environment import EnvironmentSpec, RepoSource
+from bot.kernel.errors import Stopped, TransientError, UserError
+from bot.kernel.ports import Commits
+from sandbox.port import SandboxError
+
+# What a bisection found, as a value: the boundaries, the probes, and what changed there.
+
+_UNREAD = (UserError, TransientError, SandboxError, Stopped)
+"""When the history cannot be read, once a boundary is known: the boundary stands without it."""
+
+
+def with_tags(commits: Commits, source: RepoSource, found: Bisection) -> Bisection:
+    """With the tags around the commits that changed something, where they can be had."""
+    told = {}
+    for side in ("first_bad", "first_fixed"):
+        point: Point | None = getattr(found, side)
+        if point is not None:
+            try:
+                first, before = commits.tags(source, point.at)
+            except _UNREAD:
+                break
+            told[side] = point.model_copy(
+                update={"first_in": first, "after": "" if first else before}
+            )
+    return found.model_copy(update=told)
+
+
+def bisection(search: BisectSearch, introduced: Edge, fixed: Edge) -> Bisection:
+    """Both edges as a value: names in place of positions."""
+
+    def point(at: int) -> Point:
+        revision = search.revisions[search.bad + at]
+        return Point(at=revision.name, date=revision.date, subject=revision.subject)
+
+    came, went, probes = introduced.good, fixed.good, search.probes()
+    return Bisection(
+        package=search.package,
+        bad=search.revisions[search.bad].name,
+        first_bad=None if came is None else point(-introduced.bad),
+        last_good=None if came is None else point(-came),
+        last_bad=None if went is None else point(fixed.bad),
+        first_fixed=None if went is None else point(went),
+        introduced_among=_among(search, introduced, -1),
+        fixed_among=_among(search, fixed, 1),
+        oldest=search.outcome(0),
+        newest=search.outcome(len(search.revisions) - 1),
+        probes=probes,
+        skipped=tuple(
+            Skipped(at=probe.at, why=probe.reason or probe.outcome)
+            for probe in probes
+            if probe.outcome not in {"fails", "passes"}
+        ),
+        risk=search.risk_taken(),
+        rate=search.rate,
+        regular=not regular(search.seen()),
+        stopped=search.stopped,
+    )
+
+
+def _among(search: BisectSearch, edge: Edge, way: int) -> tuple[str, ...]:
+    """All that may be the boundary's newer side, oldest first, when something between could not
+    be tested.
+    """
+    if edge.good is None or not edge.between:
+        return ()
+    newer = edge.bad if way < 0 else edge.good
+    positions = sorted(search.bad + way * at for at in (*edge.between, newer))
+    return tuple(search.revisions[at].name for at in positions)
+
+
+def omitted_revisions(line: ReleaseLine) -> tuple[str, ...]:
+    """The releases that are not on the line, by the reason."""
+    causes: dict[str, list[str]] = {}
+    for release in line.left_out:
+        causes.setdefault(release.why, []).append(release.at)
+    return tuple(f"omitted ({why}): {_some(names)}" for why, names in causes.items())
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+
+
+def with_links(runner: Runner, found: Bisection) -> Bisection:
+    """With the changelog and, where a clone is at hand, the commits between the two sides."""
+    changelog = (
+        runner.ports.builder.changelog(found.package)
+        if found.first_bad or found.first_fixed
+        else ""
+    )
+    return found.model_copy(
+        update={
+            "changelog": changelog,
+            "introduced_by": _between(runner, found.last_good, found.first_bad),
+            "fixed_by": _between(runner, found.last_bad, found.first_fixed),
+        }
+    )
+
+
+def _between(runner: Runner, older: Point | None, newer: Point | None) -> tuple[Commit, ...]:
+    address, commits = runner.job.environment.repo, runner.ports.commits
+    if not address or commits is None or older is None or newer is None:
+        return ()
+    try:
+        return commits.between(RepoSource.of(address), older.at, newer.at)
+    except _UNREAD:
+        return ()
+
+
+# A confirmed failure → the release (or commit) that introduced it and the one that fixed it.
+#
+# The steps away from the known bad revision double until one passes, then the interval is halved.
+# Each probe takes as many runs as the sequential test asks for, so that the chance of any wrong
+# branch stays bounded. See docs/method.md, and `git bisect` for skipping.
+
+RISK = 0.05
+"""The most that the chance of any wrong branch may be."""
+
+SECONDS = 1_800.0
+
+_NOWHERE = Edge(0, None)
+
+
+def bisect_releases(
+    failing: Failing,
+    runner: Runner,
+    package: str,
+    *,
+    seconds: float = SECONDS,
+) -> Bisection | None:
+    """Over the releases of an installed package, both ways from the one that fails.
+
+    None, and a note, when the index has no other release. After `seconds`, or when asked to stop,
+    it ends with a range, and `stopped` says why. Raises UserError when the package is not
+    installed, SandboxError as runs do.
+    """
+    package = outcome.installed(package, failing.environment) or package
+    bad = failing.environment.version(package)
+    if not bad:
+        raise UserError(
+            f"{package} is not installed where the program failed.",
+            "Name a package of that environment.",
+        )
+    history = runner.ports.builder.history(package)
+    claims = [
+        outcome.meant(claim, history)
+        for claim in runner.bug.works_in
+        if outcome.same_package(claim.name, package)
+    ]
+    good = [release.version for release in claims if release is not None]
+    line = releases.line(history, bad, good)
+    omitted = omitted_revisions(line)
+    if len(line.releases) == 1:
+        why = f"the index has no other release of {package}"
+        why = why if history else f"no index lists the releases of {package}"
+        runner.note("; ".join((f"nothing was bisected: {why}", *omitted)))
+        return None
+    found = _both_ways(failing, runner, package, line, good, seconds)
+    found = found.model_copy(update={"notes": omitted})
+    return with_links(runner, found)
+
+
+def _both_ways(
+    failing: Failing,
+    runner: Runner,
+    package: str,
+    line: ReleaseLine,
+    good: list[str],
+    seconds: float,
+) -> Bisection:
+    ways = partial(control.at_release, failing.spec, failing.environment)
+    revisions = [
+        Revision(each.version, each.uploaded_at, partial(ways, package, each))
+        for each in line.releases
+    ]
+    with Prefetch(runner.ports.builder) as prefetch:
+        search = BisectSearch(
+            failing, runner, revisions, line.bad, package, prefetch, seconds=seconds, risk=RISK
+        )
+        hints = [at - line.bad for at, each in enumerate(line.releases) if each.version in good]
+        newest = len(revisions) - 1 - line.bad
+        # The fix first: old releases are many, slow to get, and often cannot run the script at all.
+        fixed = search.edge(1, (newest, *(hint for hint in hints if hint > 0)))
+        introduced = search.edge(-1, tuple(-hint for hint in hints if hint < 0))
+        return bisection(search, introduced, fixed)
+
+
+def bisect_commits(
+    failing: Failing,
+    runner: Runner,
+    source: RepoSource,
+    good: str,
+    bad: str,
+    *,
+    seconds: float = SECONDS,
+) -> Bisection:
+    """Over the first-parent line of a clone between a commit named as good and one named as bad,
+    whichever came first.
+
+    Both ends are run too: where they do otherwise, `ends` says so and there is no boundary. Raises
+    UserError when one is no commit, when they are the same, when neither comes after the other,
+    or when the clone does not provide what fails.
+    """
+    commits = runner.ports.commits
+    if commits is None:
+        raise UserError("Git histories cannot be read here.", "Install git.")
+    ends = End(good, commits.commit(source, good)), End(bad, commits.commit(source, bad))
+    row, backwards = bisect_steps.line(commits, source, *ends)
+    subject = bisect_steps.subject(runner, commits, source, ends, failing)
+    revisions = [
+        Revision(
+            commit.id,
+            commit.date,
+            partial(_commit_specs, failing.spec, source, commit),
+            commit.subject,
+            partial(subject.unbuilt, commit.id),
+        )
+        for commit in row
+    ]
+    at, far = (0, len(row) - 1) if backwards else (len(row) - 1, 0)
+    with Prefetch(runner.ports.builder) as prefetch:
+        search = BisectSearch(
+            failing, runner, revisions, at, "", prefetch,
+            seconds=seconds, risk=RISK, subject=subject.name,
+        )  # fmt: skip
+        for end in (at, far):
+            search.look(end)
+        edge = _NOWHERE
+        if search.outcome(at) == "fails":
+            edge = search.edge(1 if backwards else -1, (len(row) - 1,))
+        introduced, fixed = (_NOWHERE, edge) if backwards else (edge, _NOWHERE)
+        found = bisection(search, introduced, fixed)
+    contradicted = "" if found.bounded else bisect_steps.not_as_named(*ends, found.probes)
+    update = {"package": subject.name, "over": "commits", "ends": contradicted}
+    return with_tags(commits, source, found.model_copy(update=update))
+
+
+def _commit_specs(
+    spec: EnvironmentSpec, source: RepoSource, commit: Commit
+) -> tuple[EnvironmentSpec, ...]:
+    return (control.at_commit(spec, source, commit.id),)

@@ -1,0 +1,3 @@
+"""From a reproduced report to what is proposed to the repository: a regression test, a
+proven patch.
+"""

@@ -1,0 +1,326 @@
+"""Failures that a report names outside a traceback: in running text, in comments of a
+program, in what a program catches.
+"""
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from bot.issues.reading.markdown import ProseLine, Sentence
+from bot.kernel import tracebacks
+from bot.kernel.bug import Fence, FenceKind, Frame, Issue, Quote, Role, Traceback, WarningText
+from bot.kernel.source.syntax import is_call_of, module_of, name_of
+from bot.kernel.tracebacks import INLINE, NAMED, WORDS, could_be, likely, lone, named
+
+# Warnings that a report quotes.
+
+_PRINTED_WARNING = re.compile(
+    r"(?:^|[\s(`\[])(?:(?P<path>[^\s`:]{1,300}\.py):(?P<line>\d{1,6}): "
+    r"?)?(?P<category>(?:[a-z_]\w*\.){0,5}[A-Z]\w{0,40}Warning): ?(?P<message>[^\n]{3,2000})"
+)
+_QUOTED = re.compile(
+    r"(?<!\w)(?:`(?P<a>[^`\n]{12,400})`|\"(?P<b>[^\"\n]{12,400})\"|\u201c(?P<c>[^\u201d\n]{12,400})\u201d)"
+)
+
+
+def find_warnings(lines: Iterable[tuple[int, str]]) -> Iterator[WarningText]:
+    """Warnings as Python prints them, with the lines that their message runs over."""
+    rows = list(lines)
+    for at, (number, text) in enumerate(rows):
+        match = _PRINTED_WARNING.search(text) if "Warning" in text and len(text) <= 20_000 else None
+        if not match:
+            continue
+        message = match["message"].strip()
+        closing = message.find("`") if "`" in text[: match.start("category")] else -1
+        message = message[:closing] if closing > 0 else message
+        for place, (following, more) in enumerate(rows[at + 1 : at + 12], number + 1):
+            if following != place or message.endswith(".") or not _goes_on(more):
+                break
+            message += "\n" + more.strip()
+        quote = Quote(text=text.strip()[:600], line=number)
+        yield WarningText(category=match["category"], message=message.strip(), quote=quote)
+
+
+def _goes_on(line: str) -> bool:
+    """Whether a line can continue the message of the warning above it."""
+    other = _PRINTED_WARNING.search(line) or re.match(r"```|Traceback|#|\w+Error", line)
+    return not other and re.match(r"[A-Z\"'`(]?[a-z\"'`(]", line) is not None
+
+
+def stated(words: Sequence[Sentence]) -> Iterator[WarningText]:
+    """Words in quotation marks that a sentence calls a warning."""
+    for sentence in words:
+        called = re.search(r"\bwarn(?:ing|ings|s)?\b", sentence.text, re.I)
+        for match in _QUOTED.finditer(sentence.text) if called else ():
+            message = match["a"] or match["b"] or match["c"]
+            if message.count(" ") >= 3 and "Warning:" not in message and "(" not in message[:20]:
+                yield WarningText(category="", message=message.strip(), quote=sentence.quote)
+
+
+# Exceptions in running text: a whole traceback without a fence, a ticked last line, a name in the
+# title.
+
+_TICKED = re.compile(r"`{1,3}\s*([^`\n]{1,2000}?)\s*`{1,3}")  # short ones too: ticks go in pairs
+_RAISED = re.compile(
+    r"\b(?:rais(?:es|ed|ing)|throws?|thrown|fails? with|failed with|failing with|crash(?:es|ed)? "
+    r"with|gets?|got"
+    r"|results? in|ends? (?:up )?(?:in|with)|leads? to|gives?|causes?|produces?)"
+    r"\s+(?:an?\s+|the\s+)?(?:\w+\s+){0,3}?"
+    r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b`?",
+)
+
+_LINK = re.compile(r"<?https?://\S+")
+_SAID = (
+    r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? "
+    r"with|error|exception):?\s+(?:an?\s+|the\s+)?"
+)
+_CALLED_ERROR = re.compile(
+    r"\b(?:gets?|got|getting|gives?|gave|see|seeing|throws?|raises?|raised"
+    r"|fails? with|following|this|with)"
+    r"\s+(?:me\s+)?(?:the\s+|an\s+|this\s+|following\s+|with\s+)*error(?:\s+message)?:?\s*$",
+    re.I,
+)
+_BEFORE = re.compile(rf"{_SAID}$", re.I)
+_NAMED = re.compile(
+    rf"(?P<said>{_SAID})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): "
+    rf"(?P<msg>\S.{{0,2000}})"
+)
+
+
+def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
+    """Tracebacks in the text itself."""
+    lines = [re.sub(r"^\s{0,3}>\s?", "", line.text) for line in prose]
+    for span in tracebacks.find(lines, home=home, tight=True, loose=True):
+        found, line = span.traceback, prose[span.start]
+        telling = found.frames or found.message or found.exception.startswith("SIG")
+        if telling and (named(found.exception) or not line.heading):
+            yield found.model_copy(update={"line": line.number})
+
+
+def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
+    """Messages in ticks that the words before them call an error, without its class."""
+    before = ""
+    for sentence in words:
+        for ticked in _TICKED.finditer(sentence.text):
+            said = f"{before} {sentence.text[: ticked.start()]}"
+            message = ticked[1].strip()
+            if _CALLED_ERROR.search(said) and len(message.split()) > 3 and " " in message[:40]:
+                yield Traceback(
+                    exception="", message=message, line=sentence.line_at(ticked.start(1))
+                )
+        before = sentence.text[-80:]
+
+
+def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
+    """Last lines quoted within a sentence, each with its line in the body."""
+    for sentence in words:
+        if ": " not in sentence.text:
+            continue
+        quoted = [
+            (match["exc"], match["msg"].strip(), ticked.start(1))
+            for ticked in _TICKED.finditer(sentence.text)
+            if (match := _ticked(ticked[1], sentence.text[: ticked.start()]))
+            and match["msg"]
+            and "Warning" not in match["exc"]
+        ]
+        plain = None if quoted else INLINE.search(sentence.text) or _plain(sentence.text)
+        if plain:
+            quoted = [(plain["exc"], _unquoted(plain["msg"]), plain.start("exc"))]
+        for exception, message, start in quoted:
+            if _LINK.fullmatch(message):  # "ends in a TypeError: <where the check stands>"
+                continue
+            yield Traceback(exception=exception, message=message, line=sentence.line_at(start))
+
+
+def _ticked(text: str, before: str) -> re.Match[str] | None:
+    """A piece of code that is the last line of an exception, by itself or by the words before
+    it.
+    """
+    match = NAMED.match(text) if _BEFORE.search(before) else None
+    return lone(text) or likely(text) or (match if match and could_be(match["exc"]) else None)
+
+
+def _plain(text: str) -> re.Match[str] | None:
+    """A class before its message, where the name or the words before it say that it was raised."""
+    for match in _NAMED.finditer(text):
+        if named(match["exc"]) or (match["said"] and could_be(match["exc"])):
+            return match
+    return None
+
+
+def _unquoted(words: str) -> str:
+    """A message without the marks around it; quotes that belong to it come in pairs."""
+    words = words.strip(" `*")
+    for mark in "\"'":
+        words = words.strip(mark) if words.count(mark) % 2 else words
+    return words.strip()
+
+
+def makes(programs: str, name: str) -> bool:
+    """Whether programs call what has this name, as they do with a class that they use: then a
+    line `pkg.Thing: words` is about it. A name that can be nothing but an exception's stays one.
+    """
+    called = rf"(?<!raise )\b(?:[a-z_]\w*\.)*{re.escape(name.rpartition('.')[2])}\s*\("
+    only = named(name) or name.startswith("SIG")
+    return not only and re.search(called, programs) is not None
+
+
+def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
+    """The title's exception; without one, a class that the title says was raised, without its
+    message.
+    """
+    match = lone(issue.title.strip(" `")) or INLINE.search(issue.title)
+    if match and match["msg"]:
+        yield Traceback(exception=match["exc"], message=match["msg"].strip(" `"), line=0)
+        return
+    for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
+        raised = _RAISED.search(text)
+        if raised or WORDS.search(text):
+            yield Traceback(exception=raised[1] if raised else "SIGSEGV", message="", line=line)
+            return
+
+
+# Remarks in a program that say which statement fails: `# raises ValueError`, `# <- crashes`.
+
+_REMARK = re.compile(r"^(?P<code>[^#]*)#+\s*(?P<note>\S.*)$")
+_CLASS = (
+    r"(?<![\w./])(?P<exc>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b"
+    r"(?::\s+(?P<msg>\S.*))?"
+)
+_FAILS = (
+    r"\b(?:fails?|crash(?:es)?|raises|throws?|breaks|boom|does(?: not|n't) work)\b"
+    r"|\berrors?(?: (?:here|out)\b|!|$)"
+)
+_TOLD = re.compile(rf"{_CLASS}|(?i:{_FAILS})")
+_DENIED = re.compile(
+    r"\b(?:no|not|never|without|should|would|could|might|may|can|expect\w*|used to|instead|when"
+    r"|if|until|avoids?|prevents?|handles?|catch\w*|ignores?|suppress\w*)\b|n't\b",
+    re.I,
+)
+_ELSEWHERE = re.compile(
+    r"\?|\b(?:works?|worked|fixed|expected|if|when|unless|only|for|in|on|with|without)\b", re.I
+)
+_LONGEST, _MOST_REMARKED_LINES, _MOST = 160, 3000, 2
+_SHOWN = {Role.REPRODUCER, Role.UNSTATED, Role.OBSERVED}
+_ACTIVE = (ast.Call, ast.BinOp, ast.Subscript, ast.Attribute, ast.Compare)
+_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Delete)
+_HEADED = (ast.For, ast.With, ast.If, ast.While)
+
+
+def find_remarks(fences: Sequence[Fence]) -> Iterator[Traceback]:
+    """The failures that remarks name, each at its statement: on its line, or alone above or below
+    it. The class is "" where the remark gives none.
+    """
+    shown = (row for row in fences if row.kind is FenceKind.PROGRAM and row.role in _SHOWN)
+    yield from islice((row for fence in shown for row in _of(fence)), _MOST)
+
+
+def _of(fence: Fence) -> Iterator[Traceback]:
+    tree, lines = module_of(fence.text), fence.text.split("\n")
+    for at, line in enumerate(lines[:_MOST_REMARKED_LINES]):
+        match = _REMARK.match(line) if "#" in line and len(line) < 1000 else None
+        said = _said(match["note"]) if match else None
+        if match is None or said is None or match["code"].count('"') % 2:
+            continue
+        following = lines[at + 1] if at + 1 < len(lines) else ""
+        number = at + 1 if match["code"].strip() else at + 2 if following.strip() else at
+        if code := _statement(tree, lines, number):
+            frames = (Frame(path="", code=code),)
+            yield said.model_copy(update={"frames": frames, "fence": fence.index})
+
+
+def _said(note: str) -> Traceback | None:
+    """The failure that a remark names; None where it names none, denies one, expects one or sets
+    a condition.
+    """
+    told = list(_TOLD.finditer(note)) if len(note) <= _LONGEST else []
+    if not told or _DENIED.search(note[: told[0].start()]):
+        return None
+    named = next((match for match in told if match["exc"]), told[-1])
+    words = (named["msg"] or "").strip()
+    rest = "" if words else note[told[-1].end() :]
+    exception = named["exc"] or ""
+    return None if _ELSEWHERE.search(rest) else Traceback(exception=exception, message=words)
+
+
+def _statement(tree: ast.Module, lines: list[str], number: int) -> str:
+    """The lines of the statement on a line: what it calls, or the head of a block."""
+    for node in ast.walk(tree):
+        if isinstance(node, _SIMPLE) and node.lineno <= number <= (node.end_lineno or node.lineno):
+            acts = any(isinstance(part, _ACTIVE) for part in ast.walk(node))
+            shown = lines[node.lineno - 1 : node.end_lineno]
+            return "\n".join(line.strip() for line in shown) if acts else ""
+        if isinstance(node, _HEADED) and node.lineno == number:
+            return lines[number - 1].strip()
+    return ""
+
+
+# Exceptions that a program of the report catches and prints in words of its own.
+
+_MOST_CAUGHT_LINES = 200
+_FEWEST_WORDS = 3
+_PRINTERS = {FenceKind.OUTPUT, FenceKind.LOG, FenceKind.TRACEBACK}
+_ROOTS = {"", "Exception", "BaseException"}
+
+
+def find_caught(fences: Sequence[Fence]) -> Iterator[Traceback]:
+    """What lines of pasted output tell of an exception, by the prints in the handlers of the
+    report's programs.
+    """
+    programs = [fence for fence in fences if fence.kind is FenceKind.PROGRAM]
+    forms = [form for fence in programs for form in _forms(module_of(fence.text))]
+    for fence in fences if forms else ():
+        lines = fence.raw.split("\n")[:_MOST_CAUGHT_LINES] if fence.kind in _PRINTERS else ()
+        for number, line in enumerate(lines, fence.line):
+            rows = (_row(form, kind, line) for form, kind in forms)
+            if row := next(filter(None, rows), None):
+                yield row.model_copy(update={"fence": fence.index, "line": number})
+
+
+def _row(form: re.Pattern[str], kind: str, line: str) -> Traceback | None:
+    match = form.fullmatch(line.strip()) if len(line) < 1000 else None
+    words = match["words"].strip() if match else ""
+    named = (match.groupdict().get("kind") or kind) if match else ""
+    enough = len(words.split()) >= (1 if named else _FEWEST_WORDS)
+    return Traceback(exception=named, message=words) if enough else None
+
+
+def _forms(tree: ast.Module) -> Iterator[tuple[re.Pattern[str], str]]:
+    """How each print in a handler shows the exception, and the class that the handler catches."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler) and node.name:
+            kind = name_of(node.type) if node.type else ""
+            calls = (part for each in node.body for part in ast.walk(each))
+            for call in calls:
+                if isinstance(call, ast.Call) and is_call_of(call, "print"):
+                    pattern = r"\s*".join(_pattern(part, node.name) for part in call.args)
+                    known = "<kind>" in pattern or _labels(call)
+                    if known and pattern.count("<words>") == 1 and pattern.count("<kind>") <= 1:
+                        yield re.compile(pattern), "" if kind in _ROOTS else kind
+
+
+def _labels(call: ast.Call) -> bool:
+    """Whether a print has words of its own, by which its lines are known."""
+    return any(
+        isinstance(part, ast.Constant) and re.search(r"[A-Za-z]{3}", str(part.value))
+        for part in ast.walk(call)
+    )
+
+
+def _pattern(node: ast.expr, name: str) -> str:
+    """A regular expression for what printing an expression shows of the exception `name`."""
+    match node:
+        case ast.Constant(value=value):
+            return re.escape(str(value).strip())
+        case ast.JoinedStr(values=values):
+            return r"\s*".join(_pattern(value, name) for value in values)
+        case ast.FormattedValue(value=value):
+            return _pattern(value, name)
+        case ast.Call(func=ast.Name(id="str"), args=[value]):
+            return _pattern(value, name)
+        case ast.Name(id=found) if found == name:
+            return "(?P<words>.+)"
+        case ast.Attribute(value=ast.Call(func=ast.Name(id="type")), attr="__name__"):
+            return r"(?P<kind>\w+)"
+    return ".*?"

@@ -1,0 +1,285 @@
+"""What the author says was printed, or should have been."""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from itertools import dropwhile, groupby
+from typing import Literal
+
+from bot.issues.reading.markdown import ProseLine, Sentence
+from bot.issues.reading.python import is_label, is_prose
+from bot.kernel.bug import Fence, FenceKind, Output, Role
+from bot.kernel.plain_text import VALUE, bare, is_value
+from bot.kernel.source.syntax import is_call_of, pasted_tree
+from bot.kernel.tracebacks import TracebackSpan
+
+# What the author says was printed, or should have been.
+
+Side = Literal["observed", "expected"]
+_SIDES: dict[Role, Side] = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}
+_PRINTED = {
+    *(FenceKind.OUTPUT, FenceKind.LOG, FenceKind.DATA, FenceKind.CONFIG, FenceKind.TRACEBACK),
+}
+_PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
+    (
+        re.compile(
+            r"\b(?:returns?|returned|prints?|printed|gives?|gave|outputs?|yields?|produces?|computes?|evaluates? to"
+            r"|results? "
+            rf"in|got|get|gets|is|are|be|becomes?|shows?|as)\s+(?P<a>{VALUE}),?\s+(?:instead "
+            r"of|rather than"
+            r"|(?:(?:but|while|and) )?(?:it )?(?:should (?:be|return|print|give|have been)|(?:i "
+            r"|we )?expect(?:ed)?(?: (?:it )?to be)?|(?:the )?expected (?:value |result |output "
+            r")?(?:is"
+            rf"|was)))\s+(?P<b>{VALUE})",
+            re.I,
+        ),
+        "observed",
+    ),
+    (
+        re.compile(
+            rf"\bexpect(?:ed|s|ing)?(?: \w+){{0,3}}?\s*:?\s+(?P<a>{VALUE}),?\s+(?:but|and|while|,"
+            r"|;)?\s*(?:\w+ "
+            rf"){{0,3}}?(?:got|get|getting|is|was|received|returned|returns|found|actual(?:ly)?(?: (?:is|was"
+            rf"|value))?|observed|prints?|saw)\s*:?\s+(?P<b>{VALUE})",
+            re.I,
+        ),
+        "expected",
+    ),
+    (
+        re.compile(
+            rf"\b(?:got|received|observed|actual|prints?|returns?|gives?|outputs?|shows?|yields?)\s*:?\s+(?P<a>{VALUE})[,;]?\s+"
+            rf"(?:but\s+|and\s+|where\s+)?(?:i\s+|we\s+)?expect(?:ed|ing)?\s*:?\s+(?P<b>{VALUE})",
+            re.I,
+        ),
+        "observed",
+    ),
+    (
+        re.compile(
+            r"\bshould (?:be|return|print|give|have "
+            rf"been|equal)\s+(?P<a>{VALUE}),?\s+(?:but|not|and not|instead of"
+            rf"|yet)\s+(?:\w+ ){{0,3}}?(?P<b>{VALUE})",
+            re.I,
+        ),
+        "expected",
+    ),
+)
+_WISHED = re.compile(
+    r"\b(?:(?:i|we|one)(?: would|'d)? expect(?:ed)?(?: (?:it |this |the "
+    r"(?:result|output|value|shape) )?to (?:be|get|see"
+    r"|return))?"
+    r"|(?:result|output|value|it|this) should (?:be|return|print|equal)|expected "
+    r"(?:result|output|value|shape)(?: is| was"
+    rf"|:)?) (?P<value>{VALUE})",
+    re.I,
+)
+# Only in comments: a typo is told the same way.
+_BEGINNING: tuple[tuple[re.Pattern[str], Side], ...] = (
+    (
+        re.compile(
+            rf"^(?P<a>{VALUE}),?\s+(?:instead of|rather than|(?:but )?should (?:be|have been)"
+            rf"|(?:but )?(?:i )?expect(?:ed)?(?: (?:to be|is|was))?)\s+(?P<b>{VALUE})",
+            re.I,
+        ),
+        "observed",
+    ),
+)
+_LABELLED = re.compile(
+    r"^[\s>*_#-]{0,8}(?P<label>actual|observed|got|current|outputs?|prints?|printed|results?|returns?"
+    r"|expected)(?:\s+(?:outputs?|results?|values?|behaviou?r))?[*_`\s]{0,4}[:=]+[*_\s]{0,4}(?P<value>\S.{0,300})$",
+    re.I,
+)
+_WISH = re.compile(r"\b(?:should|would|must|approximately|expected to)\b", re.I)
+
+
+def from_fence(
+    fence: Fence, spans: Sequence[TracebackSpan], literals: frozenset[str]
+) -> Output | None:
+    """A block that shows what was or should have been printed, without the tracebacks in it."""
+    side = _SIDES.get(fence.role)
+    if fence.role is Role.UNSTATED and echoes(fence.raw, literals):
+        side = "observed"
+    if side is None or fence.kind not in _PRINTED:
+        return None
+    covered = {i for span in spans for i in range(span.start, span.end)}
+    lines = [
+        (i, line)
+        for i, line in enumerate(fence.raw.split("\n"), fence.line)
+        if i - fence.line not in covered
+        and not is_prose(line)
+        and not (side == "expected" and _WISH.search(line))
+    ]
+    kept = list(dropwhile(lambda pair: not pair[1].strip(), lines))
+    framed = any(span.traceback.frames for span in spans) or len(kept) > 20
+    if not kept or (fence.kind is FenceKind.TRACEBACK and framed):
+        return None
+    text = "\n".join(line.rstrip() for _, line in kept).rstrip()
+    return Output(text=text, role=side, fence=fence.index, line=kept[0][0])
+
+
+def literals_of(programs: Sequence[Fence]) -> frozenset[str]:
+    """The words that the programs' print calls begin with."""
+    nodes = (
+        node
+        for program in programs
+        if (tree := pasted_tree(program.text))
+        for node in ast.walk(tree)
+    )
+    calls = (node for node in nodes if isinstance(node, ast.Call) and is_call_of(node, "print"))
+    firsts = (re.split(r"[{%\n]", _beginning(call.args[0]))[0] for call in calls if call.args)
+    return frozenset(words.strip() for words in firsts if len(words.strip()) >= 3)
+
+
+def _beginning(node: ast.expr) -> str:
+    """The literal text that a printed expression begins with."""
+    if isinstance(node, ast.JoinedStr) and node.values:
+        node = node.values[0]
+    if isinstance(node, ast.BinOp):
+        node = node.left
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def echoes(text: str, literals: frozenset[str]) -> bool:
+    """Whether at least half of the lines begin as the programs' print calls do."""
+    lines = [line.strip() for line in text.split("\n")[:200] if line.strip()]
+    hits = sum(line.startswith(tuple(literals)) for line in lines)
+    return hits > 0 and hits >= 0.5 * len(lines)
+
+
+def from_tables(prose: Sequence[ProseLine]) -> Iterator[Output]:
+    """Rows of a table with a column for what is and one for what should be."""
+    columns: dict[int, Side] = {}
+    for line in prose:
+        if "|" not in line.text or len(line.text) > 1000:
+            columns = {}
+            continue
+        cells = [cell.strip() for cell in line.text.strip().strip("|").split("|")]
+        if not columns:
+            sides = {i: _asks(cell) for i, cell in enumerate(cells)}
+            columns = {i: side for i, side in sides.items() if side}
+            columns = columns if set(columns.values()) == {"observed", "expected"} else {}
+            continue
+        row = {
+            side: bare(cells[i])
+            for i, side in columns.items()
+            if i < len(cells) and is_value(cells[i])
+        }
+        if len(set(row.values())) == 2:
+            yield from (
+                Output(text=text, role=side, line=line.number) for side, text in row.items()
+            )
+
+
+def from_words(words: Sequence[Sentence]) -> Iterator[Output]:
+    """Short values set against each other in a sentence."""
+    for sentence in words:
+        if len(sentence.text) < 1200:
+            yield from pairs_in(sentence)
+
+
+def pairs_in(sentence: Sentence, fence: int | None = None) -> Iterator[Output]:
+    """Two values of which a sentence says that the one stands for the other, or the one that it
+    wishes for.
+    """
+    for pattern, first in (*_PAIRS, *(_BEGINNING if fence is not None else ())):
+        if match := pattern.search(sentence.text):
+            second: Side = "expected" if first == "observed" else "observed"
+            for side, value in ((first, "a"), (second, "b")):
+                line = sentence.line_at(match.start(value))
+                yield Output(text=bare(match[value]), role=side, fence=fence, line=line)
+            return
+    wished = _WISHED.search(sentence.text)
+    if wished and is_value(bare(wished["value"])):
+        line = sentence.line_at(wished.start("value"))
+        yield Output(text=bare(wished["value"]), role="expected", fence=fence, line=line)
+
+
+def from_lines(prose: Sequence[ProseLine]) -> Iterator[Output]:
+    """`Expected: 3` on a line of its own, or a bare value under a heading that asks for it."""
+    said = ""
+    for line in prose:
+        if line.heading or not line.text.strip() or len(line.text) > 400:
+            continue
+        before, said = said, line.text.strip(" *_#>:`")
+        labelled = _asks(before) if is_label(before + ":") and is_value(line.text) else None
+        if labelled:
+            yield Output(text=bare(line.text), role=labelled, line=line.number)
+            continue
+        match = _LABELLED.match(line.text)
+        if match and is_value(match["value"]):
+            side: Side = "expected" if match["label"].lower().startswith("expect") else "observed"
+            yield Output(text=bare(match["value"]), role=side, line=line.number)
+        elif line.headings and is_value(line.text) and (asked := _asks(line.headings[-1])):
+            yield Output(text=bare(line.text), role=asked, line=line.number)
+
+
+def _asks(heading: str) -> Side | None:
+    if re.match(r"\W*expected\b", heading, re.I):
+        return "expected"
+    return (
+        "observed"
+        if re.match(r"\W*(?:actual|observed|current|output|result)", heading, re.I)
+        else None
+    )
+
+
+# Comments of a program that state what its lines print, or should.
+
+_COMMENT = re.compile(r"(?P<code>.*?)#+\s*(?P<note>\S.*)$")
+_PRINTS = re.compile(r"(?:print|pprint|display)\(")
+_BLOCK_LABEL = re.compile(
+    r"^(outputs?|prints?|printed|results?|actual|observed|expected|should (?:be|print))(?: "
+    r"\w+){0,2}\s*:\s*$",
+    re.I,
+)
+_NOTE = re.compile(
+    r"^(?P<verb>prints?|printed|outputs?|returns?|returned|gives?|shows?|yields?|results?(?: "
+    r"in)?|got|actual(?:ly)?"
+    r"|observed|->|=>|==>|-->|>>>|expected?(?: output)?|should "
+    r"(?:be|print|return|give|equal))\s*(?:is|be"
+    r"|to be)?\s*[:=]*\s*(?P<value>\S.*)$",
+    re.I,
+)
+
+
+def of_lines(fence: Fence) -> Iterator[Output]:
+    """Comments of a program that state what its lines print."""
+    for number, line in enumerate(fence.raw.split("\n")[:3000], fence.line):
+        match = _COMMENT.match(line) if "#" in line and len(line) <= 1000 else None
+        if not match or match["code"].count('"') % 2 or match["code"].count("'") % 2:
+            continue
+        note, code = match["note"].strip(), match["code"].strip()
+        pairs = list(pairs_in(Sentence(note, number, ()), fence.index))
+        stated = _NOTE.match(note)
+        value = stated["value"] if stated else ""
+        if pairs:
+            yield from pairs
+        elif stated and (is_value(value) or (not code and is_value(value.split("  ")[0]))):
+            side = _side(stated["verb"])
+            yield Output(text=bare(value), role=side, fence=fence.index, line=number)
+        elif is_value(note) and _PRINTS.match(code):
+            yield Output(text=bare(note), role="observed", fence=fence.index, line=number)
+
+
+def of_blocks(fence: Fence) -> Iterator[Output]:
+    """Outputs that run over several lines of comment, below a label or below the line that
+    prints them.
+    """
+    rows = fence.raw.split("\n")[:3000]
+    for noted, run in groupby(range(len(rows)), key=lambda at: _is_comment(rows[at])):
+        at, *others = run
+        notes = [rows[i].lstrip().lstrip("#").removeprefix(" ").rstrip() for i in (at, *others)]
+        label = _BLOCK_LABEL.match(notes[0]) if others else None
+        body = "\n".join(notes[1:] if label else notes).strip("\n")
+        printed = at > 0 and _PRINTS.match(rows[at - 1].lstrip())
+        told = label or (printed and is_value(" ".join(body.split())))
+        if noted and body and told and not any(map(is_prose, notes[1:])):
+            side, line = _side(label[1] if label else ""), fence.line + at + bool(label)
+            yield Output(text=body, role=side, fence=fence.index, line=line)
+
+
+def _is_comment(row: str) -> bool:
+    return row.lstrip().startswith("#") and len(row) < 1000
+
+
+def _side(label: str) -> Side:
+    return "expected" if re.match(r"expect|should", label, re.I) else "observed"

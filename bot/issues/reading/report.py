@@ -1,0 +1,288 @@
+"""Issue → BugReport: blocks of the body with their kinds, and the report's claims with their
+quotes.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bot.environment import package_names
+from bot.issues.reading import (
+    code as reading_code,
+    exceptions,
+    markdown,
+    outputs,
+    roles,
+    surroundings,
+    symptoms,
+    versions,
+)
+from bot.issues.reading.code import Cleaned, clean
+from bot.issues.reading.markdown import MOST_BLOCKS, CodeBlock, ReportDocument, Sentence, sentences
+from bot.kernel import plain_text
+from bot.kernel.bug import (
+    MOST_BODY,
+    BugReport,
+    Fence,
+    FenceKind,
+    Issue,
+    Output,
+    Role,
+    Traceback,
+    WarningText,
+)
+from bot.kernel.plain_text import distinct
+from bot.kernel.tracebacks import TracebackSpan, find
+
+# Reads the blocks of a report one after the other, and combines what they show.
+
+_PATIENCE = 500_000
+
+
+@dataclass(frozen=True, slots=True)
+class FenceReading:
+    """A fence with what was found in it: tracebacks by their lines, and the line of the body for
+    each of its lines.
+    """
+
+    fence: Fence
+    spans: tuple[TracebackSpan, ...]
+    numbers: tuple[int, ...]
+    shown: tuple[tuple[int, str], ...]
+
+    def number(self, line: int) -> int:
+        """The line of the body for a line of the block."""
+        return self.numbers[min(line, len(self.numbers) - 1)]
+
+
+def read_blocks(document: ReportDocument, home: str) -> tuple[FenceReading, ...]:
+    """Every block of the document, classed, cleaned and given its role."""
+    total = sum(len(code.text) for code in document.codes)
+    patience = max(1, min(30, _PATIENCE // (total + 1)))
+    out: list[FenceReading] = []
+    for code in document.codes:
+        cleaned = clean(code.text, patience)
+        before = out[-1].fence.kind if out and code.adjoining else None
+        out.append(_block(code, cleaned, len(out), before, home))
+    literals = outputs.literals_of([block.fence for block in out if _imports(block.fence)])
+    return tuple(
+        _as_output(code, block, literals) for code, block in zip(document.codes, out, strict=True)
+    )
+
+
+def _imports(fence: Fence) -> bool:
+    return fence.kind is FenceKind.PROGRAM and "import " in fence.text
+
+
+def _as_output(code: CodeBlock, block: FenceReading, literals: frozenset[str]) -> FenceReading:
+    """`loss = tensor(nan)` is valid Python, but it is what a program of the report prints."""
+    fence = block.fence
+    settled = fence.kind is not FenceKind.PROGRAM or _imports(fence) or block.shown
+    if settled or not outputs.echoes(fence.raw, literals):
+        return block
+    role = roles.role(code, FenceKind.OUTPUT, fence.raw, None)
+    changed = {"kind": FenceKind.OUTPUT, "role": role, "text": fence.raw}
+    return replace(block, fence=fence.model_copy(update=changed | {"fixes": (), "installs": ()}))
+
+
+def _block(
+    code: CodeBlock, cleaned: Cleaned, index: int, before: FenceKind | None, home: str
+) -> FenceReading:
+    lines = code.text.split("\n")
+    embedded = reading_code.program(code.text) if not cleaned.parses else None
+    if embedded:
+        cleaned = Cleaned(
+            embedded.text,
+            embedded.fixes,
+            evidence=embedded.evidence,
+            parses=True,
+            installs=cleaned.installs,
+        )
+    program = roles.is_program(code.tag, cleaned)
+    whole = embedded or cleaned.transcript or cleaned.shown or not program
+    spans = find(
+        lines if whole else _comments(lines),
+        home=home,
+        loose=bool(whole) and code.tag not in roles.SETTING_TAGS,
+    )
+    kind = roles.classify(code.text, code.tag, cleaned, spans)
+    text = cleaned.text if kind is FenceKind.PROGRAM else code.text
+    wanted = cleaned.installs or tuple(
+        name for line in lines[:2000] for name in reading_code.requirements_of(line) or ()
+    )
+    fence = Fence(
+        index=index,
+        tag=code.tag,
+        kind=kind,
+        role=roles.role(code, kind, text, before),
+        text=text,
+        raw=code.text,
+        line=code.line,
+        fixes=cleaned.fixes if kind is FenceKind.PROGRAM else (),
+        outputs=tuple(shown for _, shown in cleaned.shown)
+        if cleaned.transcript and kind is FenceKind.PROGRAM
+        else (),
+        installs=tuple(dict.fromkeys(wanted)),
+    )
+    return FenceReading(
+        fence, tuple(spans), code.numbers, cleaned.shown if kind is FenceKind.PROGRAM else ()
+    )
+
+
+def _comments(lines: Sequence[str]) -> list[str]:
+    """Only what the comments of a program say, line by line."""
+    return [
+        match[1]
+        if "#" in line and len(line) < 2000 and (match := re.search(r"#\s?(.*)$", line))
+        else ""
+        for line in lines
+    ]
+
+
+def tracebacks(
+    issue: Issue, document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
+) -> tuple[Traceback, ...]:
+    """Tracebacks of blocks, then those of the text that say something new, at last the title's."""
+    out = [
+        span.traceback.model_copy(
+            update={"fence": block.fence.index, "line": block.number(span.start)}
+        )
+        for block in found
+        for span in block.spans
+    ]
+    home = package_names.import_home(issue.repository)
+    programs = "\n".join(
+        block.fence.text for block in found if block.fence.kind is FenceKind.PROGRAM
+    )
+    known = {name for traceback in out for name in _classes(traceback)}
+    for candidate in [*exceptions.in_lines(document.prose, home), *exceptions.in_words(words)]:
+        # A last line adds nothing to a traceback of its class.
+        again = candidate in out if candidate.frames else not known.isdisjoint(_own(candidate))
+        if not again and not exceptions.makes(programs, candidate.exception):
+            out.append(candidate)
+            known.update(_classes(candidate))
+    fences = [block.fence for block in found]
+    told = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
+    told = told or [*exceptions.in_title(issue, words)]
+    return tuple(told if any(map(_tells, told)) else [*exceptions.find_remarks(fences)] or told)
+
+
+def _tells(row: Traceback) -> bool:
+    """Whether a traceback says more than a class."""
+    return bool(row.message or row.frames or row.exception.startswith("SIG"))
+
+
+def _own(row: Traceback) -> set[str]:
+    return {row.exception.rsplit(".", 1)[-1]}
+
+
+def _classes(row: Traceback) -> set[str]:
+    """The classes of a traceback's exceptions, without their modules."""
+    return _own(row).union(*map(_classes, row.chained))
+
+
+def shown_outputs(
+    document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
+) -> tuple[Output, ...]:
+    """Every output in the order of the body."""
+    programs = [block.fence for block in found if block.fence.kind is FenceKind.PROGRAM]
+    literals = outputs.literals_of(programs)
+    out: list[Output] = []
+    for block in found:
+        fence = block.fence
+        if fence.kind is FenceKind.PROGRAM:
+            out.extend(_pasted(block))
+            if fence.role in {Role.REPRODUCER, Role.UNSTATED, Role.CONTRAST}:
+                out += [*outputs.of_lines(fence), *outputs.of_blocks(fence)]
+        elif output := outputs.from_fence(fence, block.spans, literals):
+            out.append(output)
+    out += outputs.from_lines(document.prose)
+    out += [*outputs.from_tables(document.prose), *outputs.from_words(words)]
+    out.sort(key=lambda output: output.line)
+    return distinct(out, lambda output: (output.text, output.role))
+
+
+def _pasted(block: FenceReading) -> Iterator[Output]:
+    """Output that stood inside a program's block, less its tracebacks."""
+    for offset, text in block.shown:
+        lines = text.split("\n")
+        covered = {i for span in find(lines, loose=True) for i in range(span.start, span.end)}
+        kept = "\n".join(line for i, line in enumerate(lines) if i not in covered).strip("\n")
+        if kept.strip():
+            line = block.number(offset)
+            yield Output(text=kept, role="observed", fence=block.fence.index, line=line)
+
+
+def read_warnings(
+    document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
+) -> tuple[WarningText, ...]:
+    """Every warning quoted, each wording once."""
+    rows: list[WarningText] = []
+    for block in found:
+        fence = block.fence
+        printed = fence.kind is not FenceKind.PROGRAM or block.shown or fence.outputs
+        if printed and fence.role not in {Role.FIX, Role.SOURCE, Role.EXPECTED}:
+            rows += exceptions.find_warnings(
+                zip(block.numbers, fence.raw.split("\n"), strict=False)
+            )
+    prose = ((line.number, line.text) for line in document.prose if not line.heading)
+    rows += [*exceptions.find_warnings(prose), *exceptions.stated(words)]
+    return distinct(rows, lambda row: row.message[:200])
+
+
+# Issue → BugReport: blocks of the body with their kinds, and the report's claims with their
+# quotes.
+
+
+def read(issue: Issue) -> BugReport:
+    """Read an issue. Pure, linear in the size of the body, and never raises on any text."""
+    issue = issue.model_copy(
+        update={
+            "title": plain_text.line(issue.title),
+            "labels": tuple(map(plain_text.line, issue.labels)),
+        }
+    )
+    paper = reading_code.lift(markdown.parse(issue.body))
+    words = tuple(sentences(paper.prose))
+    blocks = read_blocks(paper, package_names.import_home(issue.repository))
+    fences = tuple(block.fence for block in blocks)
+    found = tracebacks(issue, paper, words, blocks)
+    shown = shown_outputs(paper, words, blocks)
+    warnings = read_warnings(paper, words, blocks)
+    failing = any(t.message or t.frames for t in found) or any(
+        output.role == "observed" for output in shown
+    )
+    runnable = any(
+        fence.kind is FenceKind.PROGRAM and fence.role in {Role.REPRODUCER, Role.UNSTATED}
+        for fence in fences
+    )
+    kind, kind_quote = symptoms.kind(issue, words, failing=failing, runnable=runnable)
+    symptom, symptom_quote = symptoms.symptom(issue, words, found, warnings, shown, paper.lines)
+    used, works_in = versions.find_versions(issue, paper, words, fences, found)
+    return BugReport(
+        kind=kind,
+        kind_quote=kind_quote,
+        symptom=symptom,
+        symptom_quote=symptom_quote,
+        fences=fences,
+        tracebacks=found,
+        warnings=warnings,
+        outputs=shown,
+        versions=used,
+        works_in=works_in,
+        device=surroundings.device(issue, words, fences),
+        api=surroundings.api(issue, words),
+        missing=surroundings.missing(paper),
+        unread=tuple(_unread(issue, paper)),
+    )
+
+
+def _unread(issue: Issue, paper: ReportDocument) -> Iterator[str]:
+    """Sentences on what is beyond the limits of a reader."""
+    if len(issue.body) > MOST_BODY:
+        yield f"Only the first {MOST_BODY:,} characters of the bug report were read."
+    if len(paper.lines) >= plain_text.MOST_LINES:
+        yield f"Only the first {plain_text.MOST_LINES:,} lines of the bug report were read."
+    if paper.blocks > MOST_BLOCKS:
+        read = f"only the first {MOST_BLOCKS} were read"
+        yield f"The bug report has {paper.blocks:,} blocks of code; {read}."

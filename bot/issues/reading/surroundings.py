@@ -1,0 +1,190 @@
+"""Device, operating system, the calls a report is about, and links and attachments that are
+not available here.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import Literal
+
+from bot.issues.reading.markdown import ReportDocument, Sentence
+from bot.kernel.bug import Fence, FenceKind, Issue, Missing, Quote, Role
+
+Device = Literal["cpu", "gpu", "tpu", "mps", ""]
+_CODE: tuple[tuple[Device, re.Pattern[str]], ...] = (
+    ("tpu", re.compile(r"TPUStrategy|torch_xla|accelerator\s*=\s*[\"']tpu[\"']|[\"']tpu[\"']")),
+    ("mps", re.compile(r"[\"']mps(?::\d+)?[\"']|torch\.mps\.")),
+    (
+        "gpu",
+        re.compile(
+            r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|accelerator\s*=\s*[\"'](?:gpu|cuda)[\"']|device_type\s*=\s*[\"']cuda"
+            r"|torch\.cuda\.(?!is_available|manual_seed|empty_cache|amp)\w+|/(?:device:)?GPU:\d|[\"']gpu[\"']"
+        ),
+    ),
+)
+_GUARDED = re.compile(r"cuda\.is_available\(\)|if [\w.]+\.is_available|mps\.is_available")
+_TEXT: tuple[tuple[Device, re.Pattern[str]], ...] = (
+    (
+        "cpu",
+        re.compile(
+            r"\b(?:on|with|using|only|the) (?:the )?CPU\b|\bCPU[- ]only\b|\bCPU backend\b"
+            r"|\bdevice(?: info)?[=:] ?[\"']?cpu\b|\bbackend: ?cpu\b|\bJAX_PLATFORMS=cpu|^torch "
+            r"[\w.+]+ CPU$",
+            re.I,
+        ),
+    ),
+    ("mps", re.compile(r"\b(?:MPS|Apple Silicon|M[1-4] (?:Mac|Pro|Max|chip)|Metal)\b")),
+    ("tpu", re.compile(r"\bTPUs?\b(?! available| cores: ?0)")),
+    (
+        "gpu",
+        re.compile(
+            r"\b(?:CUDA (?:error|out of memory)|on (?:a |an |the |my )?(?:single |multi-?|\d+ ?x? "
+            r"?)?(?:GPUs?|A100|H100"
+            r"|V100|T4|RTX|CUDA)\b|(?:A100|H100|V100|RTX ?\w?\d{4}|GTX "
+            r"?\d{4}|L40S?)\b|\bNCCL\b|multi-?GPU)",
+            re.I,
+        ),
+    ),
+)
+# Kinds of block that show what a run did, each with the device of which it says nothing.
+_PRINTED = {FenceKind.ENVIRONMENT: "gpu", FenceKind.TRACEBACK: "cpu", FenceKind.OUTPUT: ""}
+_CODE_WORD = re.compile(r"`([^`\n]{2,80})`")
+_DOTTED = re.compile(
+    r"(?<![\w./@`-])((?:[A-Za-z_]\w{0,50}\.){1,7}[A-Za-z_]\w{0,60})(?:\(\))?(?![\w/]|\.\w)"
+)
+_NAME = re.compile(r"^@?(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*$")
+_NOT_API = re.compile(
+    r"^(?:e\.g|i\.e|etc|github\.com|.*\.(?:py|ipynb|json|yaml|yml|md|txt|csv|pt|pth|ckpt|pkl|com|org|io|ai|html|sh|cpp|cu"
+    r"|h|zip|gz|png|log|toml|cfg|lmdb)|none|true|false|nan|inf|cpu|gpu|cuda|main|master|self|python|pip|conda|null|error"
+    r"|and|or|not|if|for|in|is|the|with|import|return|def|class|dtype|(?-i:.*(?:Error|Exception|Warning)))$",
+    re.I,
+)
+_COMPOUND = re.compile(r"\b([A-Z][a-z0-9]+(?:[A-Z][A-Za-z0-9]*)+|[a-z]+(?:_[a-z0-9]+)+)\b")
+_MOST_NAMES, _MOST_MISSING = 20, 40
+_LINKS: tuple[
+    tuple[Literal["attachment", "screenshot", "gist", "notebook", "link", "data"], re.Pattern[str]],
+    ...,
+] = (
+    (
+        "screenshot",
+        re.compile(
+            r"!\[[^\]\n]{0,200}\]\([^)\s]{4,500}\)|<img\s[^>\n]{0,600}>|https?://(?:user-images\.githubusercontent\.com"
+            r"|github\.com/(?:user-attachments/assets|[\w.-]+/[\w.-]+/assets))/\S{4,300}",
+            re.I,
+        ),
+    ),
+    (
+        "attachment",
+        re.compile(
+            r"(?:\[[^\]\n]{1,200}\]\()?https?://github\.com/(?:user-attachments/files|[\w.-]+/[\w.-]+/files)/[^\s)]{2,300}\)?"
+        ),
+    ),
+    (
+        "gist",
+        re.compile(
+            r"https?://gist\.github(?:usercontent)?\.com/[^\s)>\]]{2,300}|https?://pastebin\.com/[^\s)>\]]{2,100}"
+        ),
+    ),
+    (
+        "notebook",
+        re.compile(
+            r"https?://(?:colab\.research\.google\.com|(?:www\.)?kaggle\.com|nbviewer\.org|colab\.to)/[^\s)>\]]{1,300}"
+            r"|https?://[^\s)>\]]{4,300}\.ipynb\b"
+        ),
+    ),
+    (
+        "data",
+        re.compile(
+            r"https?://(?:drive\.google\.com|(?:www\.)?dropbox\.com|1drv\.ms|zenodo\.org|figshare\.com"
+            r"|huggingface\.co/datasets|mega\.nz|we\.tl)/[^\s)>\]]{1,300}|\b(?:my|our|the) (?:own "
+            r"|private |internal "
+            r"|proprietary |custom )(?:data(?:set)?s?|corpus)\b",
+            re.I,
+        ),
+    ),
+    (
+        "link",
+        re.compile(
+            r"https?://(?:github\.com/[\w.-]+/[\w.-]+/?(?=[\s)>\]]|$)|github\.com/[\w.-]+/[\w.-]+/(?:tree"
+            r"|blob)/[^\s)>\]]{2,300}|huggingface\.co/(?!docs|blog)[^\s)>\]]{3,200})"
+        ),
+    ),
+)
+
+
+def device(issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence]) -> Device:
+    """What the programs ask for, else what the words say, else what was printed."""
+    return next(chain(_asked(fences), _spoken(issue, words), _printed(fences)), "")
+
+
+def _asked(fences: Sequence[Fence]) -> Iterator[Device]:
+    for fence in fences:
+        unmeant = fence.role in {Role.FIX, Role.SOURCE, Role.CONTRAST}
+        if fence.kind is not FenceKind.PROGRAM or unmeant or _GUARDED.search(fence.text):
+            continue
+        lines = [line for line in fence.raw.split("\n") if not line.lstrip().startswith("#")]
+        for name, pattern in _CODE:
+            if any(pattern.search(line[:2000]) for line in lines):
+                yield name
+
+
+def _spoken(issue: Issue, words: Sequence[Sentence]) -> Iterator[Device]:
+    told = ((sentence.text, _is_inventory(sentence)) for sentence in words)
+    for text, machine in chain([(issue.title, False)], told):
+        for name, pattern in _TEXT:
+            if pattern.search(text[:2000]) and (name == "cpu" or not machine):
+                yield name
+
+
+def _printed(fences: Sequence[Fence]) -> Iterator[Device]:
+    for fence in fences:
+        lines = fence.raw.split("\n")[:2000] if fence.kind in _PRINTED else ()
+        for line in lines:
+            named = (name for name, pattern in (_TEXT[0], _TEXT[3]) if pattern.search(line[:2000]))
+            if (found := next(named, None)) and found != _PRINTED[fence.kind]:
+                yield found
+
+
+def _is_inventory(sentence: Sentence) -> bool:
+    """A list of what a machine has does not say what the program needs."""
+    heading = sentence.headings[-1] if sentence.headings else ""
+    return bool(
+        re.search(r"\b(?:versions?|environment|system|setup|GPU model)\b", heading, re.I)
+        or re.search(r"GPU models and|GPU \d+:|used to build", sentence.text)
+    )
+
+
+def api(issue: Issue, words: Sequence[Sentence]) -> tuple[str, ...]:
+    """Names of calls and classes, the title's first."""
+    found = [*dict.fromkeys(_names_in(issue.title))][:_MOST_NAMES]
+    for name in _COMPOUND.findall(issue.title):
+        if not _NOT_API.match(name) and not any(name in known for known in found):
+            found.append(name)
+    told = chain.from_iterable(_names_in(sentence.text) for sentence in words[:80])
+    return tuple(dict.fromkeys(chain(found, told)))[: max(_MOST_NAMES, len(found))]
+
+
+def _names_in(text: str) -> Iterator[str]:
+    ticked = (
+        re.split(r"[(\[=\s]", code.strip().lstrip("@"), maxsplit=1)[0].strip(".`")
+        for code in _CODE_WORD.findall(text)
+    )
+    names = (name for name in ticked if len(name) > 2 and _NAME.match(name))
+    dotted = _DOTTED.findall(text[:2000])
+    return (name for name in chain(names, dotted) if not _NOT_API.match(name))
+
+
+def missing(document: ReportDocument) -> tuple[Missing, ...]:
+    """Links and attachments in the visible text."""
+    found: dict[tuple[str, str], Missing] = {}
+    for prose in document.prose:
+        taken: list[range] = []
+        linked = any(mark in prose.text for mark in ("http", "data", "<img", "]("))
+        for what, pattern in _LINKS if linked and len(prose.text) <= 20_000 else ():
+            for match in pattern.finditer(prose.text):
+                if any(match.start() in span or match.end() - 1 in span for span in taken):
+                    continue
+                taken.append(range(*match.span()))
+                quote = Quote(text=match[0][:500], line=prose.number)
+                found.setdefault((what, match[0]), Missing(what=what, quote=quote))
+    return tuple(found.values())[:_MOST_MISSING]

@@ -1,0 +1,168 @@
+"""From an issue to an executed verdict: `run(job, ports) -> Report` is the whole product on one
+screen.
+
+Issue → BugReport → Signature (frozen) → candidate Scripts → Environment → search (run, judge, fix
+setup failures) → confirm (sequential test on fresh runs) → Verdict → proofs (control, bisection,
+smaller program) → Report. What the report leaves out, a model may write (`reconstruct`); its
+program is confirmed like any other.
+"""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+
+from bot.environment import specify
+from bot.issues import confirm as issues_confirm, reporting, triage
+from bot.issues.confirm import Decision, confirm
+from bot.issues.proof import proofs
+from bot.issues.proof.outcome import Failing
+from bot.issues.reading import report
+from bot.issues.runner import IssueSession, Runner, judging
+from bot.issues.search import report_programs
+from bot.issues.search.reconstruct import reconstruct
+from bot.issues.search.writing import Reconstructed
+from bot.issues.signature import freeze
+from bot.kernel.attempt import Match
+from bot.kernel.bug import ObservationSignature
+from bot.kernel.errors import BuildError, Stopped
+from bot.kernel.job import PROOFS, ReproduceIssue
+from bot.kernel.ports import Ports, Stage
+from bot.kernel.report import AnyVerdict, Cancelled, NeedsInfo, Report, Reproduced, SetupFailed
+from bot.kernel.run import RunPlan
+from bot.kernel.session import SearchResult, Session
+from bot.model.budget import ModelBudget
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What a job does with an issue beside its verdict: nothing, unless another product adds it."""
+
+    plan: Callable[[RunPlan, ReproduceIssue], RunPlan] = lambda draft, _: draft
+    work: Callable[[Report, IssueSession, ModelBudget], Report] = lambda report, *_: report
+
+
+def run(job: ReproduceIssue, ports: Ports, beside: Beside | None = None) -> Report:
+    """Reproduce one issue. Raises UserError, TransientError and SandboxError; everything else
+    becomes a verdict.
+    """
+    session, started, beside = Session.begin(job, ports), ports.clock(), beside or Beside()
+    budget = ModelBudget(ports, job.model, started)
+    decision = _decide(session, budget, beside)
+    report = reporting.report(session, decision, budget)
+    found, bug, signature = decision.result, decision.bug, decision.signature
+    if isinstance(decision.verdict, Reproduced) and found and bug and signature:
+        wanted = tuple(proof for proof in PROOFS if proof not in job.without)
+        failing = Failing(found.script, found.spec, found.environment, report, decision.contrasts)
+        report = proofs.prove(failing, judging(session, bug, signature), wanted)
+    return reporting.finished(beside.work(report, session, budget), session, started)
+
+
+def plan(
+    job: ReproduceIssue,
+    stage: Callable[[Stage, str], AbstractContextManager[None]] = lambda *_: nullcontext(),
+) -> RunPlan:
+    """What will be run for a report, and what will count: read off the report alone.
+
+    With a verdict nothing will be run.
+    """
+    issue, options = job.issue, job.environment
+    with stage("intake", "reading the report"):
+        bug = report.read(issue)
+    if (not_a_bug := triage.not_a_bug(bug)) is not None:
+        return RunPlan(bug=bug, verdict=not_a_bug)
+    with stage("signature", "recording the failure signature"):
+        signature = freeze.freeze(bug)
+    draft = partial(RunPlan, bug=bug, signature=signature)
+    if signature is None:
+        return draft(verdict=triage.unanswerable(bug, signature, options))
+    with stage("candidates", "choosing the program"):
+        scripts, own_line = report_programs.genuine_ones(
+            report_programs.propose(bug, signature), signature
+        )
+    if own_line:
+        return draft(verdict=triage.self_made(own_line), self_made=True)
+    early = triage.unanswerable(bug, signature, options)
+    if early is None and not scripts:
+        reason = "none of the bug report's programs shows the failure"
+        early = NeedsInfo(reason=reason, items=(triage.PROGRAM,))
+    if early is not None:
+        return draft(verdict=early)
+    spec = specify.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))
+    variants = report_programs.contrasts(bug)
+    return draft(script=scripts[0], others=scripts[1:], contrasts=variants, spec=spec)
+
+
+def _decide(session: IssueSession, budget: ModelBudget, beside: Beside) -> Decision:
+    """Rules first; a model is asked only for what they leave open."""
+    decision = Decision(Cancelled(reason=""))
+    try:
+        draft = beside.plan(plan(session.job, session.stage), session.job)
+        for sentence in draft.bug.unread:
+            session.note(sentence)
+        if draft.spec is not None:
+            draft = draft.model_copy(update={"spec": session.matched(draft.spec)})
+        decision = replace(decision, bug=draft.bug, signature=draft.signature)
+        decision = _by_rules(session, draft, decision)
+        mute = session.ports.model is None or "model" in session.job.without
+        if mute or not triage.leaves_open(draft, decision.verdict):
+            return decision
+        written = reconstruct(session, draft, budget, decision.verdict)
+        return _with_model(session, draft, decision, written)
+    except Stopped:
+        return _cancelled(session, decision)
+
+
+def _by_rules(session: IssueSession, draft: RunPlan, decision: Decision) -> Decision:
+    if draft.verdict is not None:
+        return replace(decision, verdict=draft.verdict)
+    assert draft.signature is not None
+    assert draft.spec is not None
+    try:
+        runner = judging(session, draft.bug, draft.signature)
+        return report_programs.decide(runner, draft.spec, draft.scripts)
+    except BuildError as error:
+        verdict = SetupFailed(reason=str(error), tried=issues_confirm.tried(error.steps))
+        return replace(decision, verdict=verdict, result=session.reached())
+
+
+def _with_model(
+    session: IssueSession, draft: RunPlan, decision: Decision, written: Reconstructed
+) -> Decision:
+    """The decision after a model's work: on its program, or what the rules decided."""
+    claims, signature = (*decision.claims, *written.claims), written.signature or draft.signature
+    decision = replace(decision, reconstruction=written.record, claims=claims)
+    try:
+        verdict = None
+        if written.result is not None and signature is not None:
+            verdict = _confirmed(judging(session, draft.bug, signature), written.result)
+    except Stopped:
+        return _cancelled(session, replace(decision, signature=signature))
+    if written.stopped:
+        return _cancelled(session, replace(decision, signature=signature))
+    if verdict is not None:
+        return replace(decision, verdict=verdict, signature=signature, result=written.result)
+    verdict = triage.after_model(decision.verdict, written.record, written.exceeded)
+    if draft.signature is not None and written.record is not None and written.record.refined:
+        verdict = issues_confirm.if_read_alike(
+            verdict, draft.signature, written.record.refined.signature
+        )
+    return replace(decision, verdict=verdict)
+
+
+def _cancelled(session: IssueSession, decision: Decision) -> Decision:
+    runs = len(session.attempts)
+    reason = f"stopped on request after {runs} run{'' if runs == 1 else 's'}"
+    return replace(decision, verdict=Cancelled(reason=reason), result=session.reached())
+
+
+def _confirmed(runner: Runner, written: SearchResult) -> AnyVerdict | None:
+    """The verdict on a model's program, from fresh runs; None when it shows nothing either way."""
+    match = written.judgement.match
+    passed = match is Match.PASSED and isinstance(runner.signature, ObservationSignature)
+    if match is not Match.MATCHED and not passed:
+        return None
+    verdict, match = confirm(runner, written)
+    if match is Match.MATCHED:
+        report_programs.note_place(runner)
+    return issues_confirm.as_written(verdict, written.script)

@@ -1,0 +1,310 @@
+"""What prompts show: source code, environments, attempts and what a model has learned."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+from bot.environment import evidence, imports, package_names, versions
+from bot.issues.search import contexts as search_contexts
+from bot.kernel.attempt import Attempt, Execution
+from bot.kernel.dialogue import ReadAction, SearchAction
+from bot.kernel.environment import (
+    Chunk,
+    Claimed,
+    Context,
+    Environment,
+    EnvironmentSpec,
+    Requirement,
+)
+from bot.kernel.ports import SourceIndex
+from bot.kernel.session import CompletedRun
+from bot.kernel.source.outline import beyond, shown, size
+from prompts import shared
+from prompts.catalog import fence
+from sandbox.port import RunResult
+
+# What a model is told of an environment: what was asked for, what was installed, and why; and
+# whether the package under test can be imported there.
+
+_MOST = 12
+
+
+def described(spec: EnvironmentSpec, built: Environment, problem: str = "") -> str:
+    """The packages that matter, a line each, inside the fence; `problem` is how their import
+    ends where it fails.
+    """
+    claims = {claim.name: claim for claim in built.claims}
+    rows = [_python(spec, built, claims.pop("python", None))]
+    for wanted in spec.requirements[:_MOST]:
+        claim = claims.pop(evidence.claim_name(wanted.name), None)
+        rows.append(_asked(spec, built, wanted, claim))
+    rows += [*_drawn(spec, list(claims.values())), *_dependencies(spec, built)]
+    rows += [shared("not_importable", problem=problem)] if problem else []
+    return fence("the environment", "\n".join(rows))
+
+
+def _python(spec: EnvironmentSpec, built: Environment, claim: Claimed | None) -> str:
+    note = claim.note if claim is not None else ""
+    why = "; ".join(filter(None, (spec.python_why, note)))
+    return shared("python_row", asked=spec.python, version=built.python, why=why)
+
+
+def _asked(
+    spec: EnvironmentSpec, built: Environment, wanted: Requirement, claim: Claimed | None
+) -> str:
+    """A package that is to be installed."""
+    stated = versions.pinned(wanted.specifier) or wanted.specifier
+    asked = (claim.claimed if claim is not None else "") or stated
+    got = built.version(wanted.name) or (claim.resolved if claim is not None else "")
+    note = claim.note if claim is not None else ""
+    why = "; ".join(filter(None, (wanted.why, note, _processor(spec, wanted.name, asked, got))))
+    return _row(wanted.name, asked, got, why)
+
+
+def _drawn(spec: EnvironmentSpec, claims: list[Claimed]) -> list[str]:
+    """What the report names beside that: a line for each that differs, one for the others."""
+    other = [each for each in claims if each.note]
+    alike = [each for each in claims if not each.note and each.resolved]
+    rows = [_row(each.name, each.claimed, each.resolved, _why(spec, each)) for each in other]
+    listed = ", ".join(f"{each.name} {each.resolved}" for each in alike[:_MOST])
+    return [*rows[:_MOST], *([shared("as_reported", packages=listed)] if listed else [])]
+
+
+def _dependencies(spec: EnvironmentSpec, built: Environment) -> list[str]:
+    """The well-known libraries that came as dependencies, in one line."""
+    told = {row.name for row in spec.requirements} | {
+        claim.name for claim in built.claims if claim.resolved
+    }
+    found = [
+        each for each in built.packages if each.name not in told and package_names.known(each.name)
+    ]
+    listed = ", ".join(f"{each.name} {each.version}" for each in found[:_MOST])
+    return [shared("also_installed", packages=listed)] if listed else []
+
+
+def _why(spec: EnvironmentSpec, claim: Claimed) -> str:
+    processor = _processor(spec, claim.name, claim.claimed, claim.resolved)
+    return "; ".join(filter(None, (claim.note, processor)))
+
+
+def _processor(spec: EnvironmentSpec, name: str, asked: str, got: str) -> str:
+    """That only builds for the processor were looked at, where that may have decided."""
+    family = name in imports.TORCH_FAMILY and spec.device == "cpu"
+    plain = got.partition("+")[0]
+    return shared("cpu_builds") if family and got and not (asked and asked in {got, plain}) else ""
+
+
+def _row(name: str, asked: str, got: str, why: str) -> str:
+    if not got:
+        return shared("absent_row", name=name, asked=asked or "any", why=why)
+    if not asked:
+        return shared("package_row", name=name, version=got, why=why)
+    return shared("asked_row", name=name, asked=asked, version=got, why=why)
+
+
+# What prompts show: source code with line numbers, each piece with its origin and why it was
+# taken; and what a model learned from its earlier actions.
+
+_MOST_LINE = 300
+_MOST_OUTPUT = 3_000  # characters
+_FRAMES = 6
+_BRIEF = 400  # characters
+
+
+def show_contexts(ranked: Iterable[Context]) -> str:
+    """The contexts in their order."""
+    blocks = []
+    for context in ranked:
+        blocks += [
+            shared("context", rank=context.rank, title=context.title),
+            listed(context.chunks),
+        ]
+    return "\n\n".join(blocks) or shared("no_context")
+
+
+def listed(pieces: Iterable[Chunk]) -> str:
+    """Pieces of sources with line numbers, neighbours of one file inside one fence, without all
+    but the first line of their docstrings.
+    """
+    blocks = []
+    for _, group in groupby(pieces, key=lambda piece: (piece.path, piece.origin, piece.version)):
+        first, *more = group
+        package = f", {first.package} {first.version}".rstrip() if first.package else ""
+        label = shared("piece", origin=first.origin, path=first.path, package=package)
+        blocks.append(fence(label, "\n".join(row for one in (first, *more) for row in _rows(one))))
+    return "\n\n".join(blocks)
+
+
+def _rows(piece: Chunk) -> Iterable[str]:
+    """Why a piece was taken, and its lines."""
+    if piece.why:
+        yield f"       [{'; '.join(piece.why[:2])}]"
+    lines = piece.text.split("\n")
+    for at in shown(piece.text):
+        yield f"{piece.start + at:5d}  {lines[at][:_MOST_LINE]}"
+
+
+def probed(result: RunResult, code: str = "") -> str:
+    """What a probe printed and how it ended; without its code the end of it, for later."""
+    output = f"{result.stdout}\n{result.stderr}".strip()
+    if not code:
+        brief = fence("output", output[-_BRIEF:])
+        return shared("earlier_probe", ended=_ended(result), output=brief)
+    output = fence("output", _shortened(output))
+    return shared("probed", code=fence("probe", code), ended=_ended(result), output=output)
+
+
+def _ended(run: RunResult | Execution) -> str:
+    """How a run ended."""
+    if run.timed_out or run.idle:
+        return shared("timed_out", seconds=f"{run.seconds:.0f}")
+    if run.oom:
+        return shared("out_of_memory")
+    if run.signal is not None:
+        return shared("signal", signal=run.signal)
+    return shared("exit_code", code=run.exit_code)
+
+
+def refused(objections: Iterable[str]) -> str:
+    """Why a program was not run."""
+    return shared("refused", objections="\n".join(f"- {objection}" for objection in objections))
+
+
+def outcome(run: CompletedRun) -> str:
+    """What a run did: how it ended, where it failed, and what it printed."""
+    judgement, execution = run.judgement, run.attempt.execution
+    shown = [_shortened(text.strip()) for text in _streams(run.attempt, run.result)]
+    return shared(
+        "outcome",
+        ended=_ended(execution),
+        seconds=f"{execution.seconds:.1f}",
+        reason=judgement.reason,
+        output=fence(
+            "output of the run",
+            "\n\n".join(shown) or judgement.evidence or shared("no_output"),
+        ),
+    )
+
+
+def earlier(attempt: Attempt) -> str:
+    """What is said of a run when another program has taken its place."""
+    return shared("earlier_program", reason=attempt.judgement.reason)
+
+
+def _streams(attempt: Attempt, result: RunResult | None) -> Iterable[str]:
+    failure = attempt.judgement.failure
+    if failure is not None:
+        frames = [
+            f'  File "{frame.module_path or frame.path}", line {frame.line}, in {frame.function}\n'
+            f"    {frame.code}"
+            for frame in failure.frames[-_FRAMES:]
+        ]
+        yield "\n".join([*frames, f"{failure.exception}: {failure.message}"])
+    elif result is not None and result.stderr.strip():
+        yield result.stderr
+    if result is not None and result.stdout.strip():
+        yield shared("standard_output", output=result.stdout)
+
+
+def show_history(program: str, contrast: str, notes: Sequence[str]) -> str:
+    """The last program and its twin with line numbers, and the notes on what was tried."""
+    parts = []
+    for name, text in (("program", program), ("contrast", contrast)):
+        if text.strip():
+            numbered = "\n".join(f"{at:4d}  {line}" for at, line in enumerate(text.splitlines(), 1))
+            parts.append(shared("last_program", name=name, source=fence(name, numbered)))
+    return "\n\n".join([*parts, *notes])
+
+
+def _shortened(text: str) -> str:
+    if len(text) <= _MOST_OUTPUT:
+        return text
+    return f"{text[: _MOST_OUTPUT // 3]}\n[…]\n{text[-_MOST_OUTPUT * 2 // 3 :]}"
+
+
+# What a model has learned while it writes a program, as later questions show it: the newest in
+# full, the rest in a line each, and no piece of source twice.
+
+_NOTES = 6
+_MOST_FOUND = 200  # lines
+
+
+@dataclass(slots=True)
+class _Note:
+    """Something learned, and the line that is left of it after the next answer."""
+
+    text: str
+    brief: str
+    fresh: bool = True
+
+
+@dataclass(slots=True)
+class Notebook:
+    """The sources in sight, the notes, and the outcome of the last program."""
+
+    contexts: tuple[Context, ...]
+    found: tuple[Chunk, ...] = ()
+    newest: tuple[Chunk, ...] = ()
+    notes: list[_Note] = field(default_factory=list)
+    outcome: _Note | None = None
+    thought: str = ""
+    is_new: bool = True
+
+    def answered(self, relied_on: int, thought: str) -> None:
+        """The model has seen all of it: what it relies on is shown again, the rest only named."""
+        self.contexts = tuple(each for each in self.contexts if each.rank == relied_on)
+        self.thought, self.is_new, self.newest = thought, False, ()
+        for note in self.notes:
+            note.fresh = False
+
+    def tell(self, text: str, brief: str = "") -> None:
+        """Keep something for the next questions; the oldest is dropped first."""
+        self.notes = [*self.notes, _Note(text, brief or text)][-_NOTES:]
+
+    def ran(self, text: str, brief: str) -> None:
+        """Keep what the last program did; of the one before only a line is left."""
+        if self.outcome is not None:
+            self.tell(self.outcome.brief)
+        self.outcome = _Note(text, brief)
+
+    def look_up(self, sources: SourceIndex | None, wish: SearchAction | ReadAction) -> None:
+        """Carry out a look into the sources; what is in sight already is not shown again."""
+        answer = search_contexts.look_up(sources, wish)
+        asked = search_contexts.request(wish)
+        lines = [f"{piece.path} {piece.start}-{piece.end}" for piece in answer.pieces]
+        said = " ".join(filter(None, (answer.remark, shared("found") if lines else "")))
+        brief = shared("looked_up", request=asked, found=", ".join(lines) or answer.remark)
+        self.tell(shared("looked_up", request=asked, found=said), brief)
+        self.newest = (*answer.pieces, *self.newest)
+        self.found = _within(beyond((*answer.pieces, *self.found), (), 0), size(self.newest))
+
+    def sources(self) -> str:
+        """The pieces of source in sight, those of the last look first."""
+        known = [piece for each in self.contexts for piece in each.chunks]
+        looked = beyond(self.found, known, 0)
+        shown = [shared("found_pieces"), listed(looked)] if looked else []
+        if self.contexts or not looked:
+            shown.append(show_contexts(self.contexts))
+        return "\n\n".join(shown)
+
+    def history(self, program: str, contrast: str) -> str:
+        """The last program and its twin, what was learned, and the last thought."""
+        told = [note.text if note.fresh else note.brief for note in self.notes]
+        if self.outcome is not None:
+            told.append(self.outcome.text)
+        if self.thought:
+            told.append(shared("earlier_thought", thought=fence("thought", self.thought)))
+        return show_history(program, contrast, told)
+
+
+def _within(pieces: Iterable[Chunk], newest: int) -> tuple[Chunk, ...]:
+    """The newest pieces, as many as there is room for: at least what the last answer asked for,
+    in lines.
+    """
+    room = max(_MOST_FOUND, newest)
+    kept: list[Chunk] = []
+    for piece in pieces:
+        if kept and size([*kept, piece]) > room:
+            break
+        kept.append(piece)
+    return tuple(kept)

@@ -1,0 +1,355 @@
+"""What the report leaves out, supplied by a model: read the sources → interpret → a bounded loop of
+write, check, run (`writing`).
+
+The model proposes. A program counts only when a run of it matches the signature that was frozen
+before, and the confirming runs are made elsewhere. See RepGen (arXiv 2512.14990) for the stages;
+here every generated program is executed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+
+from packaging.utils import canonicalize_name
+
+from bot.environment import imports, setup_failures, specify, versions
+from bot.issues import confirm
+from bot.issues.runner import IssueSession, Runner, judging
+from bot.issues.search import contexts, interpretation, prompt_text, recovery, report_programs
+from bot.issues.search.writing import Material, Reconstructed, reading, write_program
+from bot.issues.signature import freeze
+from bot.kernel import launch, markdown
+from bot.kernel.attempt import Match
+from bot.kernel.bug import BugReport, CrashSignature, ObservationSignature
+from bot.kernel.dialogue import Interpretation, Reading
+from bot.kernel.environment import Context, Environment, EnvironmentSpec, PinSource, Requirement
+from bot.kernel.errors import BuildError, ModelUnavailable, Stopped
+from bot.kernel.ports import SourceIndex
+from bot.kernel.report import AnyVerdict, NotReproduced, SetupFailed
+from bot.kernel.run import RunPlan
+from bot.kernel.session import SearchResult, Session
+from bot.kernel.source import symbols
+from bot.model.budget import BudgetExceeded, ModelBudget
+from prompts import load
+from prompts.catalog import fence
+
+# Whether what a report is about can be imported in the environment built for it, before a model
+# is asked; what rules know of such failures is mended.
+
+_MOST_LINES = 8
+_MOST_TEXT = 1_200
+
+
+def mended(
+    session: Session,
+    bug: BugReport,
+    spec: EnvironmentSpec,
+    built: Environment,
+    names: Sequence[str],
+) -> tuple[EnvironmentSpec, Environment, str]:
+    """The environment in which the distributions can be imported, else the last one, with the end
+    of the traceback.
+    """
+    problem = _problem(session, bug, built, names)
+    for _ in range(recovery.MOST_FIXES):
+        wider = _wider(session, bug, spec, problem) if problem else None
+        if wider is None:
+            break
+        try:
+            built = session.build(wider)
+        except BuildError as error:
+            session.note(f"a package that an import needs could not be installed: {error}")
+            break
+        spec, problem = wider, _problem(session, bug, built, names)
+    if problem:
+        session.note(f"{', '.join(names)} cannot be imported: {_last(problem)}")
+    return spec, built, problem
+
+
+def _problem(session: Session, bug: BugReport, built: Environment, names: Sequence[str]) -> str:
+    """The end of the traceback of an import, "" where nothing is wrong with it."""
+    used = symbols.top_level("\n".join(fence.text for fence in bug.programs))
+    run = launch.import_spec(built, session.job, tuple(names), used)
+    with session.stage("environment", f"importing {', '.join(names[:3])}"):
+        result = session.execute(run)
+    if result.timed_out or not result.exit_code:
+        return ""
+    return "\n".join(result.stderr.strip().splitlines()[-_MOST_LINES:])[-_MOST_TEXT:]
+
+
+def _wider(
+    session: Session, bug: BugReport, spec: EnvironmentSpec, problem: str
+) -> EnvironmentSpec | None:
+    exception, _, message = _last(problem).partition(":")
+    failure = setup_failures.recognise(exception, message.strip())
+    if failure is None:
+        return None
+    wanted = specify.missing(failure.module, failure.requirement, bug, spec)
+    wider = session.matched(specify.add(spec, wanted)) if wanted is not None else spec
+    return wider if wider != spec else None
+
+
+def _last(problem: str) -> str:
+    return problem.rpartition("\n")[2]
+
+
+def reconstruct(
+    session: IssueSession, draft: RunPlan, budget: ModelBudget, verdict: AnyVerdict
+) -> Reconstructed:
+    """A program for a report whose own programs led to this verdict, or that has none."""
+    written = Reconstructed()
+    try:
+        written.result = _program(session, draft, budget, verdict, written)
+    except BudgetExceeded as error:
+        written.exceeded = str(error)
+    except ModelUnavailable as error:
+        session.note(f"no model could be asked: {error}")
+    except BuildError as error:
+        session.note(f"the environment for a written program could not be built: {error}")
+    except Stopped:
+        written.stopped = True
+    return written
+
+
+def _program(
+    session: IssueSession,
+    draft: RunPlan,
+    budget: ModelBudget,
+    verdict: AnyVerdict,
+    written: Reconstructed,
+) -> SearchResult | None:
+    basis = _basis(session, draft)
+    refined = _interpreted(session, draft, budget, basis)
+    written.update(refined=refined, readings=_readings(draft, refined, verdict))
+    if refined.signature is None:
+        return None
+    material = _material(session, draft, refined, basis)
+    refined = _placed(session, refined, material)
+    assert refined.signature is not None
+    written.update(refined=refined)
+    written.signature = refined.signature
+    runner = judging(session, draft.bug, refined.signature)
+    if draft.script is not None and draft.signature is not None:
+        alike = freeze.same(draft.signature, refined.signature)
+        if alike and isinstance(verdict, NotReproduced):
+            return None  # read alike, and it did not happen
+        if not alike or material.spec != basis.spec or isinstance(verdict, SetupFailed):
+            own = _own_program(runner, material)
+            if own is not None:
+                return own
+    if not session.attempts:
+        written.amendable = "rules" if draft.signature == refined.signature else "model"
+    return write_program(runner, budget, refined, material, written)
+
+
+def _readings(draft: RunPlan, refined: Interpretation, verdict: AnyVerdict) -> tuple[Reading, ...]:
+    """Both readings, where they differ; what the rules' runs gave is known already."""
+    if draft.signature is None or draft.signature == refined.signature:
+        return ()
+    ran = draft.script is not None and draft.verdict is None
+    rules = reading("rules", draft.signature, verdict.reason if ran else "nothing was run")
+    if refined.signature is None:
+        return (rules, Reading(by="model", says="nothing that a run could show", hash=""))
+    return (rules, reading("model", refined.signature))
+
+
+def _own_program(runner: Runner, material: Material) -> SearchResult | None:
+    """The first of the report's own programs that fails as a model reads the report. None of them
+    prints the value that a model chose to observe.
+    """
+    if isinstance(runner.signature, ObservationSignature):
+        return None
+    runner.note(f"a model reads the bug report as {confirm.describe(runner.signature)}")
+    proposed = report_programs.propose(runner.bug, runner.signature)
+    scripts, _ = report_programs.genuine_ones(proposed, runner.signature)
+    found = report_programs.search(runner, material.spec, scripts) if scripts else None
+    return found if found is not None and found.judgement.match is Match.MATCHED else None
+
+
+def _placed(session: IssueSession, refined: Interpretation, material: Material) -> Interpretation:
+    """Without the place of a failure whose words are known, where its file is not installed: an
+    example script, a module of a repository that is no package.
+    """
+    signature, sources = refined.signature, material.sources
+    if not isinstance(signature, CrashSignature) or not (signature.frame and signature.message):
+        return refined
+    top = signature.frame.partition("/")[0]
+    if sources is None or sources.read(signature.frame, 1, 1) or sources.symbol(top, 1):
+        return refined
+    session.note(
+        f"{signature.frame} is not installed here: only the exception and its message are compared"
+    )
+    elsewhere = signature.model_copy(update={"frame": "", "function": "", "places": ()})
+    return refined.model_copy(update={"signature": elsewhere})
+
+
+@dataclass(frozen=True, slots=True)
+class _Basis:
+    """What is at hand before anything is asked, so that what counts is fixed with the code in
+    sight: the environment that rules derive, with its sources; or why it could not be built.
+    """
+
+    spec: EnvironmentSpec
+    environment: Environment | None = None
+    sources: SourceIndex | None = None
+    contexts: tuple[Context, ...] = ()
+    failure: str = ""
+    problem: str = ""
+
+    @property
+    def told(self) -> str:
+        """What a model is told of the environment."""
+        if self.environment is None:
+            why = fence("the builder", self.failure[:400])
+            return load("refine").fragment("no_environment", reason=why)
+        return prompt_text.described(self.spec, self.environment, self.problem)
+
+
+def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
+    issue, options = session.job.issue, session.job.environment
+    spec = draft.spec or session.matched(specify.specify(draft.bug, issue, options, ""))
+    try:
+        environment = session.build(spec)
+    except BuildError as error:
+        session.note(f"the environment that the bug report describes could not be built: {error}")
+        return _Basis(spec, failure=str(error))
+    names, problem = _focus(session, draft, spec), ""
+    if names:
+        spec, environment, problem = mended(session, draft.bug, spec, environment, names)
+    found = _sources(session, draft, environment, names)
+    return _Basis(spec, environment, *found, problem=problem)
+
+
+def _focus(session: IssueSession, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:
+    """The package under test, or all that the report's program imports where there is none."""
+    target = specify.under_test(spec, draft.bug, session.job.issue)
+    if target is not None:
+        return [target.name]
+    return [row.name for row in spec.requirements if row.rung is not PinSource.REPAIR]
+
+
+def _interpreted(
+    session: IssueSession, draft: RunPlan, budget: ModelBudget, basis: _Basis
+) -> Interpretation:
+    issue = session.job.issue
+    if "refine" in session.job.without:
+        return Interpretation(claim=issue.title, signature=draft.signature, inferred=("claim",))
+    with session.stage("intake", "asking a model how it reads the report"):
+        question = interpretation.build(issue, draft.bug, basis.told, basis.contexts)
+        answer = budget.ask(question)
+    return interpretation.parse(answer.data, issue, draft.signature)
+
+
+def _material(
+    session: IssueSession, draft: RunPlan, refined: Interpretation, basis: _Basis
+) -> Material:
+    """Adds what the model says is needed to what the rules found. Where that could not be
+    installed, what neither the model nor the report's words name is left out, then all but what
+    the model names.
+    """
+    wanted = _wanted(refined, basis.spec)
+    spec = session.matched(reduce(specify.add, wanted, basis.spec)) if wanted else basis.spec
+    tops = dict.fromkeys(name.split(".")[0] for name in refined.api)
+    names = [imports.distribution(top) or top for top in tops]
+    report = markdown.report(session.job.issue, draft.bug)
+    again = markdown.report(session.job.issue, draft.bug, again=True)
+    read = partial(_sources, session, draft, refined=refined)
+    named: set[str] = {canonicalize_name(name) for name in refined.packages}
+    if basis.environment is not None and not wanted:
+        environment, opened = basis.environment, basis.sources
+    else:
+        environment, spec = _built(session, spec, named, basis)
+        opened = None
+    found = _sources(session, draft, environment, names or sorted(named), refined, opened)
+    if not found[1]:
+        found = basis.sources, basis.contexts
+    named_here = tuple(names or sorted(named))
+    return Material(report, again, spec, environment, *found, named_here, read)
+
+
+def _built(
+    session: IssueSession,
+    spec: EnvironmentSpec,
+    named: set[str],
+    basis: _Basis,
+) -> tuple[Environment, EnvironmentSpec]:
+    """The first of the environments that can be built. Raises BuildError when none can."""
+    stated = {PinSource.OPTION, PinSource.ISSUE}
+    rows = spec.requirements
+    attempts = (
+        rows,
+        tuple(row for row in rows if row.name in named or row.rung in stated),
+        tuple(row.model_copy(update={"specifier": ""}) for row in rows if row.name in named),
+    )
+    problem = BuildError("nothing could be installed")
+    for kept in dict.fromkeys(attempts):
+        smaller = spec.model_copy(update={"requirements": kept})
+        try:
+            built = session.build(smaller)
+        except BuildError as error:
+            problem = error
+            continue
+        if left := sorted({row.name for row in rows} - {row.name for row in kept}):
+            session.note(f"not available, so not installed: {', '.join(left)}")
+        return built, smaller
+    if basis.environment is not None:  # what the model adds cannot be had
+        session.note(f"what a model asked for could not be installed: {problem}")
+        return basis.environment, basis.spec
+    raise problem
+
+
+def _sources(
+    session: IssueSession,
+    draft: RunPlan,
+    environment: Environment,
+    names: list[str],
+    refined: Interpretation | None = None,
+    opened: SourceIndex | None = None,
+) -> tuple[SourceIndex | None, tuple[Context, ...]]:
+    """The index of the packages' sources, and what of it bears on the report. An error here costs
+    the sources, never the run.
+    """
+    ports = session.ports
+    if ports.indexer is None or "context" in session.job.without or not names:
+        return None, ()
+    with session.stage("candidates", "reading the sources of " + ", ".join(names[:3])):
+        try:
+            sources = opened or ports.indexer.open(
+                environment, tuple(dict.fromkeys(names)), cancel=ports.cancel
+            )
+            issue = session.job.issue
+            return sources, contexts.contexts(draft.bug, issue, sources, refined=refined)
+        except Stopped:
+            raise
+        except Exception as error:
+            kind = type(error).__name__
+            session.note(f"the sources could not be read ({kind}: {str(error)[:200]})")
+            return None, ()
+
+
+def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]:
+    """What the model says is needed in addition to what rules found; a version only where the
+    report's own words say so, then also in place of the rules'.
+    """
+    known = {row.name: row for row in spec.requirements}
+    quoted = {pin.name: pin.version for pin in refined.pins if pin.quoted}
+    wanted = []
+    for name in refined.packages:
+        plain = canonicalize_name(name)
+        version, reason = quoted.get(name.lower(), ""), "a model says that the program needs it"
+        specifier = versions.specifier(version, "text") or ""  # "3" means any 3, as in prose
+        old = known.get(plain)
+        fixed = old is not None and (old.rung is PinSource.OPTION or not version)
+        if plain == "python" or fixed or (old is not None and old.specifier == specifier):
+            continue
+        wanted.append(
+            Requirement(
+                name=plain,
+                specifier=specifier,
+                rung=PinSource.ISSUE if version else PinSource.IMPORT,
+                reason=f"the report says {version} (read by a model)" if version else reason,
+                modules=specify.modules(plain, refined.api),
+                named=True,
+            )
+        )
+    return wanted

@@ -1,0 +1,179 @@
+"""Runs a program and fixes setup failures: a missing requirement or import, a missing GPU, too many
+iterations.
+"""
+
+import ast
+from dataclasses import dataclass
+
+from bot.environment import imports, specify
+from bot.environment.imports import distribution
+from bot.issues import script_fixes
+from bot.issues.runner import Runner
+from bot.kernel import artifacts, launch
+from bot.kernel.attempt import Judgement, Match, Script
+from bot.kernel.bug import HangSignature, ScriptFix, members_of
+from bot.kernel.environment import Environment, EnvironmentSpec, PinSource
+from bot.kernel.errors import BuildError
+from bot.kernel.session import CompletedRun, SearchResult
+from bot.kernel.source.syntax import module_of
+
+_PARTS = (
+    "",
+    ".nn",
+    ".data",
+    ".utils",
+    ".layers",
+    ".models",
+    ".transforms",
+    ".optim",
+    ".callbacks",
+    ".loader",
+    ".functional",
+)
+MOST_FIXES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Fix:
+    """What to run next in place of what failed to start, and a phrase on what is different."""
+
+    spec: EnvironmentSpec
+    script: Script
+    change: str
+
+
+def run(
+    runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
+) -> SearchResult:
+    """Run a program once, and get past what the environment lacks, as long as there is a way."""
+    built, seed = runner.build(spec), runner.job.limits.seed
+    with runner.stage("search", doing or change):
+        completed = runner.run(script, built, seed, "search", change)
+    for _ in range(MOST_FIXES):
+        fix = next_fix(runner, spec, built, script, completed)
+        if fix is None:
+            break
+        try:
+            built = runner.build(fix.spec)
+        except BuildError as error:
+            runner.note(f"{fix.change}: {error}")
+            break
+        spec, script = fix.spec, fix.script
+        with runner.stage("search", fix.change):
+            completed = runner.run(script, built, seed, "search", fix.change)
+    return SearchResult(script, spec, built, completed)
+
+
+def next_fix(
+    runner: Runner, spec: EnvironmentSpec, built: Environment, script: Script, run: CompletedRun
+) -> Fix | None:
+    """The next thing to try with this program; None when nothing helps."""
+    failure = run.judgement.setup_failure
+    if run.match is Match.UNDECIDED:
+        return _shorter(runner, spec, script) if run.attempt.execution.timed_out else None
+    if failure is None:
+        return None
+    if failure.module or failure.requirement:
+        text = failure.requirement
+        if text.startswith("["):
+            text = _extended(runner, spec, run.judgement) + text
+        return _install(runner, spec, script, failure.module, text)
+    fixed, change = script, ""
+    if failure.rewrite == "cpu":
+        fixed, change = (
+            _edited(script, *script_fixes.to_cpu(script.source)),
+            "on the CPU instead of a GPU",
+        )
+    elif failure.variable:
+        fixed = _edited(script, *imports.set_variable(script.source, failure.variable))
+        change = f"with a made-up {failure.variable}"
+    elif failure.names:
+        fixed = _imported(runner, built, script, failure.names)
+        change = f"importing {', '.join(failure.names)}"
+    return Fix(spec, fixed, change) if fixed is not script else None
+
+
+def name_imports(runner: Runner, built: Environment, script: Script) -> Script:
+    """A script with the imports it lacks, looked up in the built environment."""
+    return _imported(runner, built, script, imports.undefined(script.source))
+
+
+def _edited(script: Script, source: str, fixes: tuple[ScriptFix, ...]) -> Script:
+    """A script with a new text and the fixes that made it; the very script when there are none."""
+    if not fixes:
+        return script
+    files = {**script.files, script.entry: source}
+    return script.model_copy(update={"files": files, "fixes": (*script.fixes, *fixes)})
+
+
+def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | None:
+    hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
+    if hang:
+        return None
+    fixed = _edited(script, *script_fixes.shorten(script.source))
+    return Fix(spec, fixed, "with fewer iterations") if fixed is not script else None
+
+
+def _install(
+    runner: Runner, spec: EnvironmentSpec, script: Script, module: str, text: str
+) -> Fix | None:
+    new = specify.missing(module, text, runner.bug, spec)
+    if new is None:
+        return None
+    wider = runner.matched(specify.add(spec, new))
+    added = [each for each in wider.requirements if each not in spec.requirements]
+    change = f"with {', '.join(each.name + each.specifier for each in added)} installed"
+    return Fix(wider, script, change) if added else None
+
+
+def _extended(runner: Runner, spec: EnvironmentSpec, judgement: Judgement) -> str:
+    """The distribution that asks for an extra of its own: the one whose frame raised, else the one
+    under test.
+    """
+    frames = judgement.failure.frames if judgement.failure is not None else ()
+    raised = [distribution(frame.package) for frame in reversed(frames) if frame.package]
+    target = specify.under_test(spec, runner.bug, runner.job.issue)
+    names = [each.name for each in spec.requirements]
+    found = next((name for name in raised if name in names), "")
+    return found or (target.name if target is not None else "")
+
+
+def _imported(runner: Runner, built: Environment, script: Script, names: tuple[str, ...]) -> Script:
+    """The script with imports for the names that the environment's packages offer; the very
+    script when none does.
+    """
+    known = {name: imports.conventional(name, script.source) for name in names}
+    unknown = tuple(name for name in names if not known[name] and name.isidentifier())
+    located = _located(runner, built, script, unknown)
+    statements = [
+        known[name] or (f"from {located[name]} import {name}" if name in located else "")
+        for name in names
+    ]
+    return _edited(script, *imports.add_imports(script.source, tuple(statements)))
+
+
+def _located(
+    runner: Runner, built: Environment, script: Script, names: tuple[str, ...]
+) -> dict[str, str]:
+    tops = _tops(built, script) if names else []
+    modules = [top + part for part in _PARTS for top in tops]
+    if not modules:
+        return {}
+    result = runner.execute(launch.names_spec(built, runner.job, names, tuple(modules)))
+    found = artifacts.last_row(result.stdout)
+    # The answer comes out of the sandbox: only what was asked for is taken.
+    return {name: module for name, module in found.items() if name in names and module in modules}
+
+
+def _tops(built: Environment, script: Script) -> list[str]:
+    """Packages to look in: those that the program imports, then those that were asked for."""
+    found: list[str] = []
+    for node in ast.walk(module_of(script.source)):
+        if isinstance(node, ast.Import):
+            found.extend(alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.append(node.module.split(".")[0])
+    asked = [package.name for package in built.packages if package.rung is not PinSource.DEPENDENCY]
+    for name in asked:
+        found.extend((name.replace("-", "_"), name.replace("-", "")))
+    return list(dict.fromkeys(found))

@@ -1,0 +1,435 @@
+"""The programs that a report implies, the likeliest first; each is tried until one shows the
+failure.
+"""
+
+import ast
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from bot.environment import imports, releases, specify, versions
+from bot.issues import confirm as issues_confirm, script_fixes
+from bot.issues.confirm import Decision, confirm
+from bot.issues.reading import code
+from bot.issues.runner import Runner
+from bot.issues.search import recovery
+from bot.issues.signature import freeze, values
+from bot.kernel.attempt import Match, Script
+from bot.kernel.bug import (
+    AnySignature,
+    BugReport,
+    CrashSignature,
+    Fence,
+    FenceKind,
+    Role,
+    ScriptFix,
+    members_of,
+)
+from bot.kernel.environment import EnvironmentSpec, PinSource
+from bot.kernel.errors import BuildError, Stopped
+from bot.kernel.report import Claim, NotReproduced
+from bot.kernel.session import SearchResult
+from bot.kernel.source import syntax
+from bot.kernel.source.syntax import is_call_of, module_of, tree_of
+
+# BugReport → the programs that the report implies, the likeliest first.
+
+MOST = 4
+_LENT = 2
+_JOINED_AT_MOST = 200_000
+"""Characters of all drafts together: to find the names that a program lacks takes 5 s a million."""
+_VERSIONS = re.compile(r"__version__|\bsys\.(?:version|platform)\b|\bplatform\.\w+\(")
+_ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    text: str
+    fences: tuple[int, ...]
+    fixes: tuple[ScriptFix, ...]
+    score: float
+    shows: bool
+
+
+def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
+    """At most four scripts: single blocks completed by the earlier ones that define what they
+    use, and all blocks in order (as in a notebook). Blocks that show a fix, a contrast or the
+    library's own source are left out; at most two more scripts take from them what is defined
+    nowhere else.
+    """
+    usable = _usable(bug)
+    drafts = list(_completed(bug, signature, usable, range(len(usable))))
+    if len(usable) > 1:
+        whole = _draft(bug, signature, usable)
+        drafts.append(replace(whole, score=whole.score - 1.5))
+    unique: dict[str, _Draft] = {}
+    for draft in sorted(drafts, key=lambda draft: -draft.score):
+        unique.setdefault("\n".join(values.lines(draft.text)), draft)
+    chosen = list(unique.values())[:MOST]
+    chosen += _lending(bug, signature, usable)
+    return tuple(_with_variables(bug, _script(_borrowing(bug, draft))) for draft in chosen)
+
+
+def _lending(bug: BugReport, signature: AnySignature, usable: list[Fence]) -> list[_Draft]:
+    """The blocks that use what only blocks put aside define, each after those."""
+    lent = {Role.SOURCE, Role.CONTRAST}
+    kept = {fence.index for fence in usable}
+    every = [one for one in bug.programs if one.index in kept or one.role in lent]
+    if len(every) == len(usable):
+        return []
+    own = [at for at, fence in enumerate(every) if fence.index in kept]
+    drafts = _completed(bug, signature, every, own)
+    found = [draft for draft in drafts if not kept.issuperset(draft.fences)]
+    return sorted(found, key=lambda draft: -draft.score)[:_LENT]
+
+
+def _borrowing(bug: BugReport, draft: _Draft) -> _Draft:
+    """A draft with the imports it lacks taken from other blocks of the report, whatever those
+    are for.
+    """
+    lacking = set(imports.undefined(draft.text))
+    others = [fence for fence in bug.programs if fence.index not in draft.fences]
+    found = [
+        line
+        for fence in others
+        for line, bound in imports.statements(fence.text)
+        if bound & lacking
+    ]
+    text, fixes = imports.add_imports(draft.text, tuple(found))
+    return replace(draft, text=text, fixes=(*draft.fixes, *fixes))
+
+
+def _with_variables(bug: BugReport, script: Script) -> Script:
+    """A script that sets the variables which the report's shell commands set for the libraries."""
+    texts = [fence.raw for fence in bug.fences if fence.kind is FenceKind.SHELL]
+    found = {
+        name: value
+        for text in texts
+        for name, value in code.variables(text).items()
+        if name not in script.source
+    }
+    if not found:
+        return script
+    lines = ("import os", *(f"os.environ[{name!r}] = {value!r}" for name, value in found.items()))
+    source, _ = imports.add_imports(script.source, lines)
+    fixes = tuple(
+        ScriptFix(what=f"set {name}={value}", why="the bug report's command sets it")
+        for name, value in found.items()
+    )
+    return script.model_copy(
+        update={"files": {**script.files, script.entry: source}, "fixes": (*script.fixes, *fixes)}
+    )
+
+
+def contrasts(bug: BugReport) -> tuple[Script, ...]:
+    """The programs of which the report says that they work; at most one is worth a run."""
+    found = [
+        fence
+        for fence in bug.programs
+        if fence.role is Role.CONTRAST and "import " in fence.text and _acts(fence.text)
+    ]
+    drafts = [
+        _Draft(fence.text, (fence.index,), fence.fixes, 0.0, shows=False) for fence in found[:1]
+    ]
+    return tuple(_script(draft) for draft in drafts)
+
+
+def _usable(bug: BugReport) -> list[Fence]:
+    """The blocks that may be run, each text once; failing those, what looked like quoted source
+    but imports and acts.
+    """
+    texts: dict[str, Fence] = {}
+    for fence in bug.programs:
+        aside = fence.role in _ASIDE or not fence.text.strip()
+        if not aside and (_fails(bug, fence) or not _tells_versions(fence.text)):
+            texts.setdefault("\n".join(values.lines(fence.text)), fence)
+    rest = [
+        fence
+        for fence in bug.programs
+        if fence.role is Role.SOURCE and "import " in fence.text and _acts(fence.text)
+    ]
+    return list(texts.values()) or rest
+
+
+def _fails(bug: BugReport, fence: Fence) -> bool:
+    """Whether the next block is the traceback of an exception, as after the command that raised
+    it.
+    """
+    following = next((one for one in bug.fences if one.index == fence.index + 1), None)
+    return following is not None and following.kind is FenceKind.TRACEBACK
+
+
+def _tells_versions(text: str) -> bool:
+    """Whether a block only prints versions, as the forms of many projects ask for."""
+    body = module_of(text).body
+    told = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    return bool(told) and all(
+        isinstance(node, ast.Expr)
+        and is_call_of(node.value, "print")
+        and _VERSIONS.search(ast.unparse(node))
+        for node in told
+    )
+
+
+def genuine_ones(
+    scripts: tuple[Script, ...], signature: AnySignature
+) -> tuple[tuple[Script, ...], str]:
+    """The scripts that do not stage the reported failure themselves, and, when none is left, the
+    line that does.
+    """
+    members = members_of(signature)
+    found = [[freeze.self_made(one.source, member) for member in members] for one in scripts]
+    kept = tuple(one for one, lines in zip(scripts, found, strict=True) if not all(lines))
+    return kept, "" if kept or not found else found[0][0]
+
+
+def _script(draft: _Draft) -> Script:
+    text, fixes = draft.text, draft.fixes
+    shown = (script_fixes.show_expressions,) if draft.shows else ()
+    for step in (*shown, script_fixes.call_entry, script_fixes.show_caught):
+        text, made = step(text)
+        fixes = (*fixes, *made)
+    text, made = imports.add_imports(
+        text, tuple(imports.conventional(name, text) for name in imports.undefined(text))
+    )
+    blocks = ", ".join(str(index + 1) for index in draft.fences)
+    origin = f"block{'s' if len(draft.fences) > 1 else ''} {blocks} of the report"
+    return Script(
+        files={"repro.py": text.rstrip() + "\n"},
+        origin=origin,
+        fences=draft.fences,
+        fixes=(*fixes, *made),
+    )
+
+
+def _completed(
+    bug: BugReport, signature: AnySignature, fences: list[Fence], chosen: Sequence[int]
+) -> Iterator[_Draft]:
+    """The chosen blocks, each with the earlier blocks (nearest first, as long as they help) that
+    define names it uses; as many as the limit of characters allows.
+    """
+    defined = [_defines(fence) for fence in fences]
+    used = [frozenset(imports.undefined(fence.text)) for fence in fences]
+    room = _JOINED_AT_MOST
+    for index in chosen:
+        parts, lacking = [fences[index]], used[index]
+        for at in reversed(range(index)):
+            if not defined[at].isdisjoint(lacking):
+                parts.insert(0, fences[at])
+                lacking = (lacking - defined[at]) | used[at]
+        room -= sum(len(part.text) for part in parts)
+        if room < 0:
+            return
+        yield _draft(bug, signature, parts)
+
+
+def _draft(bug: BugReport, signature: AnySignature, parts: list[Fence]) -> _Draft:
+    text = _text(parts)
+    fixes = tuple(fix for part in parts for fix in part.fixes)
+    if len(parts) > 1:
+        fixes = (
+            *fixes,
+            ScriptFix(
+                what=f"joined {len(parts)} blocks of the report",
+                why="the later one uses what the earlier ones define",
+            ),
+        )
+    # A prompt or a notebook cell shows the value of its last expression; a script prints it itself.
+    shows = any(part.outputs for part in parts) or (bool(bug.outputs) and "print" not in text)
+    return _Draft(
+        text, tuple(part.index for part in parts), fixes, _score(bug, signature, parts, text), shows
+    )
+
+
+def _text(parts: list[Fence]) -> str:
+    return "\n\n".join(part.text.strip("\n") for part in parts)
+
+
+def _defines(fence: Fence) -> set[str]:
+    names: set[str] = set()
+    for node in _statements(fence.text):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            names |= {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+        else:
+            names |= {
+                part.id for part in syntax.nodes(node, ast.Name) if isinstance(part.ctx, ast.Store)
+            }
+    return names
+
+
+def _score(bug: BugReport, signature: AnySignature, parts: list[Fence], text: str) -> float:
+    last = parts[-1]
+    score = {Role.REPRODUCER: 4.0, Role.OBSERVED: -1.0}.get(last.role, 0.0)
+    code = {" ".join(line.split()) for line in text.splitlines()}
+    own = {
+        " ".join(frame.code.split())
+        for row in bug.tracebacks
+        for frame in row.frames
+        if not frame.package and frame.code
+    }
+    score += 3.0 * min(len(own & code), 3)
+    checks = [
+        check
+        for member in members_of(signature)
+        if isinstance(member, CrashSignature)
+        for check in member.checks
+    ]
+    score += 2.0 * any(check in text for check in checks)
+    score += 1.0 * min(sum(name.rsplit(".", 1)[-1].rstrip("()") in text for name in bug.api), 2)
+    score += 1.0 * ("import " in text) + 1.0 * _acts(text)
+    score += 2.0 * bool(last.outputs) + 2.0 * _fails(bug, last)
+    lacking = [name for name in imports.undefined(text) if not imports.conventional(name, text)]
+    score -= 0.0 if tree_of(text) else 6.0
+    return score - min(len(lacking), 4) - 0.002 * len(code) - 0.01 * last.index
+
+
+def _acts(text: str) -> bool:
+    """Whether a program does anything but define things."""
+    inert = (ast.Import, ast.ImportFrom, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    return any(not isinstance(node, inert) for node in _statements(text))
+
+
+def _statements(text: str) -> list[ast.stmt]:
+    tree = tree_of(text)
+    return tree.body if tree is not None else []
+
+
+# The report's own programs → a decision. Each is tried until one shows the failure, which fresh
+# runs then confirm; otherwise the other environments that the report may mean are tried.
+
+
+def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> Decision:
+    """The verdict on the report's own programs."""
+    if runner.job.environment.repo and spec.repo is None:
+        runner.note("the bug report names a release, so the clone was not run; --ref HEAD runs it")
+    found = search(runner, _as_quoted(runner, spec), scripts)
+    verdict, match = confirm(runner, found)
+    decision = Decision(verdict, runner.bug, runner.signature, found)
+    if match is not Match.MATCHED:
+        return _elsewhere(runner, found, decision) if _may_differ(found) else decision
+    note_place(runner)
+    contrasts, claims = _contrasts(runner, found)
+    return replace(decision, contrasts=contrasts, claims=claims)
+
+
+def _as_quoted(runner: Runner, spec: EnvironmentSpec) -> EnvironmentSpec:
+    """The spec at the release whose lines the report's traceback quotes, where the report names
+    none. One that it names is tried first.
+    """
+    fitted = _fitted(runner, spec, named=False)
+    if fitted is None:
+        return spec
+    try:
+        runner.build(fitted)
+    except BuildError as error:
+        runner.note(f"that release could not be built: {error}")
+        return spec
+    return fitted
+
+
+def _fitted(runner: Runner, spec: EnvironmentSpec, *, named: bool) -> EnvironmentSpec | None:
+    """The spec at the neighbouring release that has the lines which the report's traceback quotes;
+    None where the installed one has them, or no other is known to.
+    """
+    issue, built = runner.job.issue, runner.build(spec)
+    target = specify.under_test(spec, runner.bug, issue)
+    frames = releases.quoted(runner.bug, target) if target is not None else ()
+    if target is None or not frames or spec.repo is not None:
+        return None
+    asked = target.rung is PinSource.OPTION
+    if asked or named is not bool(versions.pinned(target.specifier)):
+        return None
+    version = runner.ports.builder.fitting(built, target.name, frames, issue.created_at)
+    if not version:
+        return None
+    runner.note(
+        f"the quoted traceback fits {target.name} {version}, not {built.version(target.name)}"
+    )
+    return specify.at_version(spec, specify.of_release(target, version))
+
+
+def note_place(runner: Runner) -> None:
+    """Note where the failure arose when no library was on the stack."""
+    for note in issues_confirm.place(runner.attempts.matched()[-1].judgement):
+        runner.note(note)
+
+
+def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> SearchResult:
+    """Try the candidates in turn until one matches the signature; else the likeliest one. That a
+    less likely one passes says nothing about the report.
+    """
+    results = list[SearchResult]()
+    for index, script in enumerate(scripts):
+        runner.say("search", f"trying {script.origin}", index + 1, len(scripts))
+        results.append(_pursue(runner, spec, script))
+        if results[-1].judgement.match is Match.MATCHED:
+            break
+        spec = results[-1].spec
+    matched = results[-1].judgement.match is Match.MATCHED
+    return results[-1] if matched else results[0]
+
+
+def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResult:
+    script = recovery.name_imports(runner, runner.build(spec), script)
+    fixes = "; ".join(fix.what for fix in script.fixes)
+    change = f"with {fixes}" if fixes else "as reported"
+    return recovery.run(runner, spec, script, change, f"running {script.origin}")
+
+
+def _may_differ(found: SearchResult) -> bool:
+    """Whether other versions could change the outcome: not when something is missing from the
+    report, nor when a run takes too long.
+    """
+    failure = found.judgement.setup_failure
+    absent = failure is not None and bool(failure.needs or failure.names or failure.hardware)
+    return not absent and not found.run.attempt.execution.timed_out
+
+
+def _contrasts(runner: Runner, found: SearchResult) -> tuple[tuple[Script, ...], tuple[Claim, ...]]:
+    """The variants of the failing program that the report says work and that do, in the same
+    environment; and a claim on each.
+    """
+    working, claims, seed = list[Script](), list[Claim](), runner.job.limits.seed
+    for script in contrasts(runner.bug):
+        with runner.stage("confirm", f"running {script.origin}, which should work"):
+            run = runner.run(script, found.environment, seed, "contrast", "said to work")
+            fix = recovery.next_fix(runner, found.spec, found.environment, script, run)
+            if fix is not None and fix.spec == found.spec:
+                script = fix.script
+                run = runner.run(script, found.environment, seed, "contrast", fix.change)
+        judgement = run.judgement
+        if judgement.match is Match.PASSED:
+            working.append(script)
+        holds = {Match.PASSED: True, Match.MATCHED: False}.get(judgement.match)
+        claims.append(Claim(text=f"{script.origin} works", holds=holds, evidence=judgement.reason))
+    return tuple(working), tuple(claims)
+
+
+def _elsewhere(runner: Runner, found: SearchResult, decision: Decision) -> Decision:
+    """The other environments that the report may mean, when the first did not show the failure."""
+    tried = [issues_confirm.versions(found.environment)]
+    fitted = _fitted(runner, found.spec, named=True)
+    others = specify.alternatives(found.spec, runner.bug, runner.job.issue, found.environment)
+    for spec in (*([fitted] if fitted is not None else []), *others):
+        try:
+            runner.say("environment", "not observed yet: trying other versions")
+            result = _pursue(runner, spec, found.script)
+        except BuildError as error:
+            runner.note(f"an alternative environment could not be built: {error}")
+            continue
+        except Stopped:
+            runner.note("stopped on request while trying other versions")
+            break
+        tried.append(issues_confirm.versions(result.environment))
+        if result.judgement.match is not Match.MATCHED:
+            continue
+        confirmed, match = confirm(runner, result)
+        if match is Match.MATCHED:
+            runner.note(f"not observed with {tried[0]}")
+            return replace(decision, verdict=confirmed, result=result)
+    verdict = decision.verdict
+    if isinstance(verdict, NotReproduced):
+        verdict = verdict.model_copy(update={"versions_tried": tuple(tried)})
+    return replace(decision, verdict=verdict)

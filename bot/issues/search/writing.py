@@ -1,0 +1,523 @@
+"""A bounded loop in which a model writes a program: write, check, run, think again."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from pydantic import TypeAdapter
+
+from bot.environment import imports, specify
+from bot.issues import confirm
+from bot.issues.runner import Runner, judging
+from bot.issues.search import contexts, interpretation, prompt_text, recovery
+from bot.issues.search.prompt_text import Notebook
+from bot.issues.signature import staged, values
+from bot.issues.signature.values import MARK
+from bot.kernel import launch, markdown
+from bot.kernel.attempt import Match, Script
+from bot.kernel.bug import (
+    AnySignature,
+    ObservationSignature,
+    WarningSignature,
+    members_of,
+    signature_hash,
+)
+from bot.kernel.dialogue import (
+    Action,
+    AmendAction,
+    EditAction,
+    EnvironmentAction,
+    GiveUpAction,
+    Interpretation,
+    ProbeAction,
+    Question,
+    ReadAction,
+    Reading,
+    Reconstruction,
+    SearchAction,
+    WriteAction,
+)
+from bot.kernel.environment import Context, Environment, EnvironmentSpec, PinSource
+from bot.kernel.errors import BuildError
+from bot.kernel.ports import SourceIndex
+from bot.kernel.report import Claim
+from bot.kernel.session import SearchResult
+from bot.kernel.source import symbols, syntax
+from bot.kernel.source.syntax import nodes
+from bot.model.budget import ModelBudget, question
+from prompts import load, shared
+from prompts.catalog import fence
+
+# A program that a model wrote, before it is run: what would waste a run or make its outcome
+# worthless.
+
+# Calls that fetch; an import alone, or a client with a transport in the process, does not.
+_REACHES = re.compile(
+    r"\b(?:requests|httpx)\.(?:get|post|put|patch|delete|head|options|request|stream)\s*\("
+    r"|\b(?:urllib\.request|urlopen|urlretrieve|socket\.create_connection|ftplib|wget|gdown|"
+    r"hf_hub_download|snapshot_download|load_dataset|subprocess|os\.system|os\.popen|pip\.main)\b"
+)
+_WEIGHTS = re.compile(
+    r"\.from_pretrained\(\s*[\"'][\w.-]+(?:/[\w.-]+)?[\"']|pretrained\s*=\s*True|download\s*=\s*True|weights\s*=\s*[\"']"
+)
+_PATCHES = re.compile(r"^\s*(?:setattr\(|unittest\.mock|mock\.patch|monkeypatch)")
+_CUDA = re.compile(r"\.cuda\(|device\s*=\s*[\"']cuda|\.to\([\"']cuda")
+MOST_LINES = 400
+
+
+def objections(source: str, refined: Interpretation, *, device: str) -> tuple[str, ...]:
+    """What is wrong with a program, as sentences for whoever wrote it; empty when it may run."""
+    try:
+        tree = syntax.parse(source)
+    except SyntaxError as error:
+        where = " " + _objection("line", line=error.lineno) if error.lineno else ""
+        return (_objection("syntax", error=error.msg, where=where),)
+    return tuple(_of(tree, source, refined, device))
+
+
+def _of(tree: ast.Module, source: str, refined: Interpretation, device: str) -> Iterator[str]:
+    if len(source.splitlines()) > MOST_LINES:
+        yield _objection("long", lines=MOST_LINES)
+    if lacking := imports.undefined(source):
+        yield _objection("undefined", names=", ".join(lacking[:8]))
+    for pattern, reason in ((_REACHES, "network"), (_WEIGHTS, "weights")):
+        if found := pattern.search(source):
+            yield _objection(reason, found=found[0][:80])
+    if device == "cpu" and (found := _CUDA.search(source)):
+        yield _objection("gpu", found=found[0])
+    if patched := _patched(tree, refined.api):
+        yield _objection("patched", target=patched)
+    if refined.api and not staged.exercises(source, refined.api):
+        yield _objection("unrelated", api=", ".join(refined.api))
+    assert refined.signature is not None
+    for member in members_of(refined.signature):
+        if line := staged.staged(source, member):
+            observing = isinstance(member, ObservationSignature)
+            yield (
+                _objection("constant", line=line)
+                if observing
+                else _objection("staged", line=line[:160])
+            )
+
+
+def _objection(name: str, /, **values: object) -> str:
+    return load("act").fragment(f"objection_{name}", **values)
+
+
+def _patched(tree: ast.Module, api: tuple[str, ...]) -> str:
+    """An assignment to an attribute of an imported module or of a class in question, and the
+    like.
+    """
+    tops = {name.split(".")[0] for name in api}
+    modules = {
+        (alias.asname or alias.name.split(".")[0])
+        for node in nodes(tree, ast.Import)
+        for alias in node.names
+        if alias.name.split(".")[0] in tops
+    }
+    classes = {
+        alias.asname or alias.name
+        for node in nodes(tree, ast.ImportFrom)
+        if (node.module or "").split(".")[0] in tops
+        for alias in node.names
+        if alias.name[:1].isupper()
+    }
+    ours = modules | classes
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(attr=name, ctx=ast.Store()):
+                if name != "default_dtype" and _root(node) in ours:
+                    return ast.unparse(node)
+            case ast.Call(args=[target, *_]) if _root(target) in ours:
+                if _PATCHES.match(ast.unparse(node)[:60]):
+                    return ast.unparse(node)[:80]
+    return ""
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+# What a model is asked while it writes a program, and its answers as values. Pure.
+
+_actions: TypeAdapter[tuple[Action, ...]] = TypeAdapter(tuple[Action, ...])
+
+
+def action_question(
+    report: str,
+    refined: Interpretation,
+    environment: str,
+    sources: str,
+    history: str,
+    left: str,
+    limit_s: float,
+) -> Question:
+    """What the writer is asked next. A run is stopped after `limit_s` seconds."""
+    prompt = load("act")
+    return question(
+        "writer",
+        "act",
+        6_000,
+        report=report,
+        form=_form(refined),
+        contexts=sources,
+        history=history or prompt.fragment("no_history"),
+        left=left,
+        limit=f"{limit_s:g}",
+        lines=str(MOST_LINES),
+        **_failure(refined, environment),
+        **_twin(refined),
+    )
+
+
+def parse_actions(data: dict[str, Any]) -> tuple[Action, ...]:
+    """The actions, up to and with the first program."""
+    actions = _actions.validate_python(data["actions"])
+    programs = (at for at, one in enumerate(actions) if isinstance(one, WriteAction | EditAction))
+    return actions[: next(programs, len(actions)) + 1]
+
+
+def edited(text: str, edit: EditAction) -> str:
+    """A program with lines replaced. An edit beyond its end is appended; lines are 1-based and
+    inclusive.
+    """
+    lines = text.splitlines()
+    start = min(edit.start, len(lines) + 1) - 1
+    end = max(start, min(edit.end, len(lines)))
+    return "\n".join([*lines[:start], *edit.text.rstrip("\n").splitlines(), *lines[end:]]) + "\n"
+
+
+def _failure(refined: Interpretation, environment: str) -> dict[str, str]:
+    """The claim, what counts as the failure, and where the program will run."""
+    assert refined.signature is not None
+    return {
+        "claim": refined.claim,
+        "signature": confirm.describe(refined.signature),
+        "environment": environment,
+    }
+
+
+def _twin(refined: Interpretation) -> dict[str, str]:
+    """What the twin has to do, and whether the model has to write one."""
+    assert refined.signature is not None
+    kinds = {type(member) for member in members_of(refined.signature)}
+    warned = shared("twin_warning" if WarningSignature in kinds else "twin_crash")
+    return {
+        "twin": shared("twin_observation") if ObservationSignature in kinds else warned,
+        "contrast_rule": shared("twin_required" if refined.needs_contrast else "twin_optional"),
+    }
+
+
+def _form(refined: Interpretation) -> str:
+    """How the program has to show the failure."""
+    assert refined.signature is not None
+    prompt = load("act")
+    lines = [
+        prompt.fragment(
+            "form_observation",
+            mark=MARK,
+            name=member.name,
+            api=", ".join(member.api),
+            right=values.words(member.right),
+        )
+        for member in members_of(refined.signature)
+        if isinstance(member, ObservationSignature)
+    ]
+    return "\n".join(lines) or prompt.fragment("form_escape")
+
+
+# A bounded loop in which a model writes a program: write, check, run, think again.
+
+Read = Callable[[Environment, list[str]], tuple[SourceIndex | None, tuple[Context, ...]]]
+"""An environment and the names of packages → their sources, and what of these to show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What a model is shown: the report (`again` when it has read it), the environment, and the
+    sources that bear on it.
+    """
+
+    report: str
+    again: str
+    spec: EnvironmentSpec
+    environment: Environment
+    sources: SourceIndex | None = None
+    contexts: tuple[Context, ...] = ()
+    names: tuple[str, ...] = ()
+    read: Read | None = None
+
+    def moved(self, spec: EnvironmentSpec, built: Environment, more: tuple[str, ...]) -> Material:
+        """The material of another environment: its sources, with those of `more` packages, are
+        read anew; where that fails, the old ones stay.
+        """
+        names = tuple(dict.fromkeys((*self.names, *more)))
+        new = replace(self, spec=spec, environment=built, names=names)
+        found = self.read(built, list(names)) if self.read is not None else (None, ())
+        return replace(new, sources=found[0], contexts=found[1]) if found[1] else new
+
+
+@dataclass(slots=True)
+class Reconstructed:
+    """A model's part in a run, kept up to date while it goes on. `result` is its last program, None
+    when there is none; `exceeded` names the limit that ended its work. `amendable` says whose
+    reading counts, as long as the model may amend it.
+    """
+
+    result: SearchResult | None = None
+    signature: AnySignature | None = None
+    record: Reconstruction | None = None
+    claims: list[Claim] = field(default_factory=list)
+    exceeded: str = ""
+    stopped: bool = False
+    amendable: Literal["", "rules", "model"] = ""
+
+    def update(self, **changes: object) -> None:
+        """Replace fields of the record."""
+        self.record = (self.record or Reconstruction()).model_copy(update=changes)
+
+
+def reading(by: Literal["rules", "model"], signature: AnySignature, outcome: str = "") -> Reading:
+    """Someone's reading of the report, as the report lists it."""
+    says, digest = confirm.describe(signature), signature_hash(signature)
+    return Reading(by=by, says=says, hash=digest, outcome=outcome)
+
+
+def write_program(
+    runner: Runner,
+    budget: ModelBudget,
+    refined: Interpretation,
+    material: Material,
+    written: Reconstructed,
+) -> SearchResult | None:
+    """The first program that fails as reported, else the last one; None when none was run."""
+    written.update(contexts=tuple(context.title for context in material.contexts))
+    notebook = Notebook(material.contexts)
+    return _Writer(runner, budget, refined, material, written, material.spec, notebook).loop()
+
+
+@dataclass(slots=True)
+class _Writer:
+    """The program at hand, and what the model has learned from the tries so far."""
+
+    runner: Runner
+    budget: ModelBudget
+    refined: Interpretation
+    material: Material
+    written: Reconstructed
+    spec: EnvironmentSpec
+    notebook: Notebook
+    program: str = ""
+    contrast: str = ""
+    programs: int = 0
+    last: SearchResult | None = None
+
+    @property
+    def environment(self) -> Environment:
+        """Where the next program runs."""
+        return self.runner.build(self.spec)
+
+    def without(self, part: str) -> bool:
+        """Whether a part is left out."""
+        return part in self.runner.job.without
+
+    def loop(self) -> SearchResult | None:
+        """Ask for actions and carry them out, until a program fails as reported or none is left
+        to try.
+        """
+        while self.programs < self.runner.job.model.max_attempts:
+            for action in self._actions():
+                if isinstance(action, GiveUpAction):
+                    self._give_up(action)
+                    return self.last
+                if (found := self._carry_out(action)) is not None:
+                    return found
+        self.runner.note(f"{self.programs} programs written by a model did not show the failure")
+        return self.last
+
+    def _actions(self) -> tuple[Action, ...]:
+        most = self.runner.job.model.max_attempts
+        text = f"writing a program (try {self.programs + 1} of at most {most})"
+        with self.runner.stage("candidates", text):
+            first = self.notebook.is_new
+            question = action_question(
+                self.material.report if first else self.material.again,
+                self.refined,
+                prompt_text.described(self.spec, self.environment),
+                self.notebook.sources(),
+                ""
+                if self.without("feedback")
+                else self.notebook.history(self.program, self.contrast),
+                self.budget.left(),
+                self.runner.job.limits.timeout_s,
+            )
+            data = self.budget.ask(question).data
+        thought = " ".join(data["thought"].split())
+        self.notebook.answered(data["context"], thought)
+        self.written.update(hypothesis=thought)
+        return parse_actions(data)
+
+    def _give_up(self, action: GiveUpAction) -> None:
+        questions = action.questions or self.refined.questions
+        refined = self.refined.model_copy(update={"questions": questions})
+        self.written.update(given_up=action.reason, refined=refined)
+        self.runner.note(f"the model gave up: {action.reason}")
+
+    def _carry_out(self, action: Action) -> SearchResult | None:
+        match action:
+            case SearchAction() | ReadAction():
+                self._look_up(action)
+            case ProbeAction():
+                self._probe(action)
+            case EnvironmentAction():
+                self.notebook.tell(self._changed(action))
+            case AmendAction():
+                self.notebook.tell(self._amended(action))
+            case WriteAction():
+                self.program, self.contrast = action.program, action.contrast
+            case EditAction(file="program"):
+                self.program = edited(self.program, action)
+            case EditAction():
+                self.contrast = edited(self.contrast, action)
+        return self._try(action.change) if isinstance(action, WriteAction | EditAction) else None
+
+    def _look_up(self, wish: SearchAction | ReadAction) -> None:
+        self.runner.say("candidates", f"looking into the sources: {contexts.request(wish)}")
+        self.notebook.look_up(self.material.sources, wish)
+
+    def _amended(self, action: AmendAction) -> str:
+        """Judge by another exception from now on, once and only before anything has run."""
+        written, old, by = self.written, self.refined.signature, self.written.amendable
+        issue = self.runner.job.issue
+        found = interpretation.amended(action.model_dump(), issue, self.refined) if by else None
+        if found is None or found.signature is None or old is None or not by:
+            return shared("not_amended")
+        why = f"amended before anything had run: {' '.join(action.reason.split())}"
+        known = written.record.readings if written.record is not None else ()
+        earlier = known[:-1] if by == "model" else known
+        told = (reading(by, old, why), reading("model", found.signature))
+        written.update(readings=(*earlier, *told), refined=found)
+        written.signature, written.amendable, self.refined = found.signature, "", found
+        self.runner = judging(self.runner, self.runner.bug, found.signature)
+        return shared("amended")
+
+    def _changed(self, action: EnvironmentAction) -> str:
+        """Build the environment with another package or version. What the host asked for stays,
+        and so does what the report states, unless it names the new version too.
+        """
+        wanted = specify.by_model(action.package, action.version, action.reason, self._imported())
+        if wanted is None:
+            return shared("not_installed", package=repr(action.package), reason="no such name")
+        known = next((row for row in self.spec.requirements if row.name == wanted.name), None)
+        issue = self.runner.job.issue
+        named = bool(action.version) and markdown.mentions(action.version, issue)
+        fixed = {PinSource.OPTION} if named else {PinSource.OPTION, PinSource.ISSUE}
+        if known is not None and known.specifier and known.rung in fixed:
+            version = known.specifier.removeprefix("==")
+            reason = known.reason
+            return shared("stated_version", package=known.name, version=version, reason=reason)
+        spec, told = self.runner.ports.builder.matched(specify.add(self.spec, wanted))
+        if refused := [each for each in told if each.startswith(f"{wanted.name} ")]:
+            why = fence("the index", refused[0][:400])
+            return shared("not_installed", package=wanted.name, reason=why)
+        try:
+            built = self.runner.build(spec)
+        except BuildError as error:
+            why = fence("the builder", str(error)[:400])
+            return shared("not_installed", package=wanted.name, reason=why)
+        if built.lock == self.environment.lock and built.version(wanted.name):
+            stays = f"{wanted.name} {built.version(wanted.name)} is what can be had here"
+            return shared("not_installed", package=wanted.name, reason=stays)
+        self._move(spec, built, wanted.name)
+        return shared("installed", environment=prompt_text.described(spec, built))
+
+    def _imported(self) -> tuple[str, ...]:
+        """What the program imports, and the names that the report is about."""
+        return (*symbols.imported(self.program), *self.refined.api)
+
+    def _move(self, spec: EnvironmentSpec, built: Environment, *more: str) -> None:
+        """Go on in another environment, with the sources as they are there."""
+        self.spec, before = spec, self.material
+        if built.id == before.environment.id:
+            return
+        self.material = before.moved(spec, built, more)
+        self.notebook.contexts = self.material.contexts
+
+    def _probe(self, action: ProbeAction) -> None:
+        """Run a snippet like a program. What it prints proves nothing."""
+        if self.without("probe"):
+            return self.notebook.tell(shared("no_probes"))
+        self.written.amendable = ""
+        job = self.runner.job
+        script = Script(files={"repro.py": action.code}, origin="a model's probe", author="model")
+        with self.runner.stage("search", "running a probe"):
+            spec = launch.spec(
+                script, self.environment, job, self.runner.signature, job.limits.seed, "probe"
+            )
+            result = self.runner.execute(spec)
+        text = prompt_text.probed(result, action.code)
+        return self.notebook.tell(text, prompt_text.probed(result))
+
+    def _try(self, change: str) -> SearchResult | None:
+        """Check the program and run it. One that is refused costs a call and no try."""
+        known = self.written.record or Reconstruction()
+        self.written.update(changes=(*known.changes, change))
+        if not self.without("checks") and (wrong := self._objections()):
+            self.runner.say("candidates", "the program was not run: " + wrong[0])
+            self.notebook.tell(prompt_text.refused(wrong), prompt_text.refused(wrong[:1]))
+            return None
+        self.programs += 1
+        self.written.amendable = ""
+        origin = "a program written by a model"
+        script = Script(files={"repro.py": self.program}, origin=origin, author="model")
+        found = recovery.run(self.runner, self.spec, script, change or "written by a model")
+        self._move(found.spec, found.environment)
+        self.program = found.script.source
+        if found.judgement.match is Match.MATCHED:
+            why = self._confounded(found)
+            if not why:
+                return found
+            self.notebook.ran(why, why.partition("\n")[0])
+            return None
+        self.last = found
+        self.notebook.ran(prompt_text.outcome(found.run), prompt_text.earlier(found.run.attempt))
+        return None
+
+    def _objections(self) -> list[str]:
+        device = self.runner.job.environment.device
+        wrong = list(objections(self.program, self.refined, device=device))
+        if (
+            self.refined.needs_contrast
+            and not self.contrast.strip()
+            and not self.without("contrast")
+        ):
+            wrong.append(load("act").fragment("objection_no_twin"))
+        return wrong
+
+    def _confounded(self, found: SearchResult) -> str:
+        """A note that the failure may have another cause than the reported one; "" when the twin
+        passes or none is needed. A twin that was not asked for and ends otherwise is no reason.
+        """
+        if not self.contrast.strip() or self.without("contrast"):
+            return ""
+        origin = "the contrast program, without the reported point"
+        twin = Script(files={"repro.py": self.contrast}, origin=origin, author="model")
+        seed = self.runner.job.limits.seed
+        with self.runner.stage("search", "running the contrast program, which must not fail"):
+            run = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
+        judgement = run.judgement
+        passed = run.match is Match.PASSED and not run.attempt.execution.exit_code
+        same = judgement.match is Match.MATCHED  # what counts does not tell the two apart
+        if passed or not (same or self.refined.needs_contrast):
+            text, evidence = "without the reported point it works", judgement.reason
+            self.written.claims.append(Claim(text=text, holds=passed or None, evidence=evidence))
+            return ""
+        if same:
+            self.refined = self.refined.model_copy(update={"needs_contrast": True})
+        return shared("confounded", reason=judgement.reason, outcome=prompt_text.outcome(run))

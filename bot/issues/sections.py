@@ -1,0 +1,563 @@
+"""The sections of a verdict's report: the answer, program, runs, environment, a model's
+part, proofs.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby, takewhile
+
+from bot.issues import phrases, program_phrases
+from bot.issues.phrases import signature_rows
+from bot.issues.verdicts import KINDS
+from bot.kernel import document
+from bot.kernel.attempt import Attempt, Match, Script
+from bot.kernel.bug import Bisection, Probe
+from bot.kernel.dialogue import Interpretation, Reading, Reconstruction
+from bot.kernel.document import (
+    HOLDS,
+    MATCHES,
+    BisectionPlot,
+    Block,
+    BulletList,
+    Code,
+    DataTable,
+    Figures,
+    Fold,
+    Headline,
+    Hyperlink,
+    PairedRunsPlot,
+    Paragraph,
+    Preformatted,
+    Program,
+    ReductionPlot,
+    RunTable,
+    Section,
+    Text,
+    count,
+    shown,
+)
+from bot.kernel.environment import Environment
+from bot.kernel.job import PROOFS
+from bot.kernel.report import (
+    Claim,
+    DifferentFailure,
+    Inconclusive,
+    NeedsHardware,
+    NeedsInfo,
+    NotABug,
+    NotReproduced,
+    Report,
+    Reproduced,
+    SetupFailed,
+)
+
+# The script that fails: how to run it, who wrote it, and what was changed.
+
+_CHANGES, _STEPS = 3, 40
+
+
+def program_section(report: Report) -> Section | None:
+    """The program, a model's mark on it, the changes in short, and how it became smaller."""
+    script, less = report.script, program_phrases.smaller(report.reduced)
+    if script is None:
+        return None
+    size = program_phrases.reduced_line(less) or program_phrases.length(script)
+    before = less.before if less is not None else None
+    mark = program_phrases.model_mark(report)
+    blocks: list[Block] = [Paragraph(mark)] if mark else []
+    blocks += [Paragraph(changed)] if (changed := _changed(script)) else []
+    blocks.append(Program(script, size, report.command, report.command_needs, before))
+    return Section("program", "The script", blocks, details=_details(report))
+
+
+def _changed(script: Script) -> str:
+    changes = [fix.what for fix in script.fixes]
+    more = f"; {len(changes) - _CHANGES} more below" if len(changes) > _CHANGES else ""
+    return f"Changed from the bug report: {'; '.join(changes[:_CHANGES])}{more}." if changes else ""
+
+
+def _details(report: Report) -> list[Block]:
+    reduced = report.reduced
+    if reduced is None:
+        return []
+    line = f"{program_phrases.size_line(reduced)}: {program_phrases.tried_line(reduced)}."
+    blocks: list[Block] = [ReductionPlot(reduced), Paragraph(line)]
+    steps = [(step.what, str(step.lines), str(step.tests)) for step in reduced.history]
+    columns = ("Removed", "Lines left", "Programs tried")
+    hidden = max(len(steps) - _STEPS, 0)
+    blocks += [Fold("Step by step", [DataTable(columns, steps[:_STEPS], hidden)])] if steps else []
+    if program_phrases.smaller(reduced) is not None:
+        size = count(reduced.lines_before, "line")
+        blocks.append(files(reduced.before, "Original script", size))
+    return blocks
+
+
+def files(script: Script, title: str = "Script", size: str = "") -> Fold:
+    """Every file of a script, the entry first."""
+    names = sorted(script.files, key=lambda name: (name != script.entry, name))
+    blocks: list[Block] = []
+    for name in names:
+        blocks += [Paragraph((Code(name), ":"))] if len(names) > 1 else []
+        language = "python" if name.endswith(".py") else "text"
+        blocks.append(Preformatted(script.files[name], language))
+    return Fold(f"{title}: {script.entry}, {size or program_phrases.length(script)}", blocks)
+
+
+def changes(script: Script) -> BulletList:
+    """Every change to the reporter's program, with why."""
+    items = [f"{fix.what} ({fix.why})" for fix in script.fixes]
+    return BulletList("Changes to the reporter's program:", items)
+
+
+# Every run of the program; similar runs share a row.
+
+_GROUPS, _PROOF_GROUPS = 30, 10
+COLUMNS = ("Runs", "Purpose", "Seed", "Result", "Seconds")
+Row = tuple[str, ...]
+
+
+def attempts_section(attempts: Sequence[Attempt], elsewhere: str = "") -> Section | None:
+    """The runs. `elsewhere` says where to find the runs that a folded table has no room for."""
+    title = f"Runs of the program: {len(attempts)}"
+    table = RunTable(attempts, elsewhere)
+    return Section("attempts", title, details=[table], fold=title) if attempts else None
+
+
+def grouped(table: RunTable) -> DataTable:
+    """Similar neighbouring runs in one row, then the runs of each proof together."""
+    own = [attempt for attempt in table.attempts if attempt.purpose not in PROOFS]
+    groups = [list(group) for _, group in groupby(own, key=_alike)]
+    proofs: dict[tuple[object, ...], list[Attempt]] = {}
+    for attempt in table.attempts:
+        if attempt.purpose in PROOFS:
+            proofs.setdefault(_alike_in_proof(attempt), []).append(attempt)
+    first = _rows(groups, _GROUPS, table.elsewhere)
+    return DataTable(COLUMNS, [*first, *_rows(proofs.values(), _PROOF_GROUPS, table.elsewhere)])
+
+
+def _rows(groups: Iterable[Sequence[Attempt]], limit: int, elsewhere: str) -> list[Row]:
+    rows = [_row(group) for group in groups]
+    more = f"{len(rows) - limit} more rows {elsewhere}".rstrip()
+    return [*rows[:limit], *([("\u2026", more, "", "", "")] if len(rows) > limit else [])]
+
+
+def _alike(attempt: Attempt) -> tuple[object, ...]:
+    judgement = attempt.judgement
+    return attempt.purpose, attempt.script, attempt.change, judgement.match, judgement.reason
+
+
+def _alike_in_proof(attempt: Attempt) -> tuple[object, ...]:
+    """Bisections have their own table, and a row cannot distinguish the programs of a
+    minimization.
+    """
+    change = attempt.change if attempt.purpose != "bisect" else ""
+    return attempt.purpose, change, attempt.judgement.match
+
+
+def _row(group: Sequence[Attempt]) -> Row:
+    first, last = group[0], group[-1]
+    seeds = {run.execution.seed for run in group if run.execution.seed is not None}
+    seconds = sorted(run.execution.seconds for run in group)
+    numbers = _span([str(first.number), str(last.number)])
+    apart = last.number - first.number >= len(group)
+    return (
+        f"{len(group)} of runs {numbers}" if apart else numbers,
+        _what(group),
+        _span([str(seed) for seed in sorted(seeds)]),
+        outcome(first) if len({run.judgement.reason for run in group}) == 1 else _match(first),
+        _span([f"{value:.1f}" for value in seconds]),
+    )
+
+
+def _what(group: Sequence[Attempt]) -> str:
+    changes = {attempt.change for attempt in group}
+    return (
+        purpose(group[0]) if len(changes) == 1 else f"{group[0].purpose}: {len(changes)} versions"
+    )
+
+
+def purpose(attempt: Attempt) -> str:
+    """What a run was for, and on which change."""
+    change = attempt.change.removeprefix(f"{attempt.purpose}: ")
+    return f"{attempt.purpose}: {change}" if change else attempt.purpose
+
+
+def outcome(attempt: Attempt) -> str:
+    """The outcome of a run, and the reason."""
+    return f"{_match(attempt)}: {attempt.judgement.reason}".removesuffix(": ")
+
+
+def _match(attempt: Attempt) -> str:
+    return MATCHES[attempt.judgement.match]
+
+
+def _span(values: Sequence[str]) -> str:
+    """The first and the last value, or the only one."""
+    return "\u2013".join(dict.fromkeys([*values[:1], *values[-1:]]))
+
+
+# The environment: claimed and installed versions, what decided them, and how it was built.
+
+_TRIED = 12
+
+
+def environment_section(report: Report) -> Section | None:
+    """Every table of the environment, and what was tried where none could be built."""
+    built, verdict = report.environment, report.verdict
+    tried = verdict.tried if isinstance(verdict, SetupFailed) else ()
+    blocks = [
+        *(_built(report, built) if built else ()),
+        *([BulletList("Build attempts:", tried)] if tried else ()),
+    ]
+    if not blocks:
+        return None
+    summary = _summary(report, built) if built is not None else "Environment"
+    digest = [BulletList("Build attempts:", tried[:_TRIED])] if tried else []
+    return Section("environment", "Environment", [], digest, blocks, summary)
+
+
+def _summary(report: Report, built: Environment) -> str:
+    named = [f"{name} {version}" for name, version, _ in program_phrases.decided(report)[:3]]
+    total = count(len(built.packages), "package")
+    return ", ".join([f"Environment: Python {built.python}", *named, f"{total} in total"])
+
+
+def _built(report: Report, built: Environment) -> list[Block]:
+    claims = [
+        (Code(claim.name), Code(claim.claimed), Code(claim.resolved), claim.note)
+        for claim in built.claims
+    ]
+    pins = [
+        (Code(name), Code(version), why) for name, version, why in program_phrases.decided(report)
+    ]
+    steps = [(step.what, ": ", step.error or "done") for step in built.steps]
+    blocks: list[Block] = [Paragraph(("Repository at commit ", Code(built.commit), "."))]
+    blocks = blocks if built.commit else []
+    blocks += [DataTable(("", "The bug report says", "Installed", ""), claims)] if claims else []
+    blocks += [DataTable(("Package", "Version", "Why this version"), pins)] if pins else []
+    blocks += [Paragraph(newest)] if (newest := program_phrases.cut_off(report)) else []
+    blocks += [BulletList("Build attempts:", steps, numbered=True)] if steps else []
+    return blocks + _lock(report, built)
+
+
+def _lock(report: Report, built: Environment) -> list[Block]:
+    packages = program_phrases.dependencies(report)
+    listed = "\n".join(f"{package.name}=={package.version}" for package in packages)
+    title = f"{count(len(packages), 'more package')} that these depend on"
+    folds = (Fold(title, [Preformatted(listed)]), Fold("Lock file", [Preformatted(built.lock)]))
+    return [fold for fold, full in zip(folds, (listed, built.lock), strict=True) if full]
+
+
+# A model's part in a run: how it read the bug report, its hypothesis and what it tried. None of
+# it decides the verdict.
+
+_SEARCH, _UNNAMED, _SHOWN = "search", "written by a model", 12
+_DIGEST = ("Inferred, not stated in the bug report", "Hypothesis", "Programs proposed", "Gave up")
+_TITLE = "The model's hypothesis and attempts"
+
+INFERRED = {
+    "claim": "the claim itself: no sentence of the bug report was quoted for it",
+    "exception": "the exception: the bug report does not name it",
+    "message": "the message: the bug report does not quote it, so runs are not compared with it",
+    "place": "the location in the library that raises it",
+    "at_least": "how often the warning must occur",
+    "observation": "the value to look at, and which values are wrong and right",
+}
+"""What a model added to the signature, by the names in `Interpretation.inferred`."""
+
+
+def model_section(report: Report) -> Section | None:
+    """The hypothesis and the attempts; a terminal gets only the most useful parts."""
+    lists: list[Block] = [BulletList(f"{title}:", lines) for title, lines in parts(report)]
+    digest: list[Block] = [
+        BulletList(f"{title}:", lines) for title, lines in parts(report) if title in _DIGEST
+    ]
+    return Section("model", _TITLE, [], digest, lists, _TITLE) if lists else None
+
+
+def parts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The strategy and the attempts as (title, lines); empty when no model was used."""
+    part = report.reconstruction
+    if part is None:
+        return ()
+    rows = [("Readings of the bug report", tuple(map(_reading, part.readings)))]
+    rows += [*_read(part.refined), *_planned(part)]
+    rows += [("Programs proposed", shown(tuple(_tries(report, part)), _SHOWN))]
+    rows += [("Gave up", (part.given_up,))]
+    return tuple((title, lines) for title, lines in rows if any(map(str.strip, lines)))
+
+
+def _read(refined: Interpretation | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+    if refined is not None:
+        yield "Claim, as the model read it", (refined.claim,)
+        yield _DIGEST[0], tuple(INFERRED.get(name, name) for name in refined.inferred)
+        yield "Code in question", tuple(f"`{name}`" for name in refined.api[:6])
+        yield "Questions", refined.questions
+
+
+def _planned(part: Reconstruction) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "Hypothesis", (part.hypothesis,)
+    yield "Source code it was shown", tuple(f"`{name}`" for name in part.contexts)
+
+
+def _reading(reading: Reading) -> str:
+    who = {"rules": "the rules", "model": "the model"}[reading.by]
+    recorded = f" (signature `{reading.hash[:12]}`)" if reading.hash else ""
+    return f"{who}: {reading.says}{recorded}" + (f": {reading.outcome}" if reading.outcome else "")
+
+
+def _tries(report: Report, part: Reconstruction) -> Iterator[str]:
+    """Each program with its outcome. A proposal without a run was rejected by the checks."""
+    left = [run for run in report.attempts if run.purpose == _SEARCH and "model" in run.origin]
+    for change in part.changes:
+        ran = next((run for run in left if run.change == (change or _UNNAMED)), None)
+        outcome = ": " + _outcome(report, ran) if ran else " (not run; rejected by the checks)"
+        left = left[left.index(ran) + 1 :] if ran is not None else left
+        yield f"{change or _UNNAMED}{outcome}"
+
+
+def _outcome(report: Report, ran: Attempt) -> str:
+    """The outcome of its last run: the environment may have been fixed in between. A contrast
+    program that also fails counts against it.
+    """
+    following = [run for run in report.attempts if run.number >= ran.number]
+    same = list(
+        takewhile(lambda run: (run.purpose, run.script) == (_SEARCH, ran.script), following)
+    )
+    last, later = same[-1], next(iter(following[len(same) :]), None)
+    line = f"{last.judgement.reason} (run {last.number})"
+    if later is None or last.judgement.match is not Match.MATCHED or later.purpose != "contrast":
+        return line
+    passed = later.judgement.match is Match.PASSED and not later.execution.exit_code
+    verb = "passed" if passed else "did not pass"
+    return f"{line}; its contrast program, which must not fail, {verb}"
+
+
+# The control in numbers, every probe of each bisection, and how sure both are.
+
+_PROBES, _LISTED, _COMMITS, _SKIPPED, _NOTES = 40, 12, 10, 2, 4
+
+
+def proofs_section(report: Report) -> Section | None:
+    """Control and bisections; a terminal gets the row of marks and the notes."""
+    found = phrases.all_of(report)
+    bisected = [
+        block
+        for search in found
+        for block in _bisected(search, drawn=search is found[0], led=search is report.bisection)
+    ]
+    parts = {"Control": control(report), "bisection": bisected}
+    names = " and ".join(name for name, blocks in parts.items() if blocks)
+    title = names[:1].upper() + names[1:]
+    digest = _digest(report)
+    if not title and not digest:
+        return None
+    return Section("proofs", title, [], digest, [*parts["Control"], *bisected], title)
+
+
+def _digest(report: Report) -> list[Block]:
+    found, reproduced = report.bisection, isinstance(report.verdict, Reproduced)
+    blocks = strip(found) if found is not None and phrases.where_line(found) else []
+    others = filter(None, map(phrases.where_line, report.other_bisections))
+    blocks += [Paragraph(f"{line}.") for line in others]
+    notes = phrases.control_notes(phrases.of(report), None)
+    if found is not None:
+        notes += (*phrases.sureness(found), *phrases.skipped(found, _SKIPPED))
+    built = report.environment.note if report.environment is not None else ""
+    notes += report.notes_on()[:_NOTES] if reproduced else (built,)
+    notes = tuple(filter(None, notes))
+    return [*blocks, *([BulletList("", notes)] if notes else [])]
+
+
+def where(found: Bisection | None) -> Text:
+    """Where the failure came from and went, with a link to what changed there."""
+    line = phrases.where_line(found)
+    if found is None or not line:
+        return ""
+    address = document.elsewhere(found.changelog)
+    return (f"{line}. ", Hyperlink("Changelog", address)) if address else f"{line}."
+
+
+def strip(found: Bisection) -> list[Block]:
+    """The row of marks, and the address of what changed."""
+    address = document.elsewhere(found.changelog)
+    return [
+        BisectionPlot(found),
+        *([Paragraph(Hyperlink("Changelog", address))] if address else []),
+    ]
+
+
+def control(report: Report) -> list[Block]:
+    """Both sides of the control by seed, and what a reader of its figures may ask."""
+    verdict = report.verdict
+    if not isinstance(verdict, Reproduced) or verdict.control.type == "none":
+        return []
+    notes = phrases.control_notes(verdict.control, report.control_spec)
+    if not notes:
+        return []
+    variant = verdict.control.type == "report-contrast"
+    what = "The program and its working variant" if variant else "Same program"
+    plot = PairedRunsPlot(*phrases.paired(report), verdict.control.what)
+    line = phrases.control_line(verdict, phrases.reported_version(report))
+    return [plot, BulletList(f"{what}, same seeds, alternating runs:", (line, *notes))]
+
+
+def _bisected(found: Bisection, *, drawn: bool, led: bool) -> list[Block]:
+    line = where(found) or f"{phrases.subject(found)}: no boundary was found."
+    told = led and bool(where(found))  # the verdict above says it
+    rows = [_probe(probe) for probe in found.probes[:_PROBES]]
+    what = "Version" if found.over == "releases" else "Commit"
+    columns = (what, "Date", "Outcome", "Failed", "")
+    table = DataTable(columns, rows, max(len(found.probes) - _PROBES, 0))
+    lists = [("Skipped:", phrases.left_out(found, _LISTED))]
+    lists += [("Notes:", phrases.sureness(found)[:_LISTED])]
+    lists += [(f"{title}:", shown(lines, _COMMITS)) for title, lines in phrases.between(found)]
+    return [
+        *([] if told else [Paragraph(line)]),
+        *([BisectionPlot(found)] if drawn else []),
+        *([table] if rows else []),
+        *(BulletList(title, items) for title, items in lists if items),
+    ]
+
+
+def _probe(probe: Probe) -> tuple[Text, ...]:
+    counted = f"{probe.failures} of {probe.runs}" if probe.runs else ""
+    outcome = phrases.OUTCOMES[probe.outcome]
+    name = Code(phrases.short(probe.at))
+    return name, phrases.day(probe), outcome, counted, phrases.remark(probe)
+
+
+# The answer: the verdict with its numbers, what is asked of the reader, reported and observed;
+# and the evidence for it: what counts as the failure, what the deciding run printed, what else
+# came up.
+
+Counted = Reproduced | NotReproduced | Inconclusive | DifferentFailure
+
+
+def verdict(report: Report) -> Section:
+    """The verdict line, its reason, and where the failure came from."""
+    kind, figures = report.verdict.kind, phrases.figures(report)
+    line = [f"{figures}." if figures else "", phrases.standing(report)]
+    title = "No failure to reproduce" if report.repaired_instead else KINDS[kind].title
+    headline = Headline(title, " ".join(filter(None, line)), kind)
+    reason = "" if _in_table(report) else phrases.reason(report)
+    texts: list[Text] = [reason, phrases.unconfirmed(report), where(report.bisection)]
+    paragraphs = [Paragraph(text) for text in texts if text]
+    return Section("verdict", blocks=[headline, *paragraphs, _figures(report)])
+
+
+def _in_table(report: Report) -> bool:
+    """Whether the table of reported and observed says why already."""
+    why = report.verdict.reason
+    seen = any(row.observed == why for row in report.comparison)
+    return seen or (report.verdict.kind == "reproduced" and bool(report.comparison))
+
+
+def _figures(report: Report) -> Figures:
+    verdict, control = report.verdict, phrases.of(report)
+    rows, interval = [], None
+    if isinstance(verdict, Counted) and verdict.runs:
+        rows.append(("failed as reported", f"{verdict.failures} of {count(verdict.runs, 'run')}"))
+        interval = (*verdict.interval, verdict.failures, verdict.runs)
+    if isinstance(verdict, Reproduced):
+        rows.append(("determinism", phrases.DETERMINISM[verdict.determinism]))
+        rows.append(("control", "none"))
+    if control.type != "none":
+        chance = f", p {phrases.chance(control.p)}" if control.p is not None else ""
+        failed = f"{control.failures} of {control.runs} failed{chance}"
+        rows[-1] = (f"control ({control.type})", failed)
+    rows += (
+        [("program", shorter)] if (shorter := program_phrases.reduced_line(report.reduced)) else []
+    )
+    rows += [("took", took)] if (took := program_phrases.duration(report)) else []
+    return Figures(rows, interval)
+
+
+def requests(report: Report) -> Section | None:
+    """What the reporter or the host has to add."""
+    match report.verdict:
+        case NeedsInfo(items=items) if items:
+            asks = any(item.rstrip().endswith("?") for item in items)
+            title = "Please add or answer:" if asks else "Please add:"
+            rows = [item[:1].upper() + item[1:] for item in items]
+            return Section("requests", blocks=[BulletList(title, rows)])
+        case NeedsHardware(needs=needs) if needs:
+            return Section("requests", blocks=[BulletList("Hardware needed:", needs[:4])])
+        case NotABug(sentence=quote) if quote:
+            return Section("requests", blocks=[BulletList("The bug report says:", [quote])])
+    return None
+
+
+def comparison(report: Report) -> Section | None:
+    """Reported and observed, side by side."""
+    claim, verdict = program_phrases.model_claim(report), report.verdict
+    reasons = {attempt.judgement.reason for attempt in report.attempts}
+    rows = [
+        (
+            row.what,
+            _cell(row.reported),
+            row.observed if row.observed in reasons else _cell(row.observed),
+        )
+        for row in report.comparison
+    ]
+    if not rows and isinstance(verdict, DifferentFailure):
+        rows = [("failure", _cell(verdict.reported), _cell(verdict.seen))]
+    blocks = [Paragraph(f"Claim: {claim}")] if claim else []
+    table = DataTable(("", "Reported", "Observed"), rows)
+    return Section("comparison", "Reported and observed", [*blocks, table]) if rows else None
+
+
+def _cell(text: str) -> Text:
+    return Code(text) if text.strip() else "not stated"
+
+
+def evidence(report: Report) -> Section:
+    """The signature, the telling output, and the claims and notes."""
+    blocks: list[Block] = []
+    if report.signature is not None:
+        rows = [(f"{what}: ", Code(value)) for what, value in signature_rows(report.signature)]
+        blocks.append(BulletList("What counts as the reported failure:", rows))
+    blocks += [*_output(report), *_lists(report)]
+    wrong = sum(claim.holds is False for claim in report.claims)
+    verb = "is" if wrong == 1 else "are"
+    fold = f"Evidence ({count(wrong, 'claim')} in the bug report {verb} wrong)"
+    return Section("evidence", "Evidence", details=blocks, fold=fold if wrong else "Evidence")
+
+
+def _output(report: Report) -> list[Block]:
+    verdict, attempt = report.verdict, program_phrases.telling(report)
+    if isinstance(verdict, DifferentFailure):
+        pairs = [("Reported:", verdict.reported), ("Observed:", verdict.seen)]
+    elif attempt is not None:
+        judgement = attempt.judgement
+        script = " with the minimal script" if attempt.purpose == "minimize" else ""
+        label = f"Run {attempt.number}{script} ({MATCHES[judgement.match]}: {judgement.reason}):"
+        pairs = [(label, judgement.evidence)]
+    else:
+        return []
+    blocks = [
+        block for label, text in pairs if text for block in (Paragraph(label), Preformatted(text))
+    ]
+    compared = program_phrases.weighed(attempt.judgement) if attempt is not None else ""
+    return [*blocks, *([Paragraph(f"Compared: {compared}.")] if compared else [])]
+
+
+def _lists(report: Report) -> list[Block]:
+    verdict = report.verdict
+    lists = [BulletList("What the bug report says:", claims(report.claims))]
+    lists += [changes(report.script)] if report.script is not None else []
+    lists += [BulletList("Notes:", report.notes_on())]
+    if isinstance(verdict, NotReproduced):
+        checked = [item for item in verdict.checked if item != verdict.reason]
+        lists += [BulletList("Checked:", checked)]
+        lists += [BulletList("Versions tried:", verdict.versions_tried)]
+    return [block for block in lists if block.items]
+
+
+def claims(of: tuple[Claim, ...]) -> list[str]:
+    """What a report says and whether it holds; what does not hold comes first."""
+    order = {False: 0, True: 1, None: 2}
+    ordered = sorted(of, key=lambda claim: order[claim.holds])
+    return [
+        f"'{claim.text}': {HOLDS[claim.holds]}" + (f" ({claim.evidence})" if claim.evidence else "")
+        for claim in ordered
+    ]

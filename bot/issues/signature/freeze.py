@@ -1,0 +1,338 @@
+"""BugReport → what will count as the reported failure, frozen before anything runs."""
+
+import ast
+import re
+from dataclasses import dataclass
+
+from bot.issues.signature import staged, values, wording
+from bot.kernel import tracebacks
+from bot.kernel.bug import (
+    AlternativesSignature,
+    AnySignature,
+    BugReport,
+    CrashSignature,
+    Fence,
+    Frame,
+    HangSignature,
+    Member,
+    NonFiniteSignature,
+    Output,
+    OutputSignature,
+    Place,
+    Role,
+    Symptom,
+    Traceback,
+    WarningSignature,
+    members_of,
+)
+from bot.kernel.plain_text import distinct
+from bot.kernel.source.syntax import module_of, name_of
+from bot.kernel.tracebacks import suffixed
+
+IDLE_BOUND_S = 20.0
+BUSY_BOUND_S = 60.0
+_MOST_MEMBERS = 6
+_MOST_PLACES = 60
+_BUSY = re.compile(
+    r"infinite loop|100 ?% (?:of )?(?:one )?cpu|cpu (?:usage )?(?:at|is) 100|spins?\b|busy",
+    re.IGNORECASE,
+)
+_REPEATED = re.compile(
+    r"\bspam|every (?:step|batch|update|call|iteration|time)|repeated|multiple times|floods?\b"
+    r"|again and again",
+    re.I,
+)
+_VALUES = {Symptom.WRONG_VALUE, Symptom.NONFINITE, Symptom.NOT_LEARNING, Symptom.SAVE_LOAD}
+_ASSERTIONS = (
+    *("assert_", "assertEqual", "assertTrue", "assertFalse"),
+    *("assertAlmost", "assertNot", "assertIn", "assertIs"),
+)
+_ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
+
+
+def freeze(bug: BugReport) -> AnySignature | None:
+    """The signature of a report, or None when it shows nothing to compare a run with.
+
+    Its tracebacks, contrasted outputs and warnings; else the checks of its own program; else a hang
+    or non-finite values.
+    """
+    wanted = bug.symptom is Symptom.MISSING_ERROR
+    crashes, outputs = () if wanted else _crashes(bug), _outputs(bug)
+    members: list[Member] = [*crashes, *outputs, *_warnings(bug)]
+    if bug.symptom in _VALUES and any(output.expected for output in outputs):
+        # Wrong and right values side by side outweigh an exception logged on the way.
+        members = [*outputs]
+    if bug.symptom is Symptom.HANG and not crashes:
+        busy = bool(bug.symptom_quote and _BUSY.search(bug.symptom_quote.text))
+        members = [HangSignature(bound_s=BUSY_BOUND_S if busy else IDLE_BOUND_S, idle=not busy)]
+    if not members and (checks := _asserts(bug)):
+        members = [CrashSignature(exception="AssertionError", checks=checks)]
+    members = members or [*_nonfinite(bug)]
+    if len(members) > 1:
+        return AlternativesSignature(members=tuple(members[:_MOST_MEMBERS]))
+    return members[0] if members else None
+
+
+def _crashes(bug: BugReport) -> list[CrashSignature]:
+    aside = {fence.index for fence in bug.fences if fence.role in _ASIDE}
+    reported = [row for row in bug.tracebacks if row.fence not in aside]
+    found: dict[str, set[str]] = {}
+    crashes: list[CrashSignature] = []
+    for row in sorted(reported, key=lambda row: -len(row.frames)):
+        crash = _crash(bug, row)
+        name = crash.exception.rsplit(".", 1)[-1]
+        words = wording.normalise(wording.core(crash.message)).lower()
+        known = found.setdefault(name, set())
+        # Exceptions such as `queue.Empty` have no message; a ValueError without one was cut.
+        complete = row.fence is not None and not suffixed(crash.exception)
+        shown = crash.message or crash.frame or crash.checks or crash.exception.startswith("SIG")
+        covered = any(words in other or (other and other in words) for other in known)
+        if not covered and (shown or complete):
+            known.add(words)
+            crashes.append(crash)
+    return crashes
+
+
+def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
+    if row.exception.startswith("SIG"):  # the words are the shell's, not the program's
+        return CrashSignature(exception=row.exception)
+    third_party = [frame for frame in row.frames if frame.package and frame.package != "<stdlib>"]
+    own = [frame.code for frame in row.frames if not frame.package and frame.code]
+    fault = third_party[-1] if third_party else Frame(path="")
+    check = row.exception.rsplit(".", 1)[-1] == "AssertionError"
+    unnamed = not row.message and not third_party
+    return CrashSignature(
+        exception=row.exception,
+        message=row.message,
+        shapes=wording.shapes(wording.core(row.message)),
+        frame=fault.module_path,
+        function=fault.function,
+        places=tuple(map(_place, row.frames[-_MOST_PLACES:])),
+        checks=(tuple(own[-1:]) or (_asserts if check else _calls)(bug)) if unnamed else (),
+    )
+
+
+def _place(frame: Frame) -> Place:
+    """What another run can share with a frame: for the program's own code, that alone."""
+    if not frame.package:
+        return Place()
+    file = frame.module_path or frame.package
+    return Place(file=file, function=frame.function, line=frame.line, code=frame.code)
+
+
+def _outputs(bug: BugReport) -> list[OutputSignature]:
+    """Pasted outputs; if there is a traceback, only those contrasted with what was expected."""
+    remarked = {fence.index for fence in bug.programs if not fence.outputs}
+    sentences: list[Output] = []
+    blocks: list[Output] = []
+    for row in bug.outputs:
+        stated = row.fence is None or (row.fence in remarked and "\n" not in row.text)
+        (sentences if stated else blocks).append(row)
+    signature = _contrast(bug, _texts(blocks, "observed"), _texts(blocks, "expected"))
+    if bug.tracebacks:
+        return [signature] if signature and signature.expected else []
+    if signature:
+        return [signature]
+    observed, expected = (
+        tuple((values.shown(text),) for text in _texts(sentences, role) if _is_value(text))
+        for role in ("observed", "expected")
+    )
+    if not observed or not expected or values.cleaned(observed) == values.cleaned(expected):
+        return _remarks(bug, sentences)
+    return [OutputSignature(observed=observed[:1], expected=expected[:1], within_line=True)]
+
+
+def _texts(rows: list[Output], role: str) -> list[str]:
+    return [row.text for row in rows if row.role == role]
+
+
+def _contrast(bug: BugReport, observed: list[str], expected: list[str]) -> OutputSignature | None:
+    seen, wanted = _comparable(observed), _comparable(expected)
+    lines = (line for fence in bug.programs for line in staged.constant_lines(fence.text))
+    constant = set(map(values.clean, lines))
+    wrong, right = (
+        tuple(
+            shown
+            for chunk, shown in side.items()
+            if chunk not in other and not constant.issuperset(chunk)
+        )
+        for side, other in ((seen, wanted), (wanted, seen))
+    )
+    return OutputSignature(observed=wrong, expected=right) if wrong else None
+
+
+def _comparable(texts: list[str]) -> dict[values.Chunk, values.Chunk]:
+    """The distinct chunks of pasted outputs, by the form in which they are compared."""
+    every = (chunk for text in texts for chunk in values.chunks(text))
+    chunks = (chunk for chunk in every if not wording.is_placed(chunk[0]))
+    found = distinct(chunks, lambda chunk: tuple(map(values.clean, chunk)))
+    return dict(zip(values.cleaned(found), found, strict=True))
+
+
+def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
+    """Values noted next to the prints of what the report is about, without an expected value."""
+    about = _last_name(bug.api[0]) if bug.api else ""
+    lines = {
+        number: line.split("#")[0]
+        for fence in bug.programs
+        for number, line in enumerate(fence.raw.split("\n"), fence.line)
+    }
+    # A printed truth value is the reporter's own check, as an assertion would be.
+    telling = tuple(
+        (values.shown(row.text),)
+        for row in rows
+        if row.role == "observed" and row.fence is not None and _is_value(row.text)
+        if row.text in {"True", "False"} or (about and about in lines.get(row.line, ""))
+    )
+    wrong = bug.symptom is Symptom.WRONG_VALUE and telling
+    return [OutputSignature(observed=telling)] if wrong else []
+
+
+def _last_name(api: str) -> str:
+    return api.rsplit(".", 1)[-1].rstrip("()")
+
+
+def _is_value(text: str) -> bool:
+    return 0 < len(text.strip()) <= 80 and len(text.split()) <= 6
+
+
+def _warnings(bug: BugReport) -> list[WarningSignature]:
+    quotes = (bug.symptom_quote, *(row.quote for row in bug.warnings))
+    prose = " ".join(quote.text for quote in quotes if quote)
+    least = 2 if _REPEATED.search(prose) else 1
+    return [
+        WarningSignature(category=row.category, message=row.message, at_least=least)
+        for row in bug.warnings[:2]
+        if row.message and bug.symptom is Symptom.WARNING
+    ]
+
+
+def _asserts(bug: BugReport) -> tuple[str, ...]:
+    """The assertions of the report's programs, only those about the first reported API if any."""
+    fences = (fence for fence in bug.programs if fence.role not in _ASIDE)
+    rows = [row for fence in fences for row in _program_asserts(fence)]
+    for name in filter(None, map(_last_name, bug.api)):
+        named = re.compile(rf"\b{re.escape(name)}\b")
+        if told := dict.fromkeys(line for line, about in rows if named.search(about)):
+            return tuple(told)
+    return tuple(dict.fromkeys(line for line, _ in rows))
+
+
+def _calls(bug: BugReport) -> tuple[str, ...]:
+    """The one statement of the report's programs that calls the first reported API which they
+    call: where an exception of which only the class is told must arise. None if there are several.
+    """
+    programs = [fence for fence in bug.programs if fence.role not in _ASIDE]
+    for name in filter(None, map(_last_name, bug.api)):
+        if found := [line for fence in programs for line in _callers(fence.text, name)]:
+            return tuple(found) if len(found) == 1 else ()
+    return ()
+
+
+def _callers(text: str, name: str) -> list[str]:
+    """The simple statements that call a function or method of this name."""
+    simple = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
+    found = [node for node in ast.walk(module_of(text)) if isinstance(node, simple)]
+    called = (
+        node
+        for node in found
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call) and name_of(call.func) == name
+    )
+    return [ast.get_source_segment(text, node) or ast.unparse(node) for node in called]
+
+
+def _program_asserts(fence: Fence) -> list[tuple[str, str]]:
+    """Each assertion with its text and the assignments of the names in it (what it is about)."""
+    assigned: dict[str, str] = {}
+    rows: list[tuple[str, str]] = []
+    statements = [node for node in ast.walk(module_of(fence.text)) if isinstance(node, ast.stmt)]
+    for node in sorted(statements, key=lambda node: node.lineno):
+        code = ast.unparse(node)
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        assigned |= {target.id: code for target in targets if isinstance(target, ast.Name)}
+        if _is_check(node):
+            names = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+            about = [code, *(assigned.get(name, "") for name in names)]
+            rows.append((ast.get_source_segment(fence.text, node) or code, " ".join(about)))
+    return rows
+
+
+def _is_check(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assert):
+        return staged.is_computed(node.test)
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and name_of(call.func).startswith(_ASSERTIONS)
+
+
+def _nonfinite(bug: BugReport) -> list[NonFiniteSignature]:
+    if bug.symptom is not Symptom.NONFINITE or not bug.programs or bug.symptom_quote is None:
+        return []
+    text = bug.symptom_quote.text.lower()
+    return [NonFiniteSignature(values=("nan",) if "nan" in text or "inf" not in text else ("inf",))]
+
+
+# A line `Name: words` of a report may end an exception or be printed; only a run decides which.
+
+
+@dataclass(frozen=True, slots=True)
+class AlternateReading:
+    """What a member of a signature may mean instead, and what else must then be printed."""
+
+    member: Member
+    printed: OutputSignature | None = None
+
+
+def other(member: Member) -> AlternateReading | None:
+    """The other meaning of a member: a print for an unsure exception, or the reverse."""
+    if isinstance(member, CrashSignature) and _unsure(member):
+        line = f"{member.exception}: {member.message}" if member.message else member.exception
+        return AlternateReading(OutputSignature(observed=values.chunks(line)))
+    if isinstance(member, OutputSignature) and not member.within_line and member.observed:
+        return _raised(member)
+    return None
+
+
+def self_made(source: str, member: Member) -> str:
+    """The line with which a program itself causes a member in each of its meanings, or ""."""
+    reading = None if isinstance(member, CrashSignature) else other(member)
+    meanings = (member, reading.member) if reading else (member,)
+    lines = [staged.staged(source, meaning) for meaning in meanings]
+    return lines[0] if all(lines) else ""
+
+
+def same(one: AnySignature, other: AnySignature) -> bool:
+    """Whether two readings of a report look for the same failure in any of their members."""
+    return any(_alike(a, b) for a in members_of(one) for b in members_of(other))
+
+
+def _alike(one: Member, other: Member) -> bool:
+    match one, other:
+        case CrashSignature(), CrashSignature():
+            known = one.message and other.message
+            words = not known or wording.resemblance(one.message, other.message) >= wording.ENOUGH
+            told = all(each.exception or each.message for each in (one, other))
+            return told and wording.same_exception(one.exception, other.exception) and words
+        case WarningSignature(), WarningSignature():
+            return wording.resemblance(one.message, other.message) >= wording.ENOUGH
+    return one == other
+
+
+def _unsure(member: CrashSignature) -> bool:
+    shown = member.frame or member.checks or member.exception.startswith("SIG")
+    return bool(member.exception) and not shown and not tracebacks.suffixed(member.exception)
+
+
+def _raised(member: OutputSignature) -> AlternateReading | None:
+    """The exception that an output's last line may be; the lines above must be printed first."""
+    *above, (*before, last) = member.observed
+    match = tracebacks.NAMED.match(last)
+    if match is None or not tracebacks.could_be(match["exc"]) or "Warning" in match["exc"]:
+        return None
+    words = (match["msg"] or "").strip()
+    if not words and not tracebacks.named(match["exc"]):
+        return None  # a single word
+    shapes = wording.shapes(wording.core(words))
+    crash = CrashSignature(exception=match["exc"], message=words, shapes=shapes)
+    rest = (*above, tuple(before)) if before else tuple(above)
+    return AlternateReading(crash, member.model_copy(update={"observed": rest}) if rest else None)

@@ -1,0 +1,167 @@
+"""Where an exception arose: the files, functions and statements that a report quotes."""
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from bot.environment import setup_failures
+from bot.kernel.attempt import Failure
+from bot.kernel.bug import CrashSignature, Place
+
+# Whether an exception arose where the quoted traceback says: by the files and functions of
+# libraries in it, wherever they are installed and whatever release they come from.
+
+# What stands on the stack of every call, or of each that a filter has passed on.
+_WRAPPERS = {
+    *("_wrapped_call_impl", "_call_impl", "wrapper", "wrapped", "inner", "error_handler"),
+    *("decorate_context", "reraise_with_filtered_traceback", "_call_with_frames_removed"),
+}
+_STANDARD = "<stdlib>"
+# Code that a library makes at run time has no file; what a program types or executes has a name.
+_GENERATED = re.compile(r"<(?!string>|stdin>|stdlib>|frozen |ipython)[^>]*>", re.I)
+_FAR = 60
+
+
+class _Spot(NamedTuple):
+    file: str
+    function: str
+    line: int | None
+    code: str
+
+
+def same(places: tuple[Place, ...], failure: Failure, *, worded: bool) -> bool:
+    """Whether an exception arose in the reported place.
+
+    The stacks have to meet where the library is entered and where the exception is raised: one may
+    have frames around those of the other (another caller, a filter, a helper that a release has
+    added). A program's own function that a library calls is no place in the library. Where the
+    exception is raised in another function of the file, as after a change of the library, the same
+    words (`worded`) and a line of code in common stand in.
+    """
+    reported = _spots((place.file, place.function, place.line, place.code) for place in places)
+    if not reported or not places[-1].file:
+        return True
+    last = next((row for row in failure.frames[::-1] if not _GENERATED.match(row.path)), None)
+    seen = _spots(
+        (row.module_path or row.package, row.function, row.line, row.code) for row in failure.frames
+    )
+    if not seen or (last is not None and not last.package):
+        return False
+    if not any(spot.function in _WRAPPERS for spot in (reported[-1], seen[-1])):
+        reported, seen = _unwrapped(reported), _unwrapped(seen)
+    entered = _among(reported[0], seen) or _among(seen[0], reported)
+    if not (entered or _is_sibling(reported, seen)):
+        return False
+    if _is_namesake(reported, seen):
+        return False
+    if _among(reported[-1], seen) or _among(seen[-1], reported):
+        return True
+    moved = worded and reported[-1].file == seen[-1].file
+    return moved and any(row.code and _written(row) in map(_written, seen) for row in reported)
+
+
+def _is_sibling(reported: list[_Spot], seen: list[_Spot]) -> bool:
+    """Whether two functions of a file lead the same way: `fit` and `fit_transform`."""
+    (one, *rest), (other, *more) = reported, seen
+    names, others = ([spot[:2] for spot in way] for way in (rest, more))
+    return len(rest) > 1 and names == others and one.file == other.file == rest[0].file
+
+
+def _is_namesake(reported: list[_Spot], seen: list[_Spot]) -> bool:
+    """Whether a package is of the same release, by a line that both stacks have, and another
+    method of the reported name in one of its files was entered.
+    """
+    fixed = {_package(spot) for spot in reported if spot.code and spot in seen}
+    for spot in (spot for spot in reported if _package(spot) in fixed and spot.line):
+        lines = [other.line or 0 for other in seen if other[:2] == spot[:2]]
+        if lines and min(abs(line - (spot.line or 0)) for line in lines) > _FAR:
+            return True
+    return False
+
+
+def _spots(rows: Iterable[tuple[str, str, int | None, str]]) -> list[_Spot]:
+    """The places in libraries; those in Python's own only where there are no others."""
+    found = [
+        _Spot(_file(file), function.rsplit(".", 1)[-1], line, " ".join(code.split()))
+        for file, function, line, code in rows
+        if file
+    ]
+    return [spot for spot in found if spot.file != _STANDARD] or found
+
+
+def _unwrapped(spots: list[_Spot]) -> list[_Spot]:
+    return [spot for spot in spots if spot.function not in _WRAPPERS]
+
+
+def _package(spot: _Spot) -> str:
+    return spot.file.partition("/")[0]
+
+
+def _written(spot: _Spot) -> tuple[str, str, str]:
+    return spot.file, spot.function, spot.code
+
+
+def _file(path: str) -> str:
+    """A path as all releases would have it: `numpy/core` for `numpy/_core`."""
+    parts = path.removesuffix(".py").replace("\\", "/").split("/")
+    return "/".join(re.sub(r"^_+(?=\w)|_impl$", "", part) for part in parts)
+
+
+def _among(spot: _Spot, others: list[_Spot]) -> bool:
+    """Whether a function is among others; pytest does not name each."""
+    return any(
+        spot.file == other.file
+        and (spot.function == other.function or not (spot.function and other.function))
+        for other in others
+    )
+
+
+# A failure of which a report gives no words, only the statement of its program that fails.
+
+_REMARK = re.compile(r"\s#.*$", re.M)
+# What a program may bring about itself, or its surroundings, whatever the library does.
+_OWN = {
+    *("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError"),
+    *("IndentationError", "AssertionError", "ZeroDivisionError", "RecursionError"),
+}
+_AROUND = {
+    *("ImportError", "ModuleNotFoundError", "OSError", "FileNotFoundError", "PermissionError"),
+    *(
+        "MemoryError",
+        "KeyboardInterrupt",
+        "SystemExit",
+        "EOFError",
+        "TimeoutError",
+        "BrokenPipeError",
+    ),
+    *("ConnectionError", "NotADirectoryError", "IsADirectoryError"),
+}
+_FROM_C = {"RuntimeError", "NotImplementedError"}
+
+
+def fails(failure: Failure, wanted: CrashSignature) -> bool:
+    """Whether an exception escaped from a library at one of the wanted statements. Without a
+    reported class, one that a compiled library raises must be of a kind that Python does not.
+    """
+    last = failure.innermost
+    name = failure.exception.rsplit(".", 1)[-1]
+    if failure.swallowed or last is None or not _at(failure, wanted.checks):
+        return False
+    if setup_failures.recognise(name, failure.message) or (
+        not wanted.exception and name in _AROUND
+    ):
+        return False
+    if last.package:
+        return last.package != "<stdlib>" or bool(wanted.exception)
+    known = name not in _OWN if wanted.exception else name in _FROM_C
+    return known and not last.code.strip().startswith("raise")
+
+
+def _at(failure: Failure, statements: tuple[str, ...]) -> bool:
+    wanted = [_plain(text) for text in statements]
+    own = (_plain(frame.code) for frame in failure.frames if not frame.package and frame.code)
+    return any(code and (code in text or text in code) for code in own for text in wanted)
+
+
+def _plain(code: str) -> str:
+    return " ".join(_REMARK.sub("", code).split())

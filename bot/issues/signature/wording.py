@@ -1,0 +1,400 @@
+"""Comparing the words of two error messages: tolerant where wording varies, strict where it
+is the failure.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+from bot.kernel.bug import WarningSignature
+
+# How versions of Python word one and the same error. Reports come from other versions than the
+# one that runs the program, so both messages are brought to one wording before they are compared.
+#
+# Source: the messages of Python 3.8 to 3.14; those of 3.11 and 3.13 were recorded side by side
+# (`tests/corpus/interpreters`).
+
+_NAME = r"('[^']{1,200}')"
+_TABLE = [
+    # What `traceback` adds after the message, from 3.10 on; an exception's own text lacks it.
+    (rf"[.:]? (?:Or )?[Dd]id you (?:mean|forget to import):? {_NAME}\?(?=\s|$)", ""),
+    (
+        r" \((?:most likely due to a circular import|consider renaming [^)]{1,300})\)",
+        "",
+    ),
+    (r" and no __dict__ for setting new attributes", ""),
+    (
+        rf"cannot access local variable {_NAME} where it is not associated with a value",
+        r"local variable \1 referenced before assignment",
+    ),
+    (
+        rf"cannot access free variable {_NAME} where it is not associated with a value",
+        r"free variable \1 referenced before assignment",
+    ),
+    (r"\b(max|min)\(\) iterable argument is empty", r"\1() arg is an empty sequence"),
+    (
+        rf"{_NAME} is an invalid keyword argument for (\w+\(\))",
+        r"\2 got an unexpected keyword argument \1",
+    ),
+    (
+        r"\b(\w+)\(\) takes at most (\d+) arguments? \((\d+) given\)",
+        r"\1 expected at most \2 arguments, got \3",
+    ),
+    (r"\bCan't pickle local object\b", "Can't get local object"),
+    (r"cannot pickle '(?:_io\.)?(\w+)' instances", r"cannot pickle '\1' object"),
+    (r"cannot pickle '_io\.", "cannot pickle '"),
+    (r"without an implementation for abstract", "with abstract"),
+    (r"(?<=default argument) '\w+'(?! follows)", ""),
+    (
+        r"a bytes-like object or a number, not|a bytes-like object or a real number, not",
+        "a bytes-like object or a real number, not",
+    ),
+    (r"must be a string or a number, not", "must be a string or a real number, not"),
+    (r"\bcan't set attribute(?: '\w+')?$", "property has no setter"),
+    (r"property (?:'\w+' )?of '[^']+' object has no setter", "property has no setter"),
+    (r"\btype '(\w+)' is not subscriptable", "'type' object is not subscriptable"),
+    (rf"cannot use {_NAME} as an? [\w ]+ \((unhashable type: {_NAME})\)", r"\2"),
+    (
+        r"\b(?:float (?:floor )?|integer )?(?:division or modulo|division|modulo) by zero",
+        "division by zero",
+    ),
+    (r"(?<=too many values to unpack) \(expected (\d+), got \d+\)", r" (expected \1)"),
+    (r"expected a (?:nonnegative|positive|finite) input, got \S+", "math domain error"),
+    (r"expected a number between -1 and 1, got \S+", "math domain error"),
+    (r" OR one path is relative and the other is absolute\.?", ""),
+]  # fmt: skip
+_REWORDED = [(re.compile(pattern), plain) for pattern, plain in _TABLE]
+_LISTED = re.compile(r"(abstract methods? )((?:'?\w+'?(?:, )?)+)")
+
+
+def canonical(message: str) -> str:
+    """A message in the wording that all versions of Python are brought to."""
+    for pattern, plain in _REWORDED:
+        message = pattern.sub(plain, message)
+    return _LISTED.sub(lambda match: match[1] + match[2].replace("'", ""), message)
+
+
+# Comparing the words of two error messages: tolerant where wording varies, strict where it is the
+# failure.
+#
+# Tolerated: paths, addresses, line numbers, other numbers, the class prefix that Python 3.10 puts
+# before a method ("Net.forward()"), names that the program itself defines. Strict: quoted names
+# of libraries, operand shapes and dtypes. Source of the distinctions: what varied between report
+# and rerun over real issues, and the crash buckets of Issue2Test (arXiv 2503.16320).
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+_PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][\w.+@~-]+){2,}[/\\]?")
+# A bracket behind a name or another bracket is an index, no shape.
+_SHAPE = re.compile(r"\b\d+(?:x\d+)+\b|(?:(?<![\w\]'\"])\[|\()\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]")
+_NUMBER = re.compile(r"(?<![\w<])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w>])", re.IGNORECASE)
+_QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.]*)['\"`]")
+_AXIS = re.compile(r"\b(?:axis|dim|dimension) (-?\d+)")
+_TOKEN = re.compile(r"<\w+>|\w+(?:\.\w+)*|[^\w\s]")
+_CURLY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
+
+_SUFFIXES = (
+    "csv|json|ya?ml|txt|log|npy|npz|pt|pth|ckpt|bin|h5|hdf5|keras|onnx|safetensors|pkl|pickle|parquet"
+    "|png|jpe?g|wav|zip|tar|gz|py|ipynb"
+)
+_VARYING = (
+    (re.compile(r"https?://\S+"), "<url>"),
+    (re.compile(r"<class '(?:\w+\.)*(\w+)'>"), r"'\1'"),
+    (_PATH, "<path>"),
+    (re.compile(rf"(?<![\w./-])[\w+-][\w.+-]*\.(?:{_SUFFIXES})\b"), "<path>"),
+    (re.compile(r"\btorch\.cuda\.(?=\w+Tensor\b)"), "torch."),
+    (
+        re.compile(
+            r"\b(?:torch|numpy|np|jnp|jax\.numpy|tf)\.(?=(?:u?int|b?float|complex|bool)\d*\b)"
+        ),
+        "",
+    ),
+    (re.compile(r"\b(cuda|xla|mps|npu|gpu|cpu):\d+\b", re.IGNORECASE), r"\1"),
+    (re.compile(r"0x[0-9a-fA-F]{4,}"), "<addr>"),
+    (re.compile(r"\bline \d+\b"), "line <n>"),
+    (re.compile(r"\b(?:[A-Za-z_]\w*+\.|<locals>\.)++([A-Za-z_]\w*\(\))"), r"\1"),
+    (re.compile(r"\b(?:__main__|main|builtins)\.(\w+)"), "<name>"),
+)
+
+# Other names of one class: Python renamed it, or had it twice.
+_RENAMED = {
+    "error": "PatternError",
+    "re.error": "PatternError",
+    "re.PatternError": "PatternError",
+    "sre_constants.error": "PatternError",
+    "IOError": "OSError",
+    "EnvironmentError": "OSError",
+    "socket.timeout": "TimeoutError",
+}
+
+ENOUGH = 0.85
+_FEW, _PHRASE, _FORM, _MOST_FURTHER, _MOST_EXCHANGED = 3, 4, 0.7, 20, 2
+_WORD = re.compile(r"[a-z]")
+_WORDS = re.compile(r"[A-Za-z]{2,}")
+FILLERS = {
+    *(
+        "a",
+        "an",
+        "the",
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "can",
+        "could",
+        "cannot",
+        "must",
+        "should",
+    ),
+    *("of", "in", "on", "at", "to", "for", "with", "by", "from", "as", "this", "that", "its", "it"),
+}
+_Opcode = tuple[str, int, int, int, int]
+_MOST_TOKENS = 1500
+_LONGEST_MESSAGE = 8_000
+
+
+def strip_ansi(text: str) -> str:
+    """Text without terminal escape sequences."""
+    return _ANSI.sub("", text)
+
+
+def normalise(message: str, own_names: frozenset[str] = frozenset(), *, reword: bool = True) -> str:
+    """A message with everything that may vary replaced by a word in angle brackets; whitespace
+    collapsed. Rewordings of the interpreter are undone, unless the message is to stay as it is.
+    Of a long message, the beginning counts.
+    """
+    text = strip_ansi(message[:_LONGEST_MESSAGE]).translate(_CURLY)
+    text = canonical(text) if reword else text
+    for pattern, word in _VARYING:
+        text = pattern.sub(word, text)
+    if own_names:
+        own = "|".join(map(re.escape, sorted(own_names)))
+        text = re.sub(rf"\b(?:{own})\b", "<name>", text)
+    return " ".join(text.split())
+
+
+def axes(message: str) -> set[str]:
+    """The numbers of the axes that a message names."""
+    return set(_AXIS.findall(message))
+
+
+def shapes(message: str) -> tuple[str, ...]:
+    """The operand shapes in a message, in order, without spaces: "14x7", "(2,3)"; brackets of
+    either kind count as the same.
+    """
+    found = _SHAPE.findall(_PATH.sub("<path>", strip_ansi(message)))
+    return tuple(re.sub(r"[\[(](.*?),?[\])]", r"(\1)", "".join(shape.split())) for shape in found)
+
+
+def core(message: str) -> str:
+    """The phrase that must be found again: the first line with at least three words, or all
+    lines before it together.
+    """
+    phrase = ""
+    for line in message.splitlines():
+        phrase = f"{phrase} {line.strip()}".strip()
+        if len(phrase.split()) >= 3:
+            break
+    return phrase
+
+
+def tokens(text: str) -> list[str]:
+    """Words and signs, lower case, numbers as "<n>"."""
+    return _TOKEN.findall(_NUMBER.sub("<n>", text).lower())[:_MOST_TOKENS]
+
+
+def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset()) -> float:
+    """How much of the reported core phrase occurs, in order, in the message that was seen: 0 to 1.
+
+    0 as well when a quoted library name of the reported phrase is missing from what was seen. A
+    phrase of one or two words must be equal. Reported text that was cut with an ellipsis is
+    compared as far as it goes.
+    """
+    phrase = normalise(core(reported), own_names).removesuffix("...").removesuffix("\u2026").strip()
+    whole = normalise(seen, own_names)
+    if reported.rstrip().endswith(("...", "\u2026")):
+        plain = normalise(seen, own_names, reword=False)
+        whole = plain if plain.startswith(phrase) else whole
+    wanted, given = tokens(phrase), tokens(whole)
+    if not wanted:
+        return 1.0
+    if len(wanted) <= 2:  # too short for a resemblance: a key, a number
+        return float(phrase.lower() in {normalise(core(seen), own_names).lower(), whole.lower()})
+    names = {name.lower() for name in _QUOTED.findall(phrase)} - {
+        name.lower() for name in own_names
+    }
+    if any(not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", whole.lower()) for name in names):
+        return 0.0
+    matcher = SequenceMatcher(None, wanted, given, autojunk=False)
+    if _exchanged(wanted, given, matcher.get_opcodes()):
+        return 0.0
+    met = [
+        wanted[at]
+        for block in matcher.get_matching_blocks()
+        for at in range(block.a, block.a + block.size)
+    ]
+    words = [word for word in wanted if _WORD.match(word)]
+    said = sum(bool(_WORD.match(token)) for token in met) / len(words) if words else 1.0
+    return min(len(met) / len(wanted), said)
+
+
+def _exchanged(wanted: list[str], given: list[str], opcodes: Sequence[_Opcode]) -> bool:
+    """Whether one or two words stand in the place of as many others: one template, filled in
+    otherwise. The value of a `name=value` does not count.
+    """
+    pairs = [
+        (wanted[at - 1 : at], wanted[at], given[first + at - start])
+        for kind, start, end, first, last in opcodes
+        if kind == "replace" and end - start == last - first <= _MOST_EXCHANGED
+        for at in range(start, end)
+    ]
+    return any(
+        before != ["="]
+        and _WORD.match(one)
+        and _WORD.match(other)
+        and one.rsplit(".", 1)[-1] != other.rsplit(".", 1)[-1]
+        and not {one, other} & FILLERS
+        for before, one, other in pairs
+    )
+
+
+def likeness(reported: str, seen: str, own_names: frozenset[str] = frozenset()) -> float:
+    """How far two whole messages say the same: 0 to 1.
+
+    What a library puts around another message ("Exception encountered when calling ...") may be
+    missing from what was seen; and no further line may be the same with other words in it.
+    """
+    found = resemblance(reported, seen, own_names)
+    if found < ENOUGH and len(tokens(core(seen))) >= _PHRASE:
+        inner = (resemblance(seen, line, own_names) for line in reported.splitlines()[1:])
+        found = max([found, *inner])
+    apart = found >= ENOUGH and _apart(_further(reported), _further(seen), own_names)
+    return 0.0 if apart else found
+
+
+def _further(message: str) -> list[str]:
+    """The lines of a message with words in them, but for the first."""
+    lines = [line for line in message.splitlines() if len(_WORDS.findall(line)) >= _FEW]
+    return lines[1:_MOST_FURTHER]
+
+
+def _apart(reported: list[str], seen: list[str], own_names: frozenset[str]) -> bool:
+    """Whether a reported line was seen with other words in the same form, and not as it is; or none
+    was seen among others.
+    """
+    lost = [
+        line
+        for line in reported
+        if not any(resemblance(line, other, own_names) >= ENOUGH for other in seen)
+    ]
+    words = [tokens(normalise(other, own_names)) for other in seen]
+    near = (
+        SequenceMatcher(None, tokens(normalise(line, own_names)), other).ratio()
+        for line in lost
+        for other in words
+    )
+    return bool(seen and lost) and (lost == reported or any(ratio >= _FORM for ratio in near))
+
+
+def same_shapes(reported: tuple[str, ...], seen: str) -> bool:
+    """Whether the message that was seen contains every reported shape."""
+    return Counter(reported) <= Counter(shapes(seen))
+
+
+def same_exception(reported: str, seen: str, bases: tuple[str, ...] = ()) -> bool:
+    """Whether two exception names mean the same class: the module and a leading underscore do
+    not count, a base class does only for names that libraries have moved (the reported one must
+    be an ancestor, and not one of the roots). Where the report names no class, the words decide.
+    """
+    if not reported:
+        return True
+    short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in (reported, seen))
+    renamed = _RENAMED.get(reported, reported) == _RENAMED.get(seen, seen)
+    moved = short not in {"Exception", "BaseException", "Warning"}
+    return short == other or renamed or (moved and short in {base.lstrip("_") for base in bases})
+
+
+# Warnings among what a program printed, in whatever form its libraries print them.
+
+SHORTEST = 8
+"""Characters below which a message stands somewhere by chance."""
+
+_PLACE = re.compile(r"^\s*\S[^\n]{0,300}?\.py:\d+: ")
+_CATEGORY = re.compile(r"\b\w*Warning\b")
+_LONGEST_WARNING = 4000  # more than any warning has; the comparison is quadratic in it
+_QUOTES = re.compile(r"[\s`'\"]+")
+
+
+def lines(printed: Sequence[str], wanted: WarningSignature) -> list[str]:
+    """The lines that give the reported warning. The source line that Python prints below a
+    warning is no second one.
+
+    A line in a library's own form ("file.py:3: message") need not name the category.
+    """
+    return [
+        line
+        for before, line in pairwise(["", *printed])
+        if not (line[:1].isspace() and _PLACE.match(before))
+        and (wanted.category in line or (_PLACE.match(line) and not _CATEGORY.search(line)))
+        and _says(line[:_LONGEST_WARNING], wanted.message)
+    ]
+
+
+def is_placed(line: str) -> bool:
+    """Whether a line is a warning as Python prints it, with the place that it came from."""
+    return bool(_PLACE.match(line) and _CATEGORY.search(line))
+
+
+def nearest(printed: Sequence[str], most: int = 3) -> list[str]:
+    """Some lines that look like warnings, to explain why none was the reported one."""
+    found = (line.strip() for line in printed if _PLACE.match(line) or _CATEGORY.search(line))
+    return list(dict.fromkeys(found))[:most]
+
+
+def _says(line: str, message: str) -> bool:
+    """Whether the words of a warning agree, as those of an exception do; a part of it, quoted
+    alone, has to occur literally.
+    """
+    part = _QUOTES.sub(" ", message).strip().casefold()
+    stands = len(part) >= SHORTEST and part in _QUOTES.sub(" ", line).casefold()
+    return stands or resemblance(message, line) >= ENOUGH
+
+
+# Messages that another release of a library may word otherwise: the same words but for their
+# form, or most of the same words.
+
+_FEWEST, _MOST, _STEM = 5, 0.7, 4
+
+
+def same_stems(reported: str, seen: str, own_names: frozenset[str]) -> bool:
+    """Whether two messages of some length differ only in the forms of their words ("mismatch",
+    "mismatched") and in small words.
+    """
+    wanted, given = (_tokens(text, own_names) for text in (reported, seen))
+    if len(wanted) != len(given) or len(wanted) < _FEWEST:
+        return False
+    return all(
+        one == other or _related(one, other) for one, other in zip(wanted, given, strict=True)
+    )
+
+
+def mostly(reported: str, seen: str, own_names: frozenset[str]) -> bool:
+    """Whether most words of a reported message of some length were seen in their order."""
+    cores = (core(text) for text in (reported, seen))
+    wanted, given = (_tokens(text, own_names) for text in cores)
+    matcher = SequenceMatcher(None, wanted, given, autojunk=False)
+    met = sum(block.size for block in matcher.get_matching_blocks())
+    return len(wanted) >= _FEWEST and met >= _MOST * max(len(wanted), len(given))
+
+
+def _tokens(text: str, own_names: frozenset[str]) -> list[str]:
+    found = tokens(normalise(text, own_names))
+    return [token for token in found if token not in FILLERS]
+
+
+def _related(one: str, other: str) -> bool:
+    """Whether two words share their stem. What negates a word stands before it."""
+    short, long = sorted((one, other), key=len)
+    return short.isalpha() and long.isalpha() and len(short) >= _STEM and long.startswith(short)

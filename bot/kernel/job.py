@@ -1,0 +1,195 @@
+"""What is asked for: a job of one kind, with its options and limits; notes on what came of it."""
+
+from enum import StrEnum
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import Field, model_validator
+
+from bot.kernel.bug import Issue
+from bot.kernel.training_types import RepairRequest, TrainingProgram
+from bot.kernel.values import Record
+
+Proof = Literal["control", "bisect", "minimize"]
+"""What is done with a failure that was reproduced."""
+
+PROOFS: tuple[Proof, ...] = get_args(Proof)
+
+Extra = Literal["control", "bisect", "minimize", "diagnose", "repair"]
+"""A proof, or the diagnosis or repair of the training: what a command may ask for by name."""
+
+Part = Literal[
+    "model", "refine", "context", "checks", "feedback", "probe", "contrast",
+    "control", "bisect", "minimize",
+]  # fmt: skip
+"""Parts that can be left out, to show what each is worth."""
+
+PARTS: tuple[Part, ...] = get_args(Part)
+
+NoteKind = Literal["run", "control", "bisect", "minimize"]
+"""The run itself, or one of its proofs."""
+
+
+class EnvironmentOptions(Record):
+    """What is installed, and where it runs. What is None or "auto" follows from the program and, of
+    an issue, from its text and date. `repo` and `ref` are the repository under test.
+    """
+
+    python: str | None = None
+    pins: tuple[str, ...] = ()
+    repo: str | None = None
+    ref: str | None = None
+    device: Literal["cpu", "gpu"] = "cpu"
+    sandbox: Literal["auto", "docker", "bwrap", "process"] = "auto"
+
+
+class RunLimits(Record):
+    """How long one run may take, in seconds (a training: None for the same), how many may confirm
+    a failure, and the first seed.
+    """
+
+    timeout_s: float = 120.0
+    training_timeout_s: float | None = None
+    max_runs: int = 40
+    seed: int = 0
+
+    @property
+    def training_s(self) -> float:
+        """What a run that trains may take."""
+        return self.training_timeout_s or self.timeout_s
+
+
+class ModelLimits(Record):
+    """Which model is asked (None: the host's choice), and what asking may cost: dollars, tokens,
+    calls and minutes are checked before each call; `max_attempts` counts the programs that a model
+    may have run.
+    """
+
+    name: str | None = None
+    max_cost: float = 1.0
+    max_tokens: int = 200_000
+    max_calls: int = 16
+    max_attempts: int = 6
+    minutes: float = 20.0
+
+
+class ProofOptions(Record):
+    """`minutes` are for control, bisection and minimisation together; `package` is what is
+    bisected, by default the one under test.
+    """
+
+    minutes: float = 10.0
+    package: str | None = None
+
+
+class TrainingOptions(Record):
+    """What is done with the training of a bug report's program: a diagnosis and, where it is asked
+    for, a patch as well, within `repair_minutes`.
+    """
+
+    repair: RepairRequest | None = None
+    repair_minutes: float = 40.0
+
+
+class JobOptions(Record):
+    """The choices that every kind of job has. `without` leaves parts out."""
+
+    environment: EnvironmentOptions = EnvironmentOptions()
+    limits: RunLimits = RunLimits()
+    model: ModelLimits = ModelLimits()
+    without: tuple[Part, ...] = ()
+
+
+class IssueOptions(JobOptions):
+    """The choices for an issue. `training` is None where its training is not looked at."""
+
+    proof: ProofOptions = ProofOptions()
+    training: TrainingOptions | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_earlier_release(cls, data: Any) -> Any:
+        """Earlier releases kept all options in one flat record."""
+        if not isinstance(data, dict) or "options" not in data:
+            return data
+        flat, rest = dict(data["options"]), {key: data[key] for key in data if key != "options"}
+        if not (flat.pop("diagnose", False) or flat.get("repair")):
+            flat = {key: flat[key] for key in flat if not key.startswith("repair")}
+        elif "repair" not in flat:
+            rest["training"] = {}
+        for key, value in flat.items():
+            part, name = _PLACES.get(key, ("", key))
+            target = rest.setdefault(part, {}) if part else rest
+            target[name] = value
+        return rest
+
+
+_PLACES = {
+    **{name: ("environment", name) for name in EnvironmentOptions.model_fields},
+    **{name: ("limits", name) for name in RunLimits.model_fields},
+    **{name: ("model", name) for name in ModelLimits.model_fields if name != "name"},
+    "model": ("model", "name"),
+    "proof_minutes": ("proof", "minutes"),
+    "package": ("proof", "package"),
+    "repair": ("training", "repair"),
+    "repair_minutes": ("training", "repair_minutes"),
+}
+"""Where the flat options of earlier releases are now: the part, and the name in it."""
+
+
+class ReproduceIssue(IssueOptions):
+    """Reproduce an issue."""
+
+    kind: Literal["reproduce_issue"] = "reproduce_issue"
+    issue: Issue
+
+    @property
+    def name(self) -> str:
+        """What people call the job."""
+        issue = self.issue
+        numbered = issue.repository and issue.number
+        return f"{issue.repository}-{issue.number}" if numbered else issue.title
+
+
+class ProgramJob(JobOptions):
+    """Work on a training program that no issue is about."""
+
+    program: TrainingProgram
+
+    @property
+    def name(self) -> str:
+        """What people call the job."""
+        return self.program.entry.removesuffix(".py")
+
+
+class DiagnoseProgram(ProgramJob):
+    """Say why a program trains badly."""
+
+    kind: Literal["diagnose_program"] = "diagnose_program"
+
+
+class RepairProgram(ProgramJob):
+    """Find a change of hyperparameters that is proven to help a program."""
+
+    kind: Literal["repair_program"] = "repair_program"
+    repair: RepairRequest = RepairRequest()
+
+
+Job = Annotated[
+    ReproduceIssue | DiagnoseProgram | RepairProgram,
+    Field(discriminator="kind"),
+]
+"""What can be asked for, a closed set."""
+
+
+class Note(Record):
+    """One sentence for the reader. Code selects notes by `kind` and never reads `text`."""
+
+    kind: NoteKind
+    text: str
+
+
+class Interruption(StrEnum):
+    """What ended work that has more to do."""
+
+    STOPPED = "stopped on request"
+    OUT_OF_TIME = "the time limit was reached"

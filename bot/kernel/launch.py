@@ -1,0 +1,231 @@
+"""Program + Environment + seed → RunSpec: how a program is started, the same way every time."""
+
+import json
+import secrets
+from dataclasses import replace
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Literal
+
+from bot.kernel.attempt import Script
+from bot.kernel.bug import AnySignature, HangSignature, WarningSignature, members_of
+from bot.kernel.environment import Environment
+from bot.kernel.job import JobOptions
+from bot.kernel.training_types import TrainingProgram
+from sandbox.port import Limits, Mount, RunSpec
+
+_FOLDER = ".reprise"
+PROBES = ("sitecustomize.py", "_reprise_trace.py")
+KEY = f"{_FOLDER}/key"
+"""What the probe signs its traces with; it is gone before the program starts."""
+TRAINING = f"{_FOLDER}/training-*.jsonl"
+"""What the training probe writes, a file for each process that trains."""
+TRIAL = f"{_FOLDER}/_reprise_trial.py"
+"""The file that makes a run one trial of a repair."""
+SPLIT = "trace-split-"
+"""The beginning of the file which says that the rows that a program tests on were split."""
+Part = Literal["guide", "held-out", "whole"]
+"""Of the rows that a program tests on."""
+_TRAINING_MB = 32
+_GRACE_S = 15.0
+# No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
+# a window or phones home, and no frame of a traceback is hidden.
+_QUIET = {
+    "PYTHONUNBUFFERED": "1",
+    "PYTHONFAULTHANDLER": "1",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "PYTHONIOENCODING": "utf-8",
+    "MPLBACKEND": "Agg",
+    "HF_HUB_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "WANDB_MODE": "offline",
+    "NEPTUNE_MODE": "offline",
+    "SWANLAB_MODE": "offline",
+    "CLEARML_OFFLINE_MODE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "JAX_TRACEBACK_FILTERING": "off",
+    "COLUMNS": "200",
+}
+
+
+@cache
+def probe(name: str) -> bytes:
+    """A file that is copied into the sandbox."""
+    return resources.files("sandbox").joinpath("probe", name).read_bytes()
+
+
+def spec(
+    script: Script,
+    environment: Environment,
+    options: JobOptions,
+    signature: AnySignature,
+    seed: int,
+    label: str,
+) -> RunSpec:
+    """One run of a script with a seed. A hang is waited for as long as its signature says,
+    anything else as long as the options say.
+    """
+    files = _probed({name: text.encode("utf-8", "replace") for name, text in script.files.items()})
+    variables = _variables(environment, options, seed)
+    limits = Limits(wall_s=options.limits.timeout_s)
+    hang = next(
+        (member for member in members_of(signature) if isinstance(member, HangSignature)), None
+    )
+    if hang is not None:
+        idle = hang.bound_s if hang.idle else None
+        # The stacks that are printed half-way count as progress: an idle run may take one and a
+        # half bounds, after its imports.
+        wall = (
+            max(options.limits.timeout_s, 1.5 * hang.bound_s + _GRACE_S)
+            if hang.idle
+            else hang.bound_s + _GRACE_S
+        )
+        limits = Limits(wall_s=wall, idle_s=idle)
+        # Early, because what it prints counts as progress and starts the bound anew.
+        variables["REPRISE_STACKS_AFTER"] = f"{hang.bound_s / 2:g}"
+    if filters := _warning_filters(signature):
+        variables["PYTHONWARNINGS"] = filters
+    return RunSpec(
+        argv=(environment.interpreter, script.entry),
+        files=files,
+        env=variables,
+        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        limits=limits,
+        artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json"),
+        device=options.environment.device,
+        label=label,
+    )
+
+
+def _probed(files: dict[str, bytes]) -> dict[str, bytes]:
+    """The files of a program with the probe beside them."""
+    probes = {f"{_FOLDER}/{name}": probe(name) for name in PROBES}
+    return {**files, **probes, KEY: secrets.token_hex(16).encode()}
+
+
+def training_spec(
+    program: TrainingProgram, environment: Environment, options: JobOptions, seed: int
+) -> RunSpec:
+    """One run of a program that also writes down how it trains."""
+    folder = resources.files("sandbox").joinpath("probe", "training")
+    probes = {
+        f"{_FOLDER}/_reprise_training/{file.name}": file.read_bytes()
+        for file in folder.iterdir()
+        if file.name.endswith(".py")
+    }
+    return RunSpec(
+        argv=(environment.interpreter, program.entry, *program.arguments),
+        files={**_probed(program.files), **probes},
+        env={**_variables(environment, options, seed), "REPRISE_TRAINING": "1"},
+        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        limits=Limits(wall_s=options.limits.training_s, artifact_mb=_TRAINING_MB),
+        artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json", TRAINING),
+        device=options.environment.device,
+        label="training",
+    )
+
+
+def trial_spec(
+    program: TrainingProgram,
+    environment: Environment,
+    options: JobOptions,
+    part: Part,
+    seed: int,
+    *,
+    limit_s: float,
+    probed: bool,
+) -> RunSpec:
+    """One training of a repair, on a part of the rows that the program tests on; `probed`, with
+    the training probe.
+    """
+    run = training_spec(program, environment, options, seed)
+    unprobed = {name: text for name, text in run.files.items() if "_reprise_training" not in name}
+    env = {**run.env, "REPRISE_TRIAL": part}
+    if not probed:
+        env.pop("REPRISE_TRAINING")
+    return replace(
+        run,
+        files={
+            **(run.files if probed else unprobed),
+            TRIAL: probe("trial.py"),
+        },
+        env=env,
+        limits=replace(run.limits, wall_s=limit_s),
+        label="repair",
+    )
+
+
+def _warning_filters(signature: AnySignature) -> str:
+    """What makes a reported warning visible: left alone, Python hides a library's deprecations,
+    which the reporter saw, and shows a warning once for each place.
+    """
+    wanted = [member for member in members_of(signature) if isinstance(member, WarningSignature)]
+    if not wanted:
+        return ""
+    return "always" if any(member.at_least > 1 for member in wanted) else "default"
+
+
+def reached_spec(
+    script: Script,
+    environment: Environment,
+    options: JobOptions,
+    signature: AnySignature,
+    wanted: tuple[tuple[str, str], ...],
+) -> RunSpec:
+    """One run that also writes down which of the wanted functions (file, name) it enters and
+    which lines of the program run.
+    """
+    run = spec(script, environment, options, signature, options.limits.seed, "reached")
+    return replace(
+        run,
+        files={**run.files, f"{_FOLDER}/_reprise_reached.py": probe("reached.py")},
+        env={**run.env, "REPRISE_WANTED": json.dumps(wanted)},
+        artifacts=(f"{_FOLDER}/reached-*.json",),
+    )
+
+
+def names_spec(
+    environment: Environment, options: JobOptions, names: tuple[str, ...], modules: tuple[str, ...]
+) -> RunSpec:
+    """The probe that finds where names can be imported from."""
+    return RunSpec(
+        argv=(environment.interpreter, "names.py", ",".join(names), ",".join(modules)),
+        files={"names.py": probe("names.py")},
+        env=_variables(environment, options, 0),
+        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        limits=Limits(wall_s=options.limits.timeout_s),
+        label="names",
+    )
+
+
+def import_spec(
+    environment: Environment, options: JobOptions, names: tuple[str, ...], modules: tuple[str, ...]
+) -> RunSpec:
+    """The probe that imports what distributions install."""
+    run = names_spec(environment, options, names, modules)
+    argv = (environment.interpreter, "check_imports.py", *run.argv[2:])
+    files = {"check_imports.py": probe("check_imports.py")}
+    return replace(run, argv=argv, files=files, label="import")
+
+
+def _variables(environment: Environment, options: JobOptions, seed: int) -> dict[str, str]:
+    variables = {**_QUIET, **environment.variables}
+    path = [_FOLDER, *filter(None, [environment.variables.get("PYTHONPATH", "")])]
+    variables |= {
+        "PYTHONPATH": ":".join(path),
+        "PYTHONHASHSEED": str(seed % 2**32),
+        "REPRISE_TRACE": _FOLDER,
+        "REPRISE_SEED": str(seed),
+        "OMP_NUM_THREADS": "2",
+        # Threads that spin while they wait take the processor from the other runs of a busy host:
+        # a small training took five times as long.
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "KMP_BLOCKTIME": "0",
+    }
+    if options.environment.device == "cpu":
+        variables["CUDA_VISIBLE_DEVICES"] = ""
+    return variables

@@ -1,0 +1,238 @@
+"""The verdict, a closed set of words with the numbers that carry them, and the report: all that
+render and GitHub ever see, and the JSON that others build on.
+"""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from bot.kernel.attempt import Attempt, Reduced, Script
+from bot.kernel.bug import AnySignature, Bisection, BugReport, Issue
+from bot.kernel.dialogue import Reconstruction, Usage
+from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
+from bot.kernel.job import Extra, Interruption, Note, NoteKind, Proof
+from bot.kernel.training_types import DiagnosedRun, Repair
+from bot.kernel.values import Record
+
+Determinism = Literal["deterministic", "seed-dependent", "nondeterministic"]
+ControlType = Literal[
+    "fixed-version", "fixed-commit", "last-good-version", "report-contrast", "patched", "none"
+]
+
+
+class Effect(Record):
+    """How far failing runs and control runs lie apart: the difference of their failure rates
+    with its 95 % interval and, where the runs printed a number for the reported quantity,
+    Cliff's delta of the two samples.
+    """
+
+    difference: float
+    interval: tuple[float, float]
+    delta: float | None = None
+    values: tuple[float, ...] = ()
+    control_values: tuple[float, ...] = ()
+
+
+class Control(Record):
+    """The runs that should pass. With type "none" a comment says "symptom observed", not "bug
+    confirmed".
+
+    `p` is Fisher's exact test, one-sided. `what` names the version ("x-lib 1.42.20");
+    `paired_failures` of `paired_runs` are the failing environment's runs under the same seeds,
+    `environment` is where the control ran, on `python`, and `moved` what else differs.
+    """
+
+    type: ControlType = "none"
+    runs: int = 0
+    failures: int = 0
+    p: float | None = None
+    what: str = ""
+    paired_runs: int = 0
+    paired_failures: int = 0
+    effect: Effect | None = None
+    environment: str = ""
+    python: str = ""
+    moved: tuple[str, ...] = ()
+
+
+class _Counted(Record):
+    runs: int
+    failures: int
+    interval: tuple[float, float]
+    reason: str
+
+
+class Reproduced(_Counted):
+    """The frozen signature was met. `doubt` is why no control can confirm a bug with this program:
+    it may make the difference between versions itself.
+    """
+
+    kind: Literal["reproduced"] = "reproduced"
+    determinism: Determinism
+    control: Control = Control()
+    doubt: str = ""
+
+
+class NotReproduced(_Counted):
+    """The scenario ran as described and did not fail."""
+
+    kind: Literal["not_reproduced"] = "not_reproduced"
+    checked: tuple[str, ...] = ()
+    versions_tried: tuple[str, ...] = ()
+
+
+class DifferentFailure(_Counted):
+    """It failed another way: both failures side by side."""
+
+    kind: Literal["different_failure"] = "different_failure"
+    reported: str
+    seen: str
+
+
+class Inconclusive(_Counted):
+    """The runs decided nothing. `at_maximum` when only more runs could decide."""
+
+    kind: Literal["inconclusive"] = "inconclusive"
+    at_maximum: bool = False
+
+
+class NeedsInfo(Record):
+    """Something only the reporter knows is missing."""
+
+    kind: Literal["needs_info"] = "needs_info"
+    reason: str
+    items: tuple[str, ...] = Field(max_length=4)
+
+
+class NeedsHardware(Record):
+    """The signature demands hardware that this runner has not."""
+
+    kind: Literal["needs_hardware"] = "needs_hardware"
+    reason: str
+    needs: tuple[str, ...] = ()
+
+
+class SetupFailed(Record):
+    """The environment could not be built."""
+
+    kind: Literal["setup_failed"] = "setup_failed"
+    reason: str
+    tried: tuple[str, ...] = ()
+
+
+class NotABug(Record):
+    """A question, a feature request or documentation, not a bug."""
+
+    kind: Literal["not_a_bug"] = "not_a_bug"
+    reason: str
+    sentence: str
+
+
+class Cancelled(Record):
+    """Stopped by a person."""
+
+    kind: Literal["cancelled"] = "cancelled"
+    reason: str
+
+
+class BudgetReached(Record):
+    """Stopped by a limit."""
+
+    kind: Literal["budget_reached"] = "budget_reached"
+    reason: str
+
+
+AnyVerdict = Annotated[
+    Reproduced
+    | NotReproduced
+    | DifferentFailure
+    | Inconclusive
+    | NeedsInfo
+    | NeedsHardware
+    | SetupFailed
+    | NotABug
+    | Cancelled
+    | BudgetReached,
+    Field(discriminator="kind"),
+]
+
+
+class Claim(Record):
+    """A statement of the bug report, and whether the runs support it."""
+
+    text: str
+    holds: bool | None
+    evidence: str = ""
+
+
+class Comparison(Record):
+    """A row of the "reported / observed" table."""
+
+    what: str
+    reported: str
+    observed: str
+
+
+class Report(Record):
+    """Everything one job found. `bug` is not stored: it can be read from the issue again.
+    `command` runs the script anywhere, `command_needs` says what
+    that cannot bring along. `reconstruction` is a model's part in it, `cost` what that used,
+    `models` who answered. `reduced` is how the script came to be as small as it is,
+    `control_spec` how the control's environment is had. `bisection` found a boundary or is the
+    newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
+    `interrupted` is the note that says why a run with a verdict stopped before its proofs were
+    complete, "" when it did not. `cut_short` names the proofs that were interrupted and why,
+    `defects` the tracebacks of errors of our own that ended one. `diagnosis` is of a run of the
+    program with the training probe, `repair` the patch that was found for it. `seconds` has
+    "total" and one entry a stage; `sandbox` names what the runs were done in.
+    """
+
+    issue: Issue
+    bug: BugReport | None = Field(default=None, exclude=True)
+    verdict: AnyVerdict
+    signature: AnySignature | None = None
+    signature_hash: str = ""
+    spec: EnvironmentSpec | None = None
+    environment: Environment | None = None
+    script: Script | None = None
+    command: str = ""
+    command_needs: str = ""
+    comparison: tuple[Comparison, ...] = ()
+    attempts: tuple[Attempt, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    notes: tuple[Note, ...] = ()
+    interrupted: str = ""
+    seconds: dict[str, float] = {}
+    sandbox: Literal["docker", "bwrap", "process", "fake", ""] = ""
+    version: str = ""
+    prompts: dict[str, str] = {}
+    reconstruction: Reconstruction | None = None
+    cost: Usage = Usage()
+    models: tuple[str, ...] = ()
+    bisection: Bisection | None = None
+    other_bisections: tuple[Bisection, ...] = ()
+    clone: RepoSource | None = None
+    reduced: Reduced | None = None
+    control_spec: EnvironmentSpec | None = None
+    cut_short: dict[Proof, Interruption] = {}
+    defects: dict[Extra, str] = {}
+    diagnosis: DiagnosedRun | None = None
+    repair: Repair | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_stored_reading(cls, data: Any) -> Any:
+        """Reports of older releases hold the reading too."""
+        if isinstance(data, dict) and isinstance(data.get("bug"), dict):
+            return {name: value for name, value in data.items() if name != "bug"}
+        return data
+
+    @property
+    def repaired_instead(self) -> bool:
+        """Whether a proven repair is the answer: the verdict only lacks a failure to look for."""
+        proven = self.repair is not None and self.repair.proven
+        return proven and self.verdict.kind == "needs_info"
+
+    def notes_on(self, *kinds: NoteKind) -> tuple[str, ...]:
+        """The sentences of the notes of these kinds, in order; of all kinds when none is named."""
+        return tuple(note.text for note in self.notes if not kinds or note.kind in kinds)

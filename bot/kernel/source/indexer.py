@@ -1,0 +1,228 @@
+"""A second process that indexes half of the sources, while its caller indexes the other half."""
+
+import sqlite3
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+from pathlib import Path
+from threading import Event, Lock
+
+from pydantic import TypeAdapter
+from typing_extensions import override
+
+from bot.kernel.environment import Environment
+from bot.kernel.errors import Stopped, TransientError
+from bot.kernel.source import database, index
+from bot.kernel.source.database import SourceTree, TreeReader, content
+from bot.kernel.source.index import Provenance, SegmentIndex, SegmentStore
+from bot.kernel.source.outline import Segment
+from sandbox.cache import Cache
+from sandbox.port import SandboxError
+from sandbox.subprocesses import Interrupted, run
+
+Work = tuple[tuple[SourceTree, Path], ...]
+"""Trees and the places of their databases."""
+
+_FILE = "work.json"
+_WORK = TypeAdapter(Work)
+
+
+def build_in_two(cache: Cache, work: Work) -> None:
+    """Build the databases of trees in two processes at once. What the helper fails to build is left
+    to the caller. Raises Stopped or Interrupted.
+    """
+    own, others = halves(work)
+    with cache.scratch() as folder, ThreadPoolExecutor(1) as pool:
+        (folder / _FILE).write_bytes(_WORK.dump_json(others))
+        building = pool.submit(_build_all, cache, own)
+        command = [sys.executable, "-P", "-m", __name__]
+        run([*command, cache.root, folder / _FILE], env={}, cancel=cache.cancel)
+        building.result()
+
+
+def halves(work: Work) -> tuple[Work, Work]:
+    """Two parts of about one size: the largest first, each to the smaller part."""
+    one: Work = ()
+    other: Work = ()
+    for each in sorted(work, key=lambda each: -each[0].size):
+        if _size(one) <= _size(other):
+            one += (each,)
+        else:
+            other += (each,)
+    return one, other
+
+
+def _size(work: Work) -> int:
+    return sum(tree.size for tree, _ in work)
+
+
+def _build_all(cache: Cache, work: Work) -> None:
+    for tree, place in work:
+        database.build(cache, tree, place)
+
+
+if __name__ == "__main__":
+    _build_all(Cache(Path(sys.argv[1])), _WORK.validate_json(Path(sys.argv[2]).read_bytes()))
+
+
+# Finds the sources of an environment, indexes what is new, and opens an index over all of them.
+
+_CACHED_TEXTS = 256
+_CACHED_ANSWERS = 256
+_SHARE_OF_DEPENDENCIES = 0.3
+_MAX_POSTINGS = (6_000, 2_500)
+_MIN_WORDS = 2
+_LARGE = 10_000_000
+"""Bytes of sources that are worth the start of a second process."""
+
+
+class SqliteStore(SegmentStore):
+    """Safe to use from several threads."""
+
+    def __init__(self, opened: Sequence[tuple[SourceTree, TreeReader]]) -> None:
+        self._readers = {path: reader for _, reader in opened for path in reader.paths}
+        self._trees = {path: tree for tree, reader in opened for path in reader.paths}
+        self._main = [reader for tree, reader in opened if tree.main]
+        self._dependencies = [reader for tree, reader in opened if not tree.main]
+        self._paths = sorted(self._readers)
+        self._lock = Lock()
+        self._text = lru_cache(_CACHED_TEXTS)(_text)
+        self._of_file = lru_cache(_CACHED_ANSWERS)(self._segments)
+        self._of_name = lru_cache(_CACHED_ANSWERS)(self._named)
+
+    @override
+    def paths(self) -> Sequence[str]:
+        return self._paths
+
+    @override
+    def provenance(self, path: str) -> Provenance:
+        tree = self._trees[path]
+        return Provenance(tree.origin, tree.package, tree.version, tree.main)
+
+    @override
+    def text(self, path: str) -> str | None:
+        """The text of a file as it is on disk now."""
+        return self._text(self._trees[path].root, path) if path in self._trees else None
+
+    @override
+    def segments(self, path: str) -> Sequence[Segment]:
+        with self._lock:
+            return self._of_file(path)
+
+    @override
+    def named(self, last: str) -> Sequence[Segment]:
+        with self._lock:
+            return self._of_name(last)
+
+    @override
+    def containing(self, words: Sequence[str], limit: int) -> Sequence[Segment]:
+        query = " AND ".join(f'body:"{word}"' for word in words)
+        with self._lock:
+            found = [segment for reader in self._all for segment in reader.matching(query, limit)]
+        return sorted(found, key=_position)[:limit]
+
+    @override
+    def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Segment, float]]:
+        """Main packages and dependencies are ranked each among themselves, the best of the former
+        at 1, of the latter at a share of it: every word is common in a small package, so a large
+        one would always win; and a word in a dependency says little about the report.
+        """
+        with self._lock:
+            found = [
+                *_ranked(self._main, words, limit, _MAX_POSTINGS[0]),
+                *(
+                    (segment, score * _SHARE_OF_DEPENDENCIES)
+                    for segment, score in _ranked(
+                        self._dependencies, words, limit, _MAX_POSTINGS[1]
+                    )
+                ),
+            ]
+        return sorted(found, key=lambda hit: (-hit[1], *_position(hit[0])))[:limit]
+
+    def _segments(self, path: str) -> Sequence[Segment]:
+        return self._readers[path].segments(path) if path in self._readers else ()
+
+    def _named(self, last: str) -> Sequence[Segment]:
+        found = (segment for reader in self._all for segment in reader.named(last))
+        return sorted(found, key=_position)
+
+    @property
+    def _all(self) -> Sequence[TreeReader]:
+        return (*self._main, *self._dependencies)
+
+
+def _ranked(
+    readers: Sequence[TreeReader], words: Sequence[str], limit: int, max_postings: int
+) -> Sequence[tuple[Segment, float]]:
+    query = " OR ".join(f'"{word}"' for word in _rarest(words, readers, max_postings))
+    found = ((*hit, reader) for reader in readers for hit in reader.ranked(query, limit))
+    hits = sorted(found, key=lambda hit: hit[1])
+    best = hits[0][1] if hits else -1.0
+    return [(reader.segment(row), score / best) for row, score, reader in hits[: limit * 2]]
+
+
+def _rarest(
+    words: Sequence[str], readers: Sequence[TreeReader], max_postings: int
+) -> Sequence[str]:
+    """The rarer words, at least two, until together they occur in `max_postings` segments. The
+    others take the most time and rank the least.
+    """
+    counts = {word: sum(reader.common.get(word, 0) for reader in readers) for word in words}
+    rarest = sorted(words, key=lambda word: counts[word])
+    totals = accumulate(counts[word] for word in rarest)
+    kept = sum(total <= max_postings for total in totals)
+    return rarest[: max(_MIN_WORDS, kept)]
+
+
+def _position(segment: Segment) -> tuple[str, int]:
+    return segment.path, segment.start
+
+
+def _text(root: Path, path: str) -> str | None:
+    data = content(root, path)
+    return None if data is None else index.read(data)
+
+
+@dataclass
+class SqliteIndexer:
+    """Keeps indexes below `cache`, by content: what two environments share is kept once. Safe to
+    use from several threads and processes at once.
+    """
+
+    cache: Path
+
+    def open(
+        self, environment: Environment, packages: tuple[str, ...], *, cancel: Event | None = None
+    ) -> SegmentIndex:
+        """The index of an environment. Raises Stopped, or TransientError when it cannot be
+        written.
+        """
+        cache = Cache(self.cache, cancel)
+        try:
+            found = database.find(environment, packages)
+            places = [(tree, database.place(cache, tree)) for tree in found]
+            missing = tuple((tree, place) for tree, place in places if not place.exists())
+            if sum(tree.size for tree, _ in missing) > _LARGE:
+                build_in_two(cache, missing)
+            opened = [(tree, _reader(cache, tree, place)) for tree, place in places]
+            return SegmentIndex(SqliteStore(opened))
+        except Interrupted as error:
+            raise Stopped("the index was cancelled") from error
+        except (SandboxError, OSError, sqlite3.Error) as error:
+            raise TransientError(
+                f"The index of sources cannot be written: {error}",
+                f"Free disk space, or empty {self.cache}.",
+            ) from error
+
+
+def _reader(cache: Cache, tree: SourceTree, place: Path) -> TreeReader:
+    database.build(cache, tree, place)
+    try:
+        return TreeReader(place)
+    except sqlite3.DatabaseError:  # it is damaged: build it again
+        place.unlink(missing_ok=True)
+        database.build(cache, tree, place)
+        return TreeReader(place)

@@ -1,0 +1,318 @@
+"""Cuts Python source into segments by its lines alone: class heads, functions, methods and the
+code between them.
+
+A parser would be exact but reads 2 to 7 MB a second, and an installed torch with transformers has
+100 MB. This reads indentation, skips strings and comments, and never fails: every line of any text
+belongs to exactly one segment.
+"""
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+from bot.kernel.environment import Chunk, ChunkKind
+from bot.kernel.source import syntax
+from bot.kernel.source.syntax import NOT_CODE
+
+_NESTING = frozenset({"module", "class"})
+_LONG = 150
+_PART = 100
+_LONGEST_STATEMENT = 400
+_STATEMENT_PART = 300
+_CLAUSE = r"(?P<clause>(?:elif|else|except|finally|case)\b)"
+_CODE_FOLLOWS = r"(?=[^\s#)\]}])"
+_LINE = re.compile(rf"\n(?P<indent>[ \t]*)(?:{_CLAUSE}|{_CODE_FOLLOWS})|{NOT_CODE}", re.DOTALL)
+_BODY = (
+    rf"""(?:[^\n"'#\\]++|{NOT_CODE}|\\"""
+    r"""|\n(?=(?P=indent)[ \t]|[ \t]*+(?:[#)\]}\n]|\Z)))*+"""
+)
+"""What follows the name of a function, to its last line. Matched at once, as nothing in it begins a
+segment: a match for each line takes three times as long.
+"""
+_TOKEN = re.compile(
+    r"\n(?P<indent>[ \t]*)(?:(?P<decorator>@)|class[ \t]+(?P<class>\w+)"
+    rf"|(?:async[ \t]+)?def[ \t]+(?P<function>\w+){_BODY}|{_CODE_FOLLOWS})|{NOT_CODE}",
+    re.DOTALL,
+)
+
+
+class Segment(NamedTuple):
+    """Lines `start` to `end` (1-based, inclusive) of a file. `name` is dotted below the module
+    ("Linear.forward", "" for the module itself). `part` counts the segments of one definition from
+    0; part 0 begins with its head.
+    """
+
+    path: str
+    kind: ChunkKind
+    name: str
+    start: int
+    end: int
+    part: int = 0
+
+    @property
+    def dotted(self) -> str:
+        """The full dotted name of what is defined here."""
+        module = module_of(self.path)
+        return f"{module}.{self.name}" if self.name else module
+
+    @property
+    def simple_name(self) -> str:
+        """The last part of the name."""
+        return self.name.rpartition(".")[2]
+
+
+class _Block(NamedTuple):
+    """A definition or the module: where its segment starts, and its indentation."""
+
+    kind: ChunkKind
+    name: str
+    indent: int
+    start: int
+    defines: bool = False
+
+
+def module_of(path: str) -> str:
+    """The dotted module of a path: "torch/nn/__init__.py" is torch.nn; a `src` layout is
+    stripped.
+    """
+    return path.removesuffix(".py").removesuffix("/__init__").removeprefix("src/").replace("/", ".")
+
+
+def normal(text: str) -> str:
+    """The text with plain line ends, as Python counts lines."""
+    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
+
+
+def line_starts(text: str) -> list[int]:
+    """The offset of each line of a text and, last, of its end. A last empty line does not count."""
+    starts = [0, *(match.end() for match in re.finditer("\n", text))]
+    return starts if starts[-1] == len(text) else [*starts, len(text) + 1]
+
+
+def outline(text: str, path: str = "", starts: list[int] | None = None) -> list[Segment]:
+    """The segments of a source in order; together they hold every line once."""
+    starts = starts or line_starts(text)
+    blocks = [*_blocks(f"\n{text}", starts), _Block("module", "", 0, len(starts))] if text else []
+    segments: list[Segment] = []
+    parts: dict[str, int] = {}
+    for block, following in pairwise(blocks):
+        if following.start == block.start:  # the file begins with a definition
+            continue
+        after = following.start
+        cuts = _cuts(text, starts, block, after) if after - block.start > _LONG else ()
+        for first, following_start in pairwise((block.start, *cuts, after)):
+            opens = block.defines and first == block.start
+            part = parts[block.name] = 0 if opens else parts.get(block.name, -1) + 1
+            segments.append(Segment(path, block.kind, block.name, first, following_start - 1, part))
+    return segments
+
+
+def _blocks(text: str, starts: list[int]) -> Iterator[_Block]:
+    """Where each segment begins, before long ones are cut. The text starts with an added
+    newline.
+    """
+    stack = [_Block("module", "", -1, 1)]
+    decorated = 0
+    yield stack[0]
+    for match in _TOKEN.finditer(text):
+        if match[1] is None:
+            continue
+        indent, owner = len(match[1]), stack[-1]
+        dedented = indent <= owner.indent
+        while indent <= owner.indent:
+            stack.pop()
+            owner = stack[-1]
+        if owner.kind not in _NESTING:
+            continue
+        if match["function"] or match["class"]:
+            start = decorated or bisect_right(starts, match.start())
+            stack.append(_defined(match, owner, indent, start))
+            decorated = 0
+            yield stack[-1]
+        elif match["decorator"]:
+            decorated = decorated or bisect_right(starts, match.start())
+        elif dedented and not decorated:
+            yield _Block(owner.kind, owner.name, owner.indent, bisect_right(starts, match.start()))
+
+
+def _defined(match: re.Match[str], owner: _Block, indent: int, start: int) -> _Block:
+    own = match["function"] or match["class"]
+    name = f"{owner.name}.{own}" if owner.name else own
+    function: ChunkKind = "method" if owner.kind == "class" else "function"
+    return _Block("class" if match["class"] else function, name, indent, start, True)
+
+
+def _cuts(text: str, starts: list[int], block: _Block, after: int) -> Iterator[int]:
+    """Lines at which a long block is cut: statements of its own body, about every hundred lines."""
+    last = block.start
+    for line in (*_statements(text, starts, block, after), after):
+        if line < after and (line - last < _PART or after - 1 - line <= _PART // 4):
+            continue
+        if line - last > _LONGEST_STATEMENT:  # a table, say
+            yield from range(last + _STATEMENT_PART, line, _STATEMENT_PART)
+        if line < after:
+            yield line
+        last = line
+
+
+def _statements(text: str, starts: list[int], block: _Block, after: int) -> list[int]:
+    """Lines that begin a statement of the outermost body of a block."""
+    begin = starts[block.start - 1]
+    found = [
+        (bisect_right(starts, begin + match.start()), len(match[1]))
+        for match in _LINE.finditer(f"\n{text[begin : starts[after - 1]]}")
+        if match[1] is not None and not match["clause"]
+    ]
+    if block.defines:
+        found = [(line, indent) for line, indent in found if indent > block.indent]
+    least = min((indent for _, indent in found), default=0)
+    return [line for line, indent in found if indent == least]
+
+
+# Fits chunks into a number of lines: the strongest whole, then the heads of the others. Lines of
+# docstrings that no prompt shows do not count.
+
+LONGEST_BODY = 120
+_WHOLE = 0.3
+_SHORTEST = 12
+_BEFORE = 0.6
+
+
+def head_lines(text: str) -> int:
+    """How many lines of a definition are its decorators, its signature and the first words of
+    its docstring; all of them for what is no definition.
+    """
+    total = text.count("\n") + (not text.endswith("\n"))
+    tree = syntax.tree_of_lines(text)
+    first = tree.body[0] if tree is not None and tree.body else None
+    if not isinstance(first, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return total
+    body = first.body[0]
+    end = max(body.lineno - 1, first.lineno)
+    if (
+        isinstance(body, ast.Expr)
+        and isinstance(body.value, ast.Constant)
+        and isinstance(body.value.value, str)
+    ):
+        blank = len(body.value.value) - len(body.value.value.lstrip())
+        end = min(
+            body.lineno + body.value.value[:blank].count("\n"), body.end_lineno or body.lineno
+        )
+    return max(1, min(end, total))
+
+
+def trimmed(chunk: Chunk) -> Chunk:
+    """The chunk without its body."""
+    return part(chunk, 0, head_lines(chunk.text))
+
+
+def part(chunk: Chunk, first: int, end: int) -> Chunk:
+    """The lines of a chunk from offset `first` to before `end`."""
+    lines = chunk.text.split("\n")[first:end]
+    start = chunk.start + first
+    changes = {"start": start, "end": start + len(lines) - 1, "text": "\n".join(lines)}
+    return chunk.model_copy(update=changes)
+
+
+def shown(text: str) -> list[int]:
+    """The offsets of the lines of a source that a prompt shows."""
+    left_out = syntax.docstrings(text)
+    return [at for at in range(text.count("\n") + 1) if at not in left_out]
+
+
+def size(chunks: Iterable[Chunk]) -> int:
+    """Lines shown in all."""
+    return sum(len(shown(chunk.text)) for chunk in chunks)
+
+
+def cut(chunk: Chunk, lines: int) -> tuple[Chunk, ...]:
+    """The chunk in at most so many lines: whole, or its head and the lines around its focus."""
+    kept = shown(chunk.text)
+    if len(kept) <= lines:
+        return (chunk,)
+    lines_of_head = head_lines(chunk.text)
+    head = sum(at < lines_of_head for at in kept)
+    head = head if head < len(kept) else 0  # no definition
+    focus = sum(at < chunk.focus - chunk.start for at in kept)
+    if head >= lines or focus < lines:
+        return (part(chunk, 0, kept[lines - 1] + 1),)
+    room = lines - head
+    first = min(max(focus - int(room * _BEFORE), head), len(kept) - room)
+    window = part(chunk, kept[first], kept[first + room - 1] + 1)
+    return (part(chunk, 0, kept[head - 1] + 1), window) if head else (window,)
+
+
+def fitted(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
+    """The chunks, given most important first, in about so many lines: the bodies of those that
+    count nearly as much as the first, then the heads of the others.
+    """
+    best = max((chunk.score for chunk in chunks), default=0.0)
+    kept: dict[int, tuple[Chunk, ...]] = {}
+    for heads in (False, True):
+        for at, chunk in enumerate(chunks):
+            strong = chunk.score >= best * _WHOLE
+            left = lines - size(piece for pieces in kept.values() for piece in pieces)
+            if at not in kept and (heads or strong):
+                kept |= _room(at, trimmed(chunk) if heads else chunk, left, not kept)
+    return tuple(piece for at in sorted(kept) for piece in kept[at])
+
+
+def _room(at: int, chunk: Chunk, left: int, first: bool) -> dict[int, tuple[Chunk, ...]]:
+    """What of a chunk has room in the lines that are left; the first always has some."""
+    most = min(max(left, 1 if first else 0), LONGEST_BODY)
+    needed = min(size([chunk]), _SHORTEST + head_lines(chunk.text))
+    return {at: cut(chunk, most)} if needed <= most or first else {}
+
+
+def merged(chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
+    """The chunks without those that lie within others; their reasons are kept."""
+    kept: list[Chunk] = []
+    for chunk in chunks:
+        at = next(
+            (i for i, each in enumerate(kept) if _within(chunk, each) or _within(each, chunk)), None
+        )
+        if at is None:
+            kept.append(chunk)
+            continue
+        other = kept[at]
+        wide = other if _within(chunk, other) else chunk
+        why = tuple(dict.fromkeys((*other.why, *chunk.why)))
+        known = {"why": why, "score": max(other.score, chunk.score)}
+        kept[at] = wide.model_copy(update=known | {"focus": other.focus or chunk.focus})
+    return tuple(kept)
+
+
+def beyond(
+    chunks: Iterable[Chunk], known: Iterable[Chunk], least: float = 0.5
+) -> tuple[Chunk, ...]:
+    """What of the chunks is not among the known lines, in as many parts as it takes; a chunk of
+    which less than the share `least` is new is left out.
+    """
+    seen = list(known)
+    kept: list[Chunk] = []
+    for chunk in chunks:
+        free = [at for at in range(chunk.start, chunk.end + 1) if not _holds(seen, chunk.path, at)]
+        if not free or len(free) < least * (chunk.end - chunk.start + 1):
+            continue
+        ends = [at for at in free if at + 1 not in free]
+        starts = [at for at in free if at - 1 not in free]
+        runs = zip(starts, ends, strict=True)
+        new = [part(chunk, a - chunk.start, b + 1 - chunk.start) for a, b in runs]
+        kept += new
+        seen += new
+    return tuple(kept)
+
+
+def _holds(chunks: Iterable[Chunk], path: str, line: int) -> bool:
+    return any(chunk.path == path and chunk.start <= line <= chunk.end for chunk in chunks)
+
+
+def _within(inner: Chunk, outer: Chunk) -> bool:
+    return (
+        (inner.path, inner.origin) == (outer.path, outer.origin)
+        and outer.start <= inner.start
+        and inner.end <= outer.end
+    )

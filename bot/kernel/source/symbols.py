@@ -1,0 +1,383 @@
+"""Definitions, imports and calls, by name."""
+
+import ast
+import builtins
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from bot.kernel.source import syntax
+from bot.kernel.source.outline import Segment, module_of
+from bot.kernel.source.syntax import name_of, tree_of
+
+# The modules that a program imports, by name.
+
+_LINE = re.compile(
+    r"^[ \t>.]*(?:from[ \t]+([A-Za-z_][\w.]*)[ \t]+import\b|import[ \t]+([A-Za-z_][\w., \t]*))",
+    re.MULTILINE,
+)
+
+
+_LOADERS = {"import_module", "__import__", "importorskip"}
+
+
+@lru_cache(maxsize=64)
+def imported(source: str) -> tuple[str, ...]:
+    """Dotted names of what is imported from outside the standard library, in order; relative
+    imports are left out.
+    """
+    try:
+        names = _from_tree(syntax.parse(source))
+    except SyntaxError:
+        names = _from_lines(source)
+    outside = (
+        name
+        for name in names
+        if name.partition(".")[0] not in sys.stdlib_module_names and name.isascii()
+    )
+    return tuple(dict.fromkeys(outside))
+
+
+def top_level(source: str) -> tuple[str, ...]:
+    """The top-level packages that a program imports from outside the standard library."""
+    return tuple(dict.fromkeys(name.partition(".")[0] for name in imported(source)))
+
+
+def _from_tree(tree: ast.AST) -> list[str]:
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names.append(node.module)
+        elif isinstance(node, ast.Call) and _loads(node):
+            names.append(ast.literal_eval(node.args[0]))
+    return [name for name in names if name]
+
+
+def _loads(node: ast.Call) -> bool:
+    first = node.args[0].value if node.args and isinstance(node.args[0], ast.Constant) else None
+    return name_of(node.func) in _LOADERS and isinstance(first, str) and first.isidentifier()
+
+
+def _from_lines(source: str) -> list[str]:
+    names = [
+        name
+        for source_module, plain in _LINE.findall(source)
+        for part in (plain or source_module).split(",")
+        for name in part.split()[:1]
+    ]
+    return [name.strip(".") for name in names if re.fullmatch(r"[A-Za-z_][\w.]*", name)]
+
+
+# The names that a module's imports and aliases bind, and the bases of its classes.
+
+
+class Bindings(NamedTuple):
+    """`names` maps a name of the module to the dotted name it stands for; `stars` are the modules
+    of its star imports.
+    """
+
+    names: dict[str, str]
+    stars: tuple[str, ...]
+
+
+def paths_of(module: str) -> tuple[str, str]:
+    """Where a module can lie: as a file, and as a package."""
+    base = module.replace(".", "/")
+    return f"{base}.py", f"{base}/__init__.py"
+
+
+@lru_cache(maxsize=256)
+def bindings(text: str, path: str) -> Bindings:
+    """The imports of a module, at any depth of it, and plain aliases at its top (`linear =
+    torch._C.linear`).
+    """
+    tree = tree_of(text) or ast.Module([], [])
+    package = module_of(path)
+    if not path.endswith("__init__.py"):
+        package = package.rpartition(".")[0]
+    names: dict[str, str] = {}
+    nested = list(syntax.statements(tree))
+    for node in nested:
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                top = alias.name.partition(".")[0]
+                names.setdefault(alias.asname or top, alias.name if alias.asname else top)
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, package)
+            for alias in node.names:
+                names.setdefault(alias.asname or alias.name, f"{base}.{alias.name}".lstrip("."))
+    for statement in tree.body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if syntax.dotted(value):
+                names.setdefault(name, syntax.dotted(value))
+    stars = tuple(
+        dict.fromkeys(
+            _base(node, package)
+            for node in nested
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*"
+        )
+    )
+    return Bindings(names, stars)
+
+
+def bases(text: str, name: str) -> tuple[str, ...]:
+    """Dotted names of the bases of the first class of that (simple) name in a module."""
+    return _bases_of_classes(text).get(name, ())
+
+
+@lru_cache(maxsize=256)
+def _bases_of_classes(text: str) -> dict[str, tuple[str, ...]]:
+    tree = syntax.tree_of_lines(text) or ast.Module([], [])
+    found: dict[str, tuple[str, ...]] = {}
+    for node in syntax.statements(tree):
+        if isinstance(node, ast.ClassDef):
+            plain = (each.value if isinstance(each, ast.Subscript) else each for each in node.bases)
+            found.setdefault(node.name, tuple(filter(None, map(syntax.dotted, plain))))
+    return found
+
+
+def _base(node: ast.ImportFrom, package: str) -> str:
+    """The absolute name of the module that an import statement names."""
+    if not node.level:
+        return node.module or ""
+    kept = package.split(".")[: package.count(".") + 2 - node.level]
+    return ".".join(filter(None, (*kept, node.module)))
+
+
+# Finds definitions by name: through modules and re-exports where these lead to one, else by the
+# end of the name.
+
+_SELF = frozenset({"self", "cls", "super"})
+_MOST_STEPS, _MOST_LEVELS = 60, 3
+_SECONDARY = frozenset(
+    {"test", "tests", "testing", "_testing", "benchmark", "benchmarks", "examples", "docs"}
+    | {"_vendor"}
+)
+
+
+class DefinitionStore(Protocol):
+    """The sources that names are looked up in."""
+
+    def text(self, path: str) -> str | None:
+        """The text of a file, None when there is none."""
+
+    def segments(self, path: str) -> Sequence[Segment]:
+        """The segments of a file, in order."""
+
+    def named(self, last: str) -> Sequence[Segment]:
+        """First segments of the definitions with this simple name."""
+
+
+def lookup(
+    store: DefinitionStore, name: str, limit: int, main: Sequence[str] = ()
+) -> tuple[Segment, ...]:
+    """Definitions of a partly dotted name: what it resolves to, then those whose names end like
+    it; `main` packages first.
+    """
+    first = _Resolution(store).absolute(name)
+    if first is not None and limit == 1:  # who has a name like it takes long to tell
+        return (first,)
+    parts = name.split(".")
+    others = store.named(parts[-1])
+    ending = "." + ".".join(parts[-2:])
+    found = [other for other in others if len(parts) == 1 or other.dotted.endswith(ending)]
+    if first is None and not found:
+        found = [other for other in others if _in_order(parts, other.dotted.split("."))]
+    found.sort(key=lambda other: _distance(other, parts, main))
+    return tuple(dict.fromkeys([*([first] if first else []), *found]))[:limit]
+
+
+def bound(store: DefinitionStore, path: str, name: str, owner: str = "") -> Segment | None:
+    """What a dotted name means inside a file: a local definition, an import of it, or a member
+    of the class `owner`.
+    """
+    head, _, rest = name.partition(".")
+    if head not in _SELF:
+        return _Resolution(store).inside(path, name)
+    if not owner or not rest:
+        return None
+    member = rest.partition(".")[0]
+    return _Resolution(store).member(path, owner, member, inherited=head == "super")
+
+
+class _Resolution:
+    """Follows one name. Each step is taken once, and bases are followed so many levels up: cyclic
+    imports and bases end, long before Python's stack does.
+    """
+
+    def __init__(self, store: DefinitionStore, level: int = 0) -> None:
+        self.store = store
+        self.level = level
+        self.seen: set[tuple[str, str]] = set()
+
+    def absolute(self, name: str) -> Segment | None:
+        """The definition of a full dotted name, by the modules it goes through."""
+        parts = name.split(".")
+        for cut in range(len(parts), 0, -1):
+            for path in paths_of(".".join(parts[:cut])):
+                if self.store.text(path) is not None:
+                    rest = ".".join(parts[cut:])
+                    return self.inside(path, rest) if rest else self._module(path)
+        return None
+
+    def inside(self, path: str, name: str) -> Segment | None:
+        """What a dotted name means at the top level of a file."""
+        if not self._first_time(path, name):
+            return None
+        own = self._definition(path, name)
+        if own is not None:
+            return own
+        head, _, rest = name.partition(".")
+        owner = self._definition(path, head) if rest else None
+        if owner is not None and owner.kind == "class":
+            return self.member(path, head, rest.partition(".")[0])
+        known = bindings(self.store.text(path) or "", path)
+        if head in known.names:
+            full = f"{known.names[head]}.{rest}" if rest else known.names[head]
+            return self.absolute(full) or self.inside(path, full)
+        found = (self.absolute(f"{star}.{name}") for star in known.stars)
+        return next(filter(None, found), None)
+
+    def member(
+        self, path: str, owner: str, name: str, *, inherited: bool = False
+    ) -> Segment | None:
+        """A method of a class or of its bases; `inherited` leaves out the class itself."""
+        if not self._first_time(path, f"{owner}:{name}"):
+            return None
+        own = None if inherited else self._definition(path, f"{owner}.{name}")
+        found = (self.member(base.path, base.name, name) for base in self._bases(path, owner))
+        return own or next(filter(None, found), None)
+
+    def _bases(self, path: str, owner: str) -> Iterator[Segment]:
+        named = bases(self.store.text(path) or "", owner.rpartition(".")[2])
+        for base in named if self.level < _MOST_LEVELS else ():
+            found = _Resolution(self.store, self.level + 1).inside(path, base)
+            if found is not None and found.kind == "class":
+                yield found
+
+    def _first_time(self, path: str, name: str) -> bool:
+        new = (path, name) not in self.seen
+        self.seen.add((path, name))
+        return new and len(self.seen) < _MOST_STEPS
+
+    def _module(self, path: str) -> Segment | None:
+        return next(iter(self.store.segments(path)), None)
+
+    def _definition(self, path: str, name: str) -> Segment | None:
+        """The last definition of that name in a file: overloads and fallbacks come before the real
+        one.
+        """
+        segments = self.store.segments(path)
+        found = [each for each in segments if each.name == name and not each.part]
+        return found[-1] if found else None
+
+
+def _in_order(parts: Sequence[str], full: Sequence[str]) -> bool:
+    """Whether the parts occur in this order in a full name: re-exports leave modules out."""
+    left = iter(full)
+    return all(part in left for part in parts)
+
+
+def _distance(
+    found: Segment, parts: Sequence[str], main: Sequence[str]
+) -> tuple[int, bool, int, int, int, str, int]:
+    """How far a definition is from what was asked for: shared end and beginning of the name, the
+    package, how public it is.
+    """
+    own = found.dotted.split(".")
+    shared = sum(a == b for a, b in zip(reversed(own), reversed(parts), strict=False))
+    secondary = any(part in _SECONDARY or part.startswith("test_") for part in own[:-1])
+    return (
+        -shared,
+        len(parts) > 1 and own[0] != parts[0],
+        (bool(main) and own[0] not in main) + 2 * secondary,
+        sum(part.startswith("_") for part in own),
+        len(own),
+        found.path,
+        found.start,
+    )
+
+
+# Call edges: what a segment calls and who calls it, found by resolving names through imports.
+
+_BUILTIN = frozenset(dir(builtins))
+_CALL = re.compile(r"(?<![\w.])((?:[A-Za-z_]\w*\.){0,6}[A-Za-z_]\w*)\s*\(")
+_MAX_NAMESAKES = 3
+_CONSTRUCTORS = frozenset({"__init__", "__call__", "__new__", "forward"})
+_COMMON = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    append extend items keys values get pop copy update add join split strip format replace startswith endswith
+    encode decode to size view reshape dim item type shape mean sum max min abs clone detach cpu cuda float int
+    bool long insert sort index count read write close
+""",
+    )
+)
+
+
+def callees(store: DefinitionStore, segment: Segment, text: str) -> Iterator[Segment]:
+    """Definitions of what a segment calls, each once, in the order of the calls."""
+    seen = {segment}
+    for name in dict.fromkeys(_called(text)):
+        found = _target(store, segment, name)
+        if found is not None and found not in seen:
+            seen.add(found)
+            yield found
+
+
+def callers(
+    store: DefinitionStore, target: Segment, candidates: Iterable[tuple[Segment, str]]
+) -> Iterator[Segment]:
+    """Of segments (with their texts) that contain the name, those that call it: first where the
+    name resolves to the target, then where only the name is the same.
+    """
+    name = callable_name(target)
+    namesakes: list[Segment] = []
+    for segment, text in candidates:
+        if (segment.path, segment.name) == (target.path, target.name):
+            continue
+        calls = [call for call in dict.fromkeys(_called(text)) if call.rpartition(".")[2] == name]
+        if any(_is_target(_target(store, segment, call), target) for call in calls):
+            yield segment
+        elif calls:
+            namesakes.append(segment)
+    yield from namesakes
+
+
+def callable_name(target: Segment) -> str:
+    """The name under which a definition is called: a class for its constructor and its forward
+    pass.
+    """
+    owner, _, last = target.name.rpartition(".")
+    return owner.rpartition(".")[2] if last in _CONSTRUCTORS and owner else last
+
+
+def _is_target(found: Segment | None, target: Segment) -> bool:
+    return (
+        found is not None
+        and found.path == target.path
+        and f"{target.name}.".startswith(f"{found.name}.")
+    )
+
+
+def _called(text: str) -> Iterator[str]:
+    tree = syntax.tree_of_lines(text)
+    names = syntax.calls(tree) if tree is not None else _CALL.findall(text)
+    return (name for name in names if name not in _BUILTIN)
+
+
+def _target(store: DefinitionStore, caller: Segment, name: str) -> Segment | None:
+    owner = caller.name if caller.kind == "class" else caller.name.rpartition(".")[0]
+    found = bound(store, caller.path, name, owner)
+    last = name.rpartition(".")[2]
+    if found is not None or "." not in name or last in _COMMON or len(last) < 4:
+        return found
+    namesakes = store.named(last)
+    package = caller.path.partition("/")[0]
+    same = [other for other in namesakes if other.path.partition("/")[0] == package]
+    return same[0] if len(same) == 1 and len(namesakes) <= _MAX_NAMESAKES else None

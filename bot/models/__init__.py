@@ -1,1 +1,0 @@
-"""The types that are the contract between files: frozen values without I/O."""

@@ -1,1 +1,0 @@
-"""From repeated runs to a verdict."""

@@ -1,1 +1,0 @@
-"""Which environment a report asks for."""

@@ -1,1 +1,0 @@
-"""The last stage: from a reproduced report to what is proposed to the repository."""

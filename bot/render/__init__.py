@@ -1,1 +1,0 @@
-"""Report to comment, terminal and page; pure."""

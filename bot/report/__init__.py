@@ -1,0 +1,1 @@
+"""A report to comment, terminal, page and JSON; pure."""

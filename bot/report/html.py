@@ -1,0 +1,279 @@
+"""The pages of the App: documents → HTML, through templates that escape everything."""
+
+import hashlib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from bot.issues import program_phrases, sections
+from bot.issues.phrases import OUTCOMES, interval
+from bot.issues.program_phrases import telling
+from bot.issues.sections import outcome, purpose
+from bot.issues.verdicts import KINDS
+from bot.kernel.attempt import Attempt
+from bot.kernel.document import (
+    Block,
+    Code,
+    Document,
+    Headline,
+    Hyperlink,
+    Paragraph,
+    Preformatted,
+    Section,
+    StepList,
+    Strong,
+    Text,
+    elsewhere,
+)
+from bot.kernel.outside_text import clip, scrubbed, shorten_paths
+from bot.kernel.report import Report
+from bot.kernel.run import LIVE, Run, RunState
+from bot.report import svg
+from bot.report.comment import asked, elapsed, queued, steps, unposted
+from bot.report.sections import document
+from bot.report.verbs import help_rows
+
+# What a run's page shows: the document of its report, or of what is known so far.
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """The page of a run. `base` is its address, `issue_url` "" where it cannot be linked,
+    `request` who asked and when, `files` the names of what can be downloaded. `pull_url` is the
+    address of the pull request made from it, "" for none.
+    """
+
+    base: str
+    live: bool
+    place: str
+    issue_title: str
+    issue_url: str
+    request: Text
+    document: Document
+    files: tuple[str, ...] = ()
+    pull_url: str = ""
+
+
+def view(
+    run: Run,
+    report: Report | None,
+    attempts: Sequence[Attempt],
+    *,
+    github_url: str,
+    now: datetime,
+    ahead: int = 0,
+    secrets: Iterable[str] = (),
+    name: str = "",
+    pull: int | None = None,
+) -> RunView:
+    """A run with its report, or with its attempts so far. `now` is aware of its zone, `name` what
+    the address calls the run, `pull` the number of the issue's pull request.
+    """
+    hidden = tuple(secrets)
+    run = scrubbed(run, hidden)
+    if report is not None and run.state is not RunState.FAILED:
+        report = scrubbed(_light(report), hidden)
+        whole, files = document(report), _files(report)
+    else:
+        done = [scrubbed(attempt.brief, hidden) for attempt in attempts]
+        whole, files = _progress(run, done, ahead, now), ()
+    place, number = run.request.repository.full_name, run.request.number
+    return RunView(
+        base=f"/runs/{name or run.id}",
+        live=run.state in LIVE,
+        place=f"{place}#{number}",
+        issue_title=run.request.job.issue.title or f"{place}#{number}",
+        issue_url=f"{github_url}/{place}/issues/{number}" if _NAME.fullmatch(place) else "",
+        request=(*asked(run)[:-1], f" on {moment(run.created_at)}.", *_unposted(run)),
+        document=whole,
+        files=files,
+        pull_url=f"{github_url}/{place}/pull/{pull}" if pull and _NAME.fullmatch(place) else "",
+    )
+
+
+def _unposted(run: Run) -> list[str]:
+    done = run.state is RunState.FINISHED and run.error
+    return [f" The verdict {unposted(run)}."] if done else []
+
+
+def _files(report: Report) -> tuple[str, ...]:
+    script = ("repro.py",) if report.script is not None else ()
+    original = (
+        ("original.py",) if script and program_phrases.smaller(report.reduced) is not None else ()
+    )
+    return (*script, *original, "report.json")
+
+
+def _light(report: Report) -> Report:
+    """The report without the evidence that the page does not show: searching hundreds of
+    tracebacks for secrets takes long.
+    """
+    shown = telling(report)
+    attempts = tuple(run if run is shown else run.brief for run in report.attempts)
+    return report.model_copy(update={"attempts": attempts})
+
+
+def _progress(run: Run, attempts: Sequence[Attempt], ahead: int, now: datetime) -> Document:
+    title, tone, text = _state(run, ahead, now)
+    blocks: list[Block] = [Headline(title, tone=tone), *([Paragraph(text)] if text else [])]
+    waiting = run.state not in {RunState.RUNNING, RunState.REPORTED}
+    live = tone == "running"
+    blocks += [StepList(steps(run, waiting=waiting))] if live else []
+    runs = sections.attempts_section(attempts)
+    refresh = "This page refreshes until there is a verdict"
+    parts = [Section("progress", blocks=blocks), *([runs] if runs else [])]
+    return Document(parts, (f"Run {run.id}", *([refresh] if live else [])))
+
+
+def _state(run: Run, ahead: int, now: datetime) -> tuple[str, str, str]:
+    """Title, tone and sentence of a run without a verdict."""
+    if run.state is RunState.FAILED:
+        defect = "This is a bug in Reprise and says nothing about the bug report."
+        again = "To try again, comment `/reproduce` on the issue."
+        host = f"If it fails again, give the operator this run's id: {run.id}."
+        return "Reprise failed", "broken", f"{defect} {again} {host}"
+    if run.state is RunState.FINISHED and run.verdict:
+        again = "For a new one, comment `/reproduce` on the issue."
+        return "The report is too large to show", "broken", again
+    if run.state is RunState.FINISHED:
+        return "Ended without a verdict", "cancelled", ""
+    if run.cancelled_by:
+        return "Stopping", "running", f"{run.cancelled_by} cancelled it."
+    if run.state is RunState.WAITING:
+        plan = "The issue shows the plan and how someone with write permission can approve it."
+        return "Waiting for approval", "running", f"Nothing has run yet. {plan}"
+    if run.state is RunState.QUEUED:
+        return "Waiting for its turn", "running", queued(ahead)
+    began = aware(run.started_at) if run.started_at is not None else now
+    return "Reproducing", "running", f"{elapsed((now - began).total_seconds()).capitalize()}."
+
+
+def moment(at: datetime) -> str:
+    """A time of day in UTC."""
+    return f"{aware(at).astimezone(UTC):%Y-%m-%d at %H:%M} UTC"
+
+
+def aware(at: datetime) -> datetime:
+    """The same moment with its zone; without one it is UTC."""
+    return at if at.tzinfo is not None else at.replace(tzinfo=UTC)
+
+
+# Documents → HTML, through templates that escape everything.
+
+REFRESH_S = 6
+_HERE = Path(__file__).parent
+_TONES = "".join(f".{kind} {{ --tone: var(--{row.tone}); }}\n" for kind, row in KINDS.items())
+STYLE = (_HERE / "style.css").read_bytes() + _TONES.encode()
+ICON = (_HERE / "icon.svg").read_bytes()
+_LINE, _EVIDENCE = 600, 20_000
+_TICKED = re.compile(r"`([^`\n]+)`")
+
+
+def inline(text: Text) -> Markup:
+    """Inline text, escaped; `words in backticks` are monospaced."""
+    match text:
+        case str():
+            parts = _TICKED.split(clip(shorten_paths(text), _LINE))
+            code = Markup("<code>{}</code>")
+            return Markup("").join(
+                code.format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
+            )
+        case Code():
+            return Markup("<code>{}</code>").format(clip(shorten_paths(text.text), _LINE))
+        case Strong():
+            return Markup("<strong>{}</strong>").format(text.text)
+        case Hyperlink():
+            address, rel = elsewhere(text.url), "noreferrer nofollow noopener"
+            return Markup('<a href="{}" rel="{}">{}</a>').format(address, rel, text.text)
+    return Markup("").join(map(inline, text))
+
+
+def code(block: Preformatted) -> str:
+    """The text of a code block; only a program is shown whole and with its paths."""
+    return block.text if block.language else clip(shorten_paths(block.text), _EVIDENCE)
+
+
+_templates = Environment(
+    loader=FileSystemLoader(_HERE / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    auto_reload=False,
+)
+_templates.filters.update(inline=inline, code=code, kind=lambda block: type(block).__name__)
+_templates.globals.update(
+    refresh=0,
+    style=hashlib.sha256(STYLE).hexdigest()[:12],
+    icon=hashlib.sha256(ICON).hexdigest()[:12],
+    svg={
+        "mark": svg.mark,
+        "runs": svg,
+        "bisection": svg,
+        "descent": svg.descent,
+        "training": svg.training,
+    },
+    words={"outcome": outcome, "purpose": purpose, "interval": interval, "outcomes": OUTCOMES},
+)
+
+
+def run_page(view: RunView) -> str:
+    """The page of one run; it refreshes itself while the run is live."""
+    refresh = REFRESH_S if view.live else 0
+    return _templates.get_template("run.html").render(view=view, refresh=refresh)
+
+
+def landing(counts: dict[str, int], *, off: str, app: str, version: str) -> str:
+    """The front page. `counts` is what a store counts, `off` why nothing is run for now, `app`
+    the App's address on GitHub.
+    """
+    verdicts = [(kind, row.title, counts.get(f"verdicts.{kind}", 0)) for kind, row in KINDS.items()]
+    return _templates.get_template("landing.html").render(
+        off=off,
+        app=app,
+        version=version,
+        commands=help_rows(),
+        waiting=counts.get("runs.waiting", 0) + counts.get("runs.queued", 0),
+        running=counts.get("runs.running", 0) + counts.get("runs.reported", 0),
+        done=counts.get("runs.finished", 0) + counts.get("runs.failed", 0),
+        verdicts=[row for row in verdicts if row[2]],
+    )
+
+
+def missing(title: str, text: str) -> str:
+    """The page at an address with nothing to show."""
+    return _templates.get_template("missing.html").render(title=title, text=text)
+
+
+def metrics(counts: dict[str, int], switches: int, version: str, *, refused: bool) -> str:
+    """The same figures in Prometheus' text format."""
+    families = [("deliveries", "state"), ("runs", "state"), ("verdicts", "kind")]
+    families += [("pull_requests", "state")]
+    lines = []
+    for family, label in families:
+        lines += _gauge(family, f"{family.replace('_', ' ').capitalize()} stored, by {label}.")
+        rows = (name.split(".", 1) for name in sorted(counts) if name.startswith(f"{family}."))
+        lines += [
+            f'reprise_{family}{{{label}="{_escaped(value)}"}} {counts[f"{family}.{value}"]}'
+            for _, value in rows
+        ]
+    lines += [*_gauge("switches", "Kill switches that are on."), f"reprise_switches {switches}"]
+    lines += _gauge("credentials_refused", "1 while GitHub refuses the App's credentials.")
+    lines += [f"reprise_credentials_refused {int(refused)}"]
+    lines += _gauge("info", "The version of Reprise.")
+    return "\n".join([*lines, f'reprise_info{{version="{_escaped(version)}"}} 1']) + "\n"
+
+
+def _gauge(name: str, what: str) -> list[str]:
+    return [f"# HELP reprise_{name} {what}", f"# TYPE reprise_{name} gauge"]
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

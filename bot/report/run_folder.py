@@ -1,0 +1,338 @@
+"""The run folder: attempts and logs as they happen, the report at the end, and never a half-
+written file.
+"""
+
+import fcntl
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path, PurePosixPath
+from typing import IO, TypeVar
+
+from typing_extensions import override
+
+from bot.kernel.attempt import Script
+from bot.kernel.bug import Issue
+from bot.kernel.errors import UserError
+from bot.kernel.files import append, cut_unfinished, recorded, sync, write, write_bytes
+from bot.kernel.job import ProofOptions, ReproduceIssue
+from bot.kernel.journal import ATTEMPTS, EXCHANGES, E, EntryKind, RunLog, log_name
+from bot.kernel.ports import Journal
+from bot.kernel.report import Report
+from bot.kernel.training_types import Curve
+from bot.kernel.values import Record
+from bot.report.svg import png, standalone, training
+from sandbox import footprint
+from sandbox.port import RunResult
+
+# What a diagnosis leaves in a run folder: trace, plot, JSON, and what the program printed.
+
+TRACE, SVG, JSON, OUTPUT = "trace.jsonl", "plot.svg", "diagnosis.json", "output.txt"
+
+
+def keep_run(folder: Path, result: RunResult) -> None:
+    """Write the trace of a run, and its streams."""
+    write_bytes(folder / TRACE, trace(result.artifacts))
+    write(folder / OUTPUT, f"{result.stdout}\n--- stderr\n{result.stderr}")
+
+
+def keep_plot(path: Path, curves: Sequence[Curve]) -> None:
+    """Write the plot of curves as SVG, and as PNG beside it, where there is one."""
+    if drawn := training(curves):
+        svg = standalone(drawn)
+        write(path, svg)
+        write_bytes(path.with_suffix(".png"), png(svg))
+
+
+def trace(artifacts: Mapping[str, bytes]) -> bytes:
+    """The traces of all processes of a run, one after the other."""
+    found = (name for name in sorted(artifacts) if name.endswith(".jsonl"))
+    return b"".join(artifacts[name].rstrip(b"\n") + b"\n" for name in found)
+
+
+# The run folder: attempts and logs as they happen, the report at the end, and never a half-
+# written file.
+
+MARK = ".reprise"
+SCRIPTS = "scripts"
+EXCHANGE_FILE = f"{EXCHANGES.name}.jsonl"
+_ATTEMPT_FILE = f"{ATTEMPTS.name}.jsonl"
+JOB = "job.json"
+GIVEN = "given.json"
+STATE = "run.json"
+REPORT = "report.json"
+_OURS = (
+    REPORT,
+    "report.md",
+    "environment.lock",
+    _ATTEMPT_FILE,
+    "logs",
+    SCRIPTS,
+    EXCHANGE_FILE,
+    "trials.jsonl",
+    STATE,
+    JOB,
+    GIVEN,
+)
+_RUNS = ("logs", SCRIPTS, _ATTEMPT_FILE)
+_NOTHING = {MARK, JOB, GIVEN, "logs"}
+_R = TypeVar("_R", bound=Record)
+
+
+class Folder(Journal):
+    """A folder that belongs to one run; what others put there is not touched. `begin` clears
+    what an earlier run left, unless it was this very one and did not come to its end: then it
+    goes on from the attempts that are there. What a run of something else came to is kept: that
+    is refused.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._made = tuple(each for each in (path, *path.parents) if not each.exists())
+        self._mark = _claim(path)
+        self._keys: dict[str, list[str]] = {}
+
+    def begin(self, job: ReproduceIssue, given: Script | None = None) -> None:
+        """Keep what was asked for, so that the run can be repeated from its folder, or gone on
+        with; `given` is a program that takes the place of the report's. Raises UserError when
+        the result of something else lies here.
+        """
+        kept, finished = _read(self.path / JOB, ReproduceIssue), (self.path / REPORT).exists()
+        same_program = _read(self.path / GIVEN, Script) == given
+        if finished and not (kept and same_program and _key(kept.issue) == _key(job.issue)):
+            raise not_ours(self.path)
+        if finished or not (kept and same_program and _timeless(kept) == _timeless(job)):
+            self._clear()
+        self.go_on()
+        write(self.path / JOB, job.model_dump_json(indent=2) + "\n")
+        if given is not None:
+            write(self.path / GIVEN, given.model_dump_json() + "\n")
+
+    def take_over(self, run: Path) -> None:
+        """Begin with the attempts of another run, unless there are some. Those come last and at
+        once: a take-over that was killed is made anew.
+        """
+        if self.read(ATTEMPTS):
+            return
+        for name in _RUNS:
+            if (run / name).is_dir():
+                shutil.copytree(run / name, self.path / name, dirs_exist_ok=True)
+            elif (run / name).is_file():
+                # A kill may have cut the last letter in two.
+                write(self.path / name, (run / name).read_text("utf-8", errors="replace"))
+        self.go_on()
+
+    def go_on(self) -> None:
+        """Take up what is there."""
+        (self.path / "logs").mkdir(exist_ok=True)
+        self._keys.clear()
+
+    @override
+    def append(self, kind: EntryKind[E], entry: E) -> None:
+        if isinstance(entry, RunLog):
+            write(self.path / log_name(entry.number), entry.text)
+        elif isinstance(entry, Script):
+            _write_all(self.path / SCRIPTS / entry.digest[:12], entry.files)
+            write(self.path / SCRIPTS / f"{entry.digest[:12]}.json", entry.model_dump_json() + "\n")
+        else:
+            self._append(kind, entry)
+
+    def _append(self, kind: EntryKind[E], entry: E) -> None:
+        path, key = self.path / f"{kind.name}.jsonl", kind.key(entry)
+        if kind.name not in self._keys:
+            cut_unfinished(path)
+            self._keys[kind.name] = list(map(kind.key, self.read(kind)))
+        keys = self._keys[kind.name]
+        if key in keys:
+            del keys[keys.index(key) :]
+            kept = path.read_bytes().splitlines(keepends=True)[: len(keys)]
+            write_bytes(path, b"".join(kept))
+        append(path, entry)
+        keys.append(key)
+
+    @override
+    def read(self, kind: EntryKind[E]) -> tuple[E, ...]:
+        path = self.path / f"{kind.name}.jsonl"
+        if issubclass(kind.model, Script):
+            stored = (
+                _read(each, kind.model) for each in sorted(self.path.glob(f"{SCRIPTS}/*.json"))
+            )
+            return tuple(filter(None, stored))
+        if issubclass(kind.model, RunLog):
+            logs = sorted(self.path.glob("logs/[0-9]*.log"))
+            texts = ((int(each.stem), each.read_text("utf-8", "replace")) for each in logs)
+            return tuple(kind.model(number=number, text=text) for number, text in texts)
+        return recorded(path, kind.model) if path.exists() else ()
+
+    def finish(
+        self,
+        report: Report,
+        *,
+        json_text: str,
+        markdown: str,
+        state: str,
+        defects: Mapping[str, str] | None = None,
+    ) -> None:
+        """Write the report. report.json comes last: where it exists, so does everything it names.
+        `state` is the whole of it, for `kept_report`; `defects` are the tracebacks of proofs.
+        """
+        scripts = dict(report.script.files) if report.script is not None else {}
+        self._mark.seek(0)
+        self._mark.truncate()
+        self._mark.write("".join(f"{name}\n" for name in sorted(scripts)))
+        sync(self._mark)
+        _write_all(self.path, scripts)
+        if report.environment is not None and report.environment.lock:
+            write(self.path / "environment.lock", report.environment.lock)
+        for proof, told in (defects or {}).items():
+            write(self.path / defect(proof), told)
+        write(self.path / "report.md", markdown)
+        write(self.path / STATE, state)
+        write(self.path / REPORT, json_text)
+
+    def close(self) -> None:
+        """Let others use the folder; one in which nothing happened goes."""
+        self._mark.close()
+        if (
+            self.path.is_dir()
+            and {each.name for each in self.path.iterdir()} <= _NOTHING
+            and not any(self.path.glob("logs/*"))
+        ):
+            self._remove()
+
+    def discard(self) -> None:
+        """Leave nothing behind of what was refused, where the folder was made for it."""
+        if self.path in self._made:
+            self._remove()
+
+    def _remove(self) -> None:
+        """Take the folder away, and those above that were made for it and hold nothing else."""
+        shutil.rmtree(self.path)
+        for each in self._made:
+            if each != self.path and not any(each.iterdir()):
+                each.rmdir()
+
+    def _clear(self) -> None:
+        scripts = [name for name in self._mark.read().splitlines() if inside(name)]
+        for name in (*_OURS, *scripts, *(path.name for path in self.path.glob(".*.reprise-part"))):
+            path = self.path / name
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+
+
+def not_ours(path: Path) -> UserError:
+    """The refusal to write over what a run of something else came to."""
+    return UserError(
+        f"{path} already contains the result of another job.",
+        "Choose another --out, or remove that folder.",
+    )
+
+
+def defect(proof: str) -> str:
+    """Where the traceback of an error of our own is kept that ended a proof, below the folder."""
+    return f"logs/{proof}-defect.txt"
+
+
+def _claim(path: Path) -> IO[str]:
+    """The folder's mark, locked: one run a folder, and nobody's own files are overwritten."""
+    path.mkdir(parents=True, exist_ok=True)
+    if not (path / MARK).exists() and any(path.iterdir()):
+        raise UserError(
+            f"{path} already contains other files.",
+            "Choose an empty folder for --out, or a new name.",
+        )
+    mark = (path / MARK).open("a+", encoding="utf-8")
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        mark.close()
+        hint = "Wait for it, or choose another --out."
+        raise UserError(f"Another run is writing to {path}.", hint) from None
+    mark.seek(0)
+    return mark
+
+
+def kept_job(path: Path) -> ReproduceIssue:
+    """The job of an earlier run. Raises UserError when the folder does not have it."""
+    job = _read(path / JOB, ReproduceIssue)
+    if job is None:
+        raise UserError(
+            f"{path} is not the folder of a run.",
+            "Pass a folder that contains job.json and exchanges.jsonl.",
+        )
+    return job
+
+
+def kept_report(path: Path) -> Report:
+    """The whole report of an earlier run. Raises UserError when the folder does not have it."""
+    report = _read(path / STATE, Report)
+    if report is None:
+        raise UserError(
+            f"{path} is not the folder of a finished run.", f"Pass a folder that contains {STATE}."
+        )
+    return report
+
+
+def _read(path: Path, kind: type[_R]) -> _R | None:
+    """A stored value, None when the file is missing or damaged."""
+    try:
+        return kind.model_validate_json(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _key(issue: Issue) -> tuple[object, ...]:
+    """What makes two issues one: the same number of a repository, or the same text."""
+    if issue.repository and issue.number is not None:
+        return issue.repository, issue.number
+    return issue.repository, issue.title, issue.body
+
+
+def _timeless(job: ReproduceIssue) -> ReproduceIssue:
+    """A job without the time for its proofs, which makes it no other."""
+    return job.model_copy(update={"proof": ProofOptions(package=job.proof.package, minutes=0.0)})
+
+
+def inside(name: str) -> bool:
+    """Whether a name that came with a script stays below the folder it is written to."""
+    parts = PurePosixPath(name).parts
+    return (
+        bool(parts)
+        and not name.startswith(("/", "."))
+        and ".." not in parts
+        and "\0" not in name
+        and "\\" not in name
+    )
+
+
+def _write_all(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        if inside(name):
+            write(folder / name, text)
+
+
+# Keeps the folder of run folders below its cap: the oldest finished runs go first.
+
+
+def keep_runs(runs: Path, most: int) -> None:
+    """Remove finished runs, the oldest first, until the folder takes at most so many bytes. What
+    somebody works on stays, and so does what is not finished or is no run.
+    """
+    found = [(each.stat().st_mtime, each.parent) for each in runs.glob(f"*/{REPORT}")]
+    sizes = {folder: footprint.remembered(folder, folder / REPORT) for _, folder in found}
+    left = sum(sizes.values())
+    for _, folder in sorted(found):
+        if left <= most:
+            return
+        if _removed(folder):
+            left -= sizes[folder]
+
+
+def _removed(folder: Path) -> bool:
+    with suppress(OSError), (folder / MARK).open("r+") as mark:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder)
+        return True
+    return False

@@ -1,1 +1,0 @@
-"""Knowledge as data and small pure functions."""

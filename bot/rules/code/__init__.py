@@ -1,1 +1,0 @@
-"""Reading Python sources without running them: words, outlines, names, calls and training loops."""

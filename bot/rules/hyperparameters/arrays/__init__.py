@@ -1,1 +1,0 @@
-"""Preprocessing: the arrays that a program trains and tests with, and how they are scaled."""

@@ -1,1 +1,0 @@
-"""Hyperparameters of the layers of a model."""

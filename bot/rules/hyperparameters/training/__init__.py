@@ -1,1 +1,0 @@
-"""Hyperparameters of the optimiser and of the budget of a training."""

@@ -1,3 +1,0 @@
-"""Reads a bug report: Markdown to blocks, blocks to kinds and roles, words to claims. Each module
-has one concern.
-"""

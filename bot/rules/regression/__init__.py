@@ -1,1 +1,0 @@
-"""How a program becomes a regression test of a repository, and what may be written there."""

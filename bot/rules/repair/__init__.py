@@ -1,1 +1,0 @@
-"""Which patches to try, which metric to read, and when a gain counts as proven."""

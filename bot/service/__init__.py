@@ -1,3 +1,0 @@
-"""The App at work: what happens between a stored delivery and the comment on GitHub. The engine
-knows nothing of this room.
-"""

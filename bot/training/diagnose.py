@@ -1,0 +1,198 @@
+"""Runs a program once in the sandbox with the training probe."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
+
+from bot.environment import provided, setup_failures, specify
+from bot.kernel import launch, tracebacks
+from bot.kernel.bug import Traceback
+from bot.kernel.environment import Environment, EnvironmentSpec, Requirement
+from bot.kernel.errors import BuildError
+from bot.kernel.job import DiagnoseProgram
+from bot.kernel.outside_text import clip, one_line
+from bot.kernel.ports import Ports
+from bot.kernel.session import Session
+from bot.kernel.training_types import DiagnosedRun, Diagnosis, TrainingProgram, TrainingTrace
+from bot.model.budget import ModelBudget
+from bot.training import trace
+from bot.training.diagnosis import rules
+from bot.training.opinion import second_opinion
+from bot.training.trace import curves
+from sandbox.port import RunResult
+
+OnLoss = Callable[[int, float], None]
+"""Called with a step and its loss, about twice a second while the program trains."""
+
+
+def record(
+    program: TrainingProgram,
+    environment: Environment,
+    session: Session,
+    on_loss: OnLoss | None = None,
+) -> tuple[RunResult, TrainingTrace]:
+    """What the run did, and what the probe saw of it. Raises Stopped."""
+    spec = launch.training_spec(program, environment, session.job, session.job.limits.seed)
+    if on_loss is None:
+        result = session.execute(spec)
+    else:
+        spec = replace(spec, env={**spec.env, "REPRISE_LIVE": "1"})
+        result = trace.without_marks(session.execute(spec, trace.listener(on_loss)))
+    return result, trace.read(result.artifacts)
+
+
+# How a training run ended, and why it may tell nothing.
+
+Ended = Literal["completed", "failed", "timed out", "killed"]
+
+_UNSEEN = "no training was observed: the probe saw no step of a PyTorch, Keras or optax optimizer"
+
+
+def ended(result: RunResult) -> Ended:
+    """How the program ended."""
+    if result.timed_out or result.idle:
+        return "timed out"
+    if result.exit_code == 0:
+        return "completed"
+    return "failed" if result.exit_code is not None and not result.oom else "killed"
+
+
+def failure(result: RunResult) -> Traceback | None:
+    """The last exception that the program printed before it failed."""
+    if result.exit_code in {0, None}:
+        return None
+    found = tracebacks.find(result.stderr.splitlines())
+    return found[-1].traceback if found else None
+
+
+def error(result: RunResult) -> str:
+    """The exception that ended the program, on one line; "" for none."""
+    raised = failure(result)
+    if raised is None:
+        return ""
+    name = raised.exception.rsplit(".", 1)[-1]
+    return clip(one_line(f"{name}: {raised.message}".removesuffix(": ")), 300)
+
+
+def no_training(result: RunResult, trace: TrainingTrace) -> str:
+    """Why the run tells nothing about training; "" when it trained."""
+    if trace.steps or trace.epochs:
+        return ""
+    match ended(result):
+        case "timed out":
+            return f"the program was stopped after {result.seconds:.0f} s, before it trained"
+        case "killed":
+            why = "it ran out of memory" if result.oom else f"signal {result.signal}"
+            return f"the program was killed before it trained ({why})"
+        case "failed":
+            reason = error(result) or f"exit code {result.exit_code}"
+            return f"the program failed before it trained ({reason})"
+    told = trace.end.unseen if trace.end is not None else ()
+    return "; ".join((_UNSEEN, *told[:2]))
+
+
+# A training program → its diagnosis: build its environment, run it once with the training probe,
+# and let the rules read the trace.
+
+_MOST_FIXES = 3
+
+
+class RecordedRun(NamedTuple):
+    """One run of a program with the probe: where, what it did, and what the probe saw."""
+
+    environment: Environment
+    result: RunResult
+    trace: TrainingTrace
+
+
+def record_run(
+    program: TrainingProgram,
+    spec: EnvironmentSpec,
+    session: Session,
+    on_loss: OnLoss | None = None,
+) -> RecordedRun:
+    """Run a program once in its environment. Where a package is missing, it is installed and the
+    program runs again. `on_loss` hears steps and losses while it trains. Raises BuildError and
+    Stopped.
+    """
+    spec = session.matched(spec)
+    for _ in range(_MOST_FIXES):
+        built = session.build(spec)
+        with session.stage("diagnose", "running the program with the training probe"):
+            result, trace = record(program, built, session, on_loss)
+        lacking = None if trace.steps else _lacking(result, spec)
+        if lacking is None:
+            break
+        spec = session.matched(specify.add(spec, lacking))
+    return RecordedRun(built, result, trace)
+
+
+def _lacking(result: RunResult, spec: EnvironmentSpec) -> Requirement | None:
+    """What to install before the program can train."""
+    raised = failure(result)
+    found = setup_failures.recognise(raised.exception, raised.message) if raised else None
+    if found is None or not (found.module or found.requirement):
+        return None
+    return specify.missing(found.module, found.requirement, None, spec)
+
+
+def diagnosed(
+    run: RecordedRun, judge: Callable[[TrainingTrace], Diagnosis] = rules.diagnose
+) -> DiagnosedRun:
+    """What the rules say of a recorded run. What a stopped program did until then counts."""
+    result, trace = run.result, run.trace
+    undecided = no_training(result, trace)
+    return DiagnosedRun(
+        diagnosis=Diagnosis() if undecided else judge(trace),
+        undecided=undecided,
+        ended=ended(result),
+        error=error(result),
+        framework=_framework(trace),
+        steps=trace.taken,
+        epochs=len(trace.epochs),
+        seconds=result.seconds,
+        curves=curves(trace),
+    )
+
+
+def _framework(trace: TrainingTrace) -> str:
+    known = trace.start.frameworks if trace.start is not None else {}
+    named = " and ".join(dict.fromkeys(model.framework for model in trace.models))
+    return " ".join(filter(None, (named, known.get(named, "")))) or ", ".join(known)
+
+
+# A training program by itself → its diagnosis: recorded once, judged by rules and, where one is
+# configured, by a model.
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramDiagnosis:
+    """A diagnosed program and where it ran; without an environment it did not run."""
+
+    run: DiagnosedRun
+    environment: Environment | None = None
+
+
+def diagnose(job: DiagnoseProgram, ports: Ports) -> ProgramDiagnosis:
+    """The diagnosis of a program. Raises UserError, Stopped and SandboxError."""
+    session = Session.begin(job, ports)
+    try:
+        recorded = record_program(job.program, session)
+    except BuildError as error:
+        return ProgramDiagnosis(DiagnosedRun(undecided=str(error)))
+    return ProgramDiagnosis(judge(job.program, recorded, session), recorded.environment)
+
+
+def record_program(program: TrainingProgram, session: Session) -> RecordedRun:
+    """Run the program with the probe. Raises BuildError and Stopped."""
+    watch = session.ports.training
+    spec = provided.spec(program, session.job.environment)
+    recorded = record_run(program, spec, session, watch.loss)
+    watch.recorded(recorded.result)
+    return recorded
+
+
+def judge(program: TrainingProgram, recorded: RecordedRun, session: Session) -> DiagnosedRun:
+    """What the rules say of a run, and a model where one is configured."""
+    budget = ModelBudget(session.ports, session.job.model, session.ports.clock())
+    return second_opinion(diagnosed(recorded), recorded.trace, program, session, budget)

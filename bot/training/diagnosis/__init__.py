@@ -1,0 +1,1 @@
+"""Says why a training run learns badly, from its trace alone: one row a rule."""

@@ -1,0 +1,326 @@
+"""Epochs, batches and the optimiser: whether the run had a chance; loss curves that break,
+jump or never move.
+"""
+
+import math
+
+from bot.training.diagnosis.rates import (
+    BANDS,
+    in_band,
+    rate_sign,
+    small_steps,
+    total_step,
+    update_ratio,
+)
+from bot.training.diagnosis.rule import Rule, Sign, Signs, Training, change, evidence, in_line
+
+# Epochs, batches and the optimiser: whether the run had a chance.
+#
+# Sources: AutoTrainer (slow convergence, not converged); the rest is our own.
+
+_FEW_UPDATES = ((30, 0.85), (120, 0.58), (250, 0.45))
+_FEW = 250
+_ENOUGH, _MOST_EPOCHS = 1000, 500
+_FEW_EPOCHS = 2
+_SHORT_RUN = 5
+TINY_BATCH = 4
+_FEW_SAMPLES = 100
+_LARGE = 256
+_WHOLE = 0.35
+_ROOM = 0.03
+_STEEP = 0.1
+_SHORT, _VERY_SHORT = 100, 60
+_UNSETTLED, _WORSE = 0.25, 1.1
+_MANY = 10_000  # so many updates are no short run, whatever they still gain
+_PLAIN = ("adadelta", "adagrad", "ftrl", "sgd")
+_DECAYING = ("adagrad", "ftrl")  # they divide steps by all gradients so far
+
+
+def _more_epochs(
+    training: Training, confidence: float, message: str, *, symptom: bool = False
+) -> Sign:
+    epochs, line = (training.plan.epochs, training.plan.line) if training.plan else (None, 0)
+    enough = math.ceil(_ENOUGH / max(training.updates, 1))
+    longer = max(4, min(enough, math.ceil(_MOST_EPOCHS / (epochs or 1))))
+    tries = tuple(dict.fromkeys((longer, 10, 4, 2)))
+    text = f"Train {longer} times as long."
+    if epochs:
+        text = f"Train for {epochs * longer} epochs{in_line(line)}."
+    return Sign(
+        "HNE",
+        confidence,
+        message,
+        evidence=(
+            *([evidence("epochs", epochs)] if epochs else []),
+            evidence("updates", training.updates, _FEW),
+            evidence("fall over the last fifth", f"{training.learning.pace:.1%}"),
+        ),
+        change=change("epochs", tuple(epochs * x for x in tries) if epochs else (), text),
+        direction="up",
+        symptom=symptom,
+    )
+
+
+def few(training: Training) -> Signs:
+    """A run of a few epochs or updates that learned little, and was not cut short."""
+    learned, plan = training.learning, training.plan
+    unsettled = unsettled_averages(training)
+    if not (learned.poor or _short(training) or unsettled) or learned.broken:
+        return
+    if not training.updates or training.cut:
+        return
+    epochs = plan.epochs if plan else None
+    confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
+    if confidence:
+        text = "The run made too few updates to learn."
+        if unsettled and learned.well:
+            text = "The run made too few updates for the moving averages of batch normalization."
+        seldom = epochs is not None and epochs <= _SHORT_RUN
+        yield _more_epochs(training, max(confidence, 0.6) if seldom else confidence, text)
+        if small_steps(training):
+            yield rate_sign(training, confidence - 0.25, True, text)
+    elif epochs is not None and epochs <= _FEW_EPOCHS:
+        yield _more_epochs(training, 0.5, "The run saw its data only once or twice.")
+
+
+def unsettled_averages(training: Training) -> bool:
+    """Whether the moving averages of batch normalisation still hold much of what they began with,
+    and the model is worse on held-out data for it. Keras and PyTorch count momentum from opposite
+    ends.
+    """
+    last = training.epochs[-1].values if training.epochs else {}
+    loss, other = last.get("loss"), last.get("val_loss")
+    if loss is None or other is None or other <= _WORSE * loss:
+        return False
+    for layer in training.layers:
+        share = layer.settings.get("momentum") if "BatchNorm" in layer.type else None
+        if isinstance(share, float):
+            kept = share if training.model.framework == "keras" else 1 - share
+            if kept**training.updates > _UNSETTLED:
+                return True
+    return False
+
+
+def _short(training: Training) -> bool:
+    """Whether so short a run may have left something to learn, though it learned a fair share."""
+    learned, updates = training.learning, training.updates
+    short = updates < _VERY_SHORT or (updates < _SHORT and learned.pace > _ROOM)
+    steep = updates < _FEW and learned.falling and learned.pace > _STEEP
+    return (short and learned.below(0.95)) or (steep and learned.below(0.85))
+
+
+def still_falling(training: Training) -> Signs:
+    """The loss falls at the end, and there is room below: more epochs, or a higher rate."""
+    learned = training.learning
+    long = training.updates > _MANY
+    if not learned.falling or learned.pace < _ROOM or long or training.cut:
+        return
+    if any(total_step(training)):
+        return  # more of such steps would do, but larger ones are what is missing
+    if not learned.below(0.6) and not (learned.poor and learned.pace > _STEEP):
+        return
+    text = "The loss was still falling when training ended."
+    strong = min(0.45 + 2 * learned.pace, 0.75)  # a curve is never certain of its cause
+    yield _more_epochs(training, strong, text, symptom=True)
+    if small_steps(training):
+        yield rate_sign(training, strong - 0.1, True, text, symptom=True)
+
+
+def _below_its_band(training: Training) -> bool:
+    """Whether the rate is lower than where the optimiser mostly works: Keras gives Adadelta a
+    thousandth of the rate of its paper.
+    """
+    optimizer, rate = training.optimizer, training.rate
+    low = BANDS[optimizer.name][0] if optimizer and optimizer.name in BANDS else 0.0
+    return rate is not None and rate < low
+
+
+def tiny_batch(training: Training) -> Signs:
+    """Batches of so few samples that steps follow noise."""
+    plan, learned = training.plan, training.learning
+    if plan is None or not plan.batch_size or not learned.doubtful:
+        return
+    if (plan.samples or training.updates) < _FEW_SAMPLES:
+        return
+    if plan.batch_size <= TINY_BATCH:
+        confidence = 0.6 if plan.batch_size <= 2 else 0.45
+        yield _batch(training, confidence, "Batches are so small that steps follow noise.", "up")
+
+
+def huge_batch(training: Training) -> Signs:
+    """Batches of much of the data: few updates in an epoch."""
+    plan, learned = training.plan, training.learning
+    if plan is None or (plan.batch_size or 0) < _LARGE or training.updates >= 8 * _FEW:
+        return
+    short = training.updates < (_FEW if learned.pace > _ROOM else _VERY_SHORT)
+    steep = training.updates < _VERY_SHORT and learned.falling and learned.pace > _STEEP
+    unsettled = unsettled_averages(training)
+    if not (steep or unsettled or learned.below(0.95 if short else 0.75)):
+        return
+    share = (plan.batch_size or 0) / plan.samples if plan.samples else 0.2
+    if share >= 0.1 and (plan.samples or training.updates < _FEW):
+        confidence = 0.65 if share >= 0.3 else 0.5
+        if share == 1 and not short and not unsettled:
+            confidence = _WHOLE  # many programs use no batches at all, and learn
+        text = "The batches are so large that an epoch makes only a few updates."
+        yield _batch(training, confidence, text, "down")
+
+
+def _batch(training: Training, confidence: float, message: str, way: str) -> Sign:
+    plan = training.plan
+    assert plan is not None
+    return Sign(
+        "HBS",
+        confidence,
+        message,
+        evidence=(evidence("batch size", plan.batch_size or 0, "8 to 256"),),
+        change=change("batch_size", (32, 64, 128), f"Use a batch size of 32{in_line(plan.line)}."),
+        direction="up" if way == "up" else "down",
+    )
+
+
+def plain_optimizer(training: Training) -> Signs:
+    """An optimiser without momentum or adapted steps in a run that crawls."""
+    learned, optimizer = training.learning, training.optimizer
+    if optimizer is None or optimizer.momentum > 0 or optimizer.name not in _PLAIN:
+        return
+    below = (learned.poor or learned.meaningless) and _below_its_band(training)
+    crawls = learned.falling and (learned.below(0.6) or (learned.poor and learned.pace > _STEEP))
+    decaying = optimizer.name in _DECAYING and learned.below(0.9)
+    if not (learned.below(0.5) or below or crawls or decaying):
+        return
+    yield Sign(
+        "OCH",
+        0.6 if below else 0.45 if learned.falling else 0.4,
+        f"`{optimizer.name}` without momentum makes little progress here.",
+        evidence=(evidence("optimizer", optimizer.name),),
+        change=change(
+            "optimizer", ("adam", "sgd with momentum 0.9"), f"Try Adam{in_line(optimizer.line)}."
+        ),
+        symptom=not below,
+    )
+
+
+BUDGET_RULES: tuple[Rule, ...] = (
+    Rule("few-updates", "dynamics", ("HNE", "HLR"), "AutoTrainer (not converged)",
+         "The run is too short to learn.", few),
+    Rule("still-falling", "dynamics", ("HNE", "HLR"), "AutoTrainer (slow convergence)",
+         "The loss still falls at the end of a run that learned little.", still_falling),
+    Rule("tiny-batch", "dynamics", ("HBS",), "AutoTrainer (unstable: batch)",
+         "Batches of at most four samples.", tiny_batch),
+    Rule("huge-batch", "dynamics", ("HBS",), "DeepCrime (batch size)",
+         "A batch holds a tenth of the data or more.", huge_batch),
+    Rule("plain-optimizer", "dynamics", ("OCH",), "AutoTrainer (optimizer); DeepFD (optimizer)",
+         "An optimizer without momentum or adaptive steps makes little progress.", plain_optimizer),
+)  # fmt: skip
+
+
+# Loss curves that break, jump or never leave the trivial predictor.
+#
+# Sources: DeepLocalize 5, DeepDiagnosis 6 and 7, AutoTrainer (explode, unstable); with tolerance
+# in place of equality, and relative to the best constant prediction.
+
+_JUMPS = 0.2
+_SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
+_LONG = 100
+_GUESS = 0.33
+_LITTLE, _NEAR = 0.35, 0.2
+_CHANCE, _CLEAR = 2.0, 5.0
+
+
+def broken(training: Training) -> Signs:
+    """A loss that became invalid or ended far above its start."""
+    learned = training.learning
+    start, end = learned.start, learned.end
+    if start is not None and _tiny_batches(training):
+        start = max(start, learned.points[0])  # the first losses are noise
+    rose = start is not None and end is not None and start > 0 and end > 3 * start
+    if learned.broken or rose:
+        text = f"The loss {'became NaN or infinite' if learned.broken else 'rose during training'}."
+        yield rate_sign(training, 0.75, False, text, symptom=True)
+
+
+def _tiny_batches(training: Training) -> bool:
+    """Whether each loss is that of a few samples alone."""
+    batch = training.plan.batch_size if training.plan else None
+    return batch is not None and batch <= TINY_BATCH
+
+
+def jumps(training: Training) -> Signs:
+    """A loss that falls and rises again and again."""
+    learned = training.learning
+    if learned.poor and learned.points and learned.rises >= _JUMPS * len(learned.points):
+        yield rate_sign(training, 0.5, False, "The loss jumps up and down.", symptom=True)
+
+
+def stuck(training: Training) -> Signs:
+    """A loss that stays with the trivial predictor, for no reason that stands in the program."""
+    learned = training.learning
+    if learned.broken or not learned.below(_LITTLE):
+        return
+    ratio = update_ratio(training)
+    text = "The loss stays near that of a constant prediction."
+    sound = ratio is not None and _SOUND[0] <= ratio <= _SOUND[1]
+    slow = _slow(training)
+    up = slow or (ratio is not None and ratio < _SOUND[0])
+    stays = learned.badly and not learned.falling
+    if stays:
+        likely = 0.45 if slow or not sound else _GUESS if in_band(training) else 0.36
+        yield rate_sign(training, likely, up, text, symptom=True)
+    near = learned.skill is None or learned.skill > -_NEAR
+    follow = targets_follow(training)
+    if sound and near and training.updates > _LONG and not follow:
+        better = change("preprocessing", ("labels",), "Check that each label belongs to its input.")
+        words = "The steps are large enough, but the targets do not seem to depend on the inputs."
+        yield Sign("CPP", 0.36, words, change=better, symptom=True)
+    optimizer = training.optimizer
+    if stays and optimizer and optimizer.name not in ("adam", "adamw"):
+        shown = (evidence("optimizer", optimizer.name),)
+        better = change("optimizer", ("adam",), f"Try Adam{in_line(optimizer.line)}.")
+        yield Sign("OCH", 0.3, text, evidence=shown, change=better, symptom=True)
+
+
+def targets_follow(training: Training) -> bool | None:
+    """Whether samples that are alike have targets that are alike, or unlike as in XOR; None where
+    that is not clear.
+    """
+    found = training.data.agreement if training.data else None
+    if found is None or _CHANCE < abs(found) < _CLEAR:
+        return None
+    return abs(found) >= _CLEAR
+
+
+def unrelated(training: Training) -> Signs:
+    """Targets of nearest neighbours that agree no better than by chance, where little was learned:
+    labels that do not belong to their inputs look so, and hard tasks as well.
+    """
+    if training.learning.poor and training.updates > _LONG and targets_follow(training) is False:
+        found = training.data.agreement if training.data else None
+        yield Sign(
+            "CPP",
+            0.45,
+            "Similar samples do not have similar targets.",
+            evidence=(evidence("agreement of neighbours above chance", found or 0.0, "over 5"),),
+            change=change(
+                "preprocessing", ("labels",), "Check that each label belongs to its input."
+            ),
+        )
+
+
+def _slow(training: Training) -> bool:
+    """Whether plain descent takes steps of at most the usual rate: on a plateau that is little."""
+    optimizer, rate = training.optimizer, training.rate
+    plain = optimizer is not None and optimizer.name == "sgd" and not optimizer.momentum
+    return plain and rate is not None and rate <= BANDS["sgd"][1]
+
+
+CURVE_RULES: tuple[Rule, ...] = (
+    Rule("loss-breaks", "rate", ("HLR",), "DeepLocalize 5; DeepDiagnosis 6; AutoTrainer (explode)",
+         "The loss becomes NaN or infinite, or rises.", broken),
+    Rule("loss-jumps", "dynamics", ("HLR",), "AutoTrainer (unstable)",
+         "The loss falls and rises again and again.", jumps),
+    Rule("targets-unrelated", "data", ("CPP",), "Reprise",
+         "Targets do not depend on the inputs.", unrelated),
+    Rule("loss-stuck", "dynamics", ("HLR", "OCH", "CPP"), "DeepLocalize 5 (MDL); DeepDiagnosis 7",
+         "The loss never gets below that of a constant prediction.", stuck),
+)  # fmt: skip

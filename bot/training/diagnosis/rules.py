@@ -1,0 +1,257 @@
+"""Whether a run is known to have learned: a verdict of its curves that no opinion overrules."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Literal
+
+from bot.kernel.training_types import Diagnosis, FaultType, Finding, TrainingTrace
+from bot.training.diagnosis import (
+    activations,
+    budget,
+    contract,
+    inputs,
+    labels,
+    rates,
+    structure,
+    weights,
+)
+from bot.training.diagnosis.rule import WEIGHT, Rule, Sign, Training, trainings
+from bot.training.diagnosis.structure import over_fitting
+
+Success = Literal["", "trained", "held out"]
+_LOST = 0.5  # of the trivial loss, on data that was held out
+_ORDER: tuple[Success, ...] = ("", "trained", "held out")
+
+
+def success(trace: TrainingTrace) -> Success:
+    """Whether every model is known to have learned what there was to learn: on its training data,
+    or also on data that was held out; "" when one is not.
+    """
+    found = [_success(run) for run in trainings(trace)]
+    return min(found, key=_ORDER.index, default="")
+
+
+def _success(run: Training) -> Success:
+    if not run.learning.well:
+        return ""
+    last = run.epochs[-1].values if run.epochs else {}
+    if last.get("accuracy") is not None and last.get("val_accuracy") is not None:
+        return "" if any(over_fitting(run)) else "held out"
+    other, trivial = last.get("val_loss"), run.learning.trivial
+    if other is None or trivial is None:
+        return "trained"
+    return "" if other > _LOST * trivial else "held out"
+
+
+# All rules of the diagnosis, in the order of their severity.
+
+RULES: tuple[Rule, ...] = (
+    *contract.RULES,
+    *labels.RULES,
+    *weights.INITIAL_RULES,
+    *rates.RULES,
+    *weights.REGULARISATION_RULES,
+    *inputs.RULES,
+    *activations.RULES,
+    *budget.CURVE_RULES,
+    *budget.BUDGET_RULES,
+    *structure.SHAPE_RULES,
+    *structure.STYLE_RULES,
+)
+
+
+# Says why a training run learns badly, from its trace alone.
+#
+# Rules are data with a check each (`catalogue.py`). Every check yields signs; signs of one fault
+# become one finding, what another fault explains counts less, and the best four are told.
+
+__all__ = ["MOST", "RULES", "Rule", "diagnose", "success"]
+
+MOST = 4
+"""Findings of one diagnosis."""
+_MOST_WORDS = 12  # layers of one fault that are spoken of, each in a sentence
+_LEAST = 0.35
+_GUESS, _GUESSES = 0.25, 2
+_CERTAIN = 0.8
+_EXPLAINED = 0.35
+_BESIDE = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
+_UNITS = frozenset({"dead-units", "killed-units", "saturated"})
+_EFFECTS: dict[str, frozenset[str]] = {
+    "huge-batch": frozenset({"few-updates", "still-falling"}),
+    "few-updates": frozenset({"killed-units", "plain-optimizer"}),
+    "rate-out-of-band": frozenset({"few-updates", "small-total-step"}),
+    "small-total-step": frozenset({"small-total-step"}),
+    "unscaled-inputs": frozenset({*_UNITS, "plain-optimizer", "still-falling"}),
+    "squashing-inside": frozenset({"killed-units", "loss-stuck", "still-falling"}),
+    "bias-not-zero": frozenset({*_UNITS, "weights-shrink"}),
+    "constant-kernel": _UNITS,
+    "penalty-outweighs": _UNITS,
+    "narrow-layer": frozenset({"loss-stuck"}),
+}
+"""Rules whose findings bring about what other rules see."""
+_LINES: dict[FaultType, str] = {
+    "HLR": "optimizer", "OCH": "optimizer", "LCH": "loss", "HNE": "plan", "HBS": "plan",
+}  # fmt: skip
+
+
+def diagnose(trace: TrainingTrace) -> Diagnosis:
+    """At most four findings, most certain first; style rules give advice."""
+    runs = trainings(trace)
+    findings, advice = _likely(_told(runs, style=False)), _told(runs, style=True)
+    return Diagnosis(
+        findings=findings,
+        advice=advice[:MOST],
+        examined=_examined(runs),
+        unseen=trace.end.unseen if trace.end else (),
+    )
+
+
+def _likely(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
+    """Those that are likely enough; where none is, the best guesses, as something is wrong."""
+    likely = tuple(x for x in findings if x.confidence >= _LEAST)[:MOST]
+    return likely or tuple(x for x in findings if x.confidence >= _GUESS)[:_GUESSES]
+
+
+def _told(runs: tuple[Training, ...], *, style: bool) -> tuple[Finding, ...]:
+    """The findings of all runs. Models of one form (as cross-validation makes them) are taken
+    together: a fault counts by the mean over them.
+    """
+    forms: dict[object, list[Training]] = defaultdict(list)
+    for run in runs:
+        forms[_form(run)].append(run)
+    best: dict[tuple[str, tuple[int, ...]], Finding] = {}
+    for alike in forms.values():
+        for finding in _mean([_findings(run, style=style) for run in alike]):
+            key = (finding.fault, finding.layers)
+            if key not in best or best[key].confidence < finding.confidence:
+                best[key] = finding
+    return tuple(sorted(best.values(), key=_rank, reverse=True))
+
+
+def _form(run: Training) -> object:
+    return tuple((x.type, x.units, x.activation) for x in run.layers)
+
+
+def _mean(runs: list[list[Finding]]) -> Iterable[Finding]:
+    seen: dict[tuple[str, tuple[int, ...]], list[Finding]] = defaultdict(list)
+    for findings in runs:
+        for finding in findings:
+            seen[(finding.fault, finding.layers)].append(finding)
+    for same in seen.values():
+        total = sum(x.confidence for x in same) / len(runs)
+        yield max(same, key=_rank).model_copy(update={"confidence": round(total, 3)})
+
+
+def _rank(finding: Finding) -> float:
+    return finding.confidence * _WEIGHTS[finding.rule]
+
+
+_WEIGHTS = {rule.id: WEIGHT[rule.severity] for rule in RULES}
+
+
+def _findings(run: Training, *, style: bool) -> list[Finding]:
+    rules = [x for x in RULES if (x.severity == "style") == style]
+    signs = [(rule, sign) for rule in rules for sign in _signs(rule, run)]
+    certain = any(
+        sign.confidence >= _CERTAIN and not sign.symptom and rule.severity != "dynamics"
+        for rule, sign in signs
+    )
+    strongest: dict[tuple[str, tuple[int, ...]], tuple[Rule, Sign]] = {}
+    for rule, sign in signs:
+        told = _explained(rule, sign) if certain else sign
+        key = (told.fault, told.layers)
+        if key not in strongest or strongest[key][1].confidence < told.confidence:
+            strongest[key] = (rule, told)
+    return _without_effects(_together([_finding(run, *pair) for pair in strongest.values()]))
+
+
+def _signs(rule: Rule, run: Training) -> Iterable[Sign]:
+    """What a rule sees: of each output, where it asks what a loss is fed."""
+    yield from rule.check(run)
+    if rule.severity == "contract":
+        for other in run.other_outputs:
+            yield from rule.check(other)
+
+
+def _explained(rule: Rule, sign: Sign) -> Sign:
+    """A sign beside a certain fault that may be the cause of it."""
+    if sign.confidence >= _CERTAIN:
+        return sign
+    share = _EXPLAINED if sign.symptom else _BESIDE.get(rule.severity, 1.0)
+    return replace(sign, confidence=sign.confidence * share)
+
+
+def _together(findings: list[Finding]) -> list[Finding]:
+    """One finding for all layers that have the same fault, with the rule that is surest of it."""
+    joined: dict[tuple[str, tuple[str, ...]], Finding] = {}
+    for found in sorted(findings, key=_rank, reverse=True):
+        key = (found.fault, found.also)
+        before = joined.get(key)
+        if before is None:
+            joined[key] = found
+        elif found.layers and found.confidence >= _LEAST:
+            joined[key] = _join(before, found)
+    return list(joined.values())
+
+
+def _without_effects(findings: list[Finding]) -> list[Finding]:
+    """Findings that a surer one beside them brings about count less: units that inputs without
+    scale saturate, few updates where the batch is huge.
+    """
+    return [
+        found.model_copy(update={"confidence": round(found.confidence * _EXPLAINED, 3)})
+        if any(_brings_about(cause, found) for cause in findings)
+        else found
+        for found in findings
+    ]
+
+
+def _brings_about(cause: Finding, effect: Finding) -> bool:
+    surer = cause is not effect and cause.confidence >= effect.confidence
+    return surer and effect.rule in _EFFECTS.get(cause.rule, frozenset())
+
+
+def _join(one: Finding, other: Finding) -> Finding:
+    layers = tuple(sorted({*one.layers, *other.layers}))
+    if len(layers) > _MOST_WORDS:
+        return one.model_copy(update={"layers": layers})
+    return one.model_copy(
+        update={
+            "layers": layers,
+            "message": f"{one.message} {other.message}",
+            "evidence": tuple(dict.fromkeys((*one.evidence, *other.evidence))),
+        }
+    )
+
+
+def _finding(run: Training, rule: Rule, sign: Sign) -> Finding:
+    place = getattr(run, _LINES.get(sign.fault, "model"))
+    return Finding(
+        fault=sign.fault,
+        also=sign.also,
+        layers=sign.layers,
+        rule=rule.id,
+        confidence=sign.confidence,
+        direction=sign.direction,
+        message=sign.message,
+        evidence=sign.evidence,
+        change=sign.change,
+        source=rule.sources,
+        line=place.line if place else 0,
+    )
+
+
+def _examined(runs: tuple[Training, ...]) -> tuple[str, ...]:
+    """What there was to look at."""
+    parts = {
+        "model": bool(runs),
+        "loss": any(x.loss for x in runs),
+        "optimiser": any(x.optimizer for x in runs),
+        "data": any(x.data for x in runs),
+        "initial weights": any(layer.weights for x in runs for layer in x.layers),
+        "loss curve": any(x.learning.points for x in runs),
+        "gradients": any(step.weights for x in runs for step in x.steps),
+        "activations": any(step.activations for x in runs for step in x.steps),
+    }
+    return tuple(name for name, seen in parts.items() if seen)

@@ -1,0 +1,374 @@
+"""A model's second opinion on a diagnosed run, for what a trace cannot know."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from statistics import median
+
+from bot.kernel import plain_text
+from bot.kernel.dialogue import ModelAnswer, Question
+from bot.kernel.errors import ModelUnavailable, Stopped
+from bot.kernel.markdown import contains, cut
+from bot.kernel.outside_text import one_line
+from bot.kernel.redaction import redact
+from bot.kernel.session import Session
+from bot.kernel.training_types import (
+    Change,
+    Data,
+    DiagnosedRun,
+    Diagnosis,
+    Finding,
+    Layer,
+    Loss,
+    Measurement,
+    Opinion,
+    Plan,
+    SecondOpinion,
+    Summary,
+    SuspectedFault,
+    TrainingProgram,
+    TrainingStep,
+    TrainingTrace,
+)
+from bot.model.budget import BudgetExceeded, ModelBudget, question
+from bot.training.diagnosis import rules as diagnosis_rules
+from bot.training.diagnosis.rule import Training, number, trainings
+from prompts import load
+from prompts.catalog import fence
+
+# What a prompt shows of a training run: what the rules say, the configuration as it was in the
+# run, and some lines of its trace. All of it is fenced: the program can have forged any name in
+# it.
+
+_MODELS, _LAYERS, _STEPS, _EPOCHS, _UNSEEN, _ROW = 2, 40, 14, 6, 4, 600
+_UNKNOWN = "?"
+
+
+def rules(diagnosis: Diagnosis) -> str:
+    """The findings of the rules, and what could not be seen."""
+    rows = [_finding(at, each) for at, each in enumerate(diagnosis.findings, 1)]
+    rows = rows or [_say("no_finding")]
+    rows += [_say("could_not_see", what=what) for what in diagnosis.unseen[:_UNSEEN]]
+    return _fenced("rules", rows)
+
+
+def configuration(trace: TrainingTrace) -> str:
+    """Models with their layers, losses, optimisers, plans and data."""
+    runs = trainings(trace)[:_MODELS]
+    rows = [row for at, run in enumerate(runs, 1) for row in _configured(at, run)]
+    return _fenced("configuration", rows)
+
+
+def lines(trace: TrainingTrace) -> str:
+    """How each model learned, about twenty lines in all: steps from first to last, and the last
+    epochs.
+    """
+    rows = [_learned(run) for run in trainings(trace)[:_MODELS]]
+    sampled = [step for step in trace.steps if step.weights or step.activations]
+    rows += [_step(step) for step in spread(sampled or trace.steps, _STEPS)]
+    for epoch in trace.epochs[-_EPOCHS:]:
+        values = (f"{name} {_number(value)}" for name, value in epoch.values.items())
+        rows.append(_say("epoch_row", epoch=epoch.epoch, values=", ".join(values)))
+    return _fenced("trace", rows)
+
+
+def spread(steps: Sequence[TrainingStep], most: int) -> list[TrainingStep]:
+    """At most so many steps, the first and the last among them."""
+    if len(steps) <= most:
+        return list(steps)
+    return [steps[at * (len(steps) - 1) // (most - 1)] for at in range(most)]
+
+
+def _finding(at: int, finding: Finding) -> str:
+    numbers = "; ".join(map(_measured, finding.evidence))
+    more = [_say("evidence", evidence=numbers)] if numbers else []
+    if finding.change is not None:
+        more.append(_say("change", change=finding.change.words))
+    return _say(
+        "finding",
+        number=at,
+        codes=", ".join(finding.codes),
+        rule=finding.rule,
+        confidence=f"{finding.confidence:.0%}",
+        message=finding.message,
+        more=" ".join(more),
+    )
+
+
+def _measured(seen: Measurement) -> str:
+    limit = _say("limit", limit=seen.limit) if seen.limit else ""
+    return " ".join(filter(None, (_say("measured", name=seen.name, value=seen.value), limit)))
+
+
+def _configured(at: int, run: Training) -> Iterator[str]:
+    yield _say("model_row", number=at, framework=run.model.framework)
+    yield from map(_layer, run.layers[:_LAYERS])
+    yield from map(_loss, run.losses[:_MODELS])
+    if (optimizer := run.optimizer) is not None:
+        yield _say(
+            "optimizer_row",
+            name=optimizer.name,
+            rates=", ".join(map(number, optimizer.rates[:4])),
+            momentum=number(optimizer.momentum),
+            decay=number(optimizer.weight_decay),
+        )
+    if run.plan is not None:
+        yield _plan(run.plan)
+    yield from map(_data, filter(None, (run.data, *run.held_out)))
+
+
+def _layer(layer: Layer) -> str:
+    details = [layer.type]
+    details += [_say("units", units=layer.units)] if layer.units is not None else []
+    if layer.activation:
+        details.append(_say("activation", activation=layer.activation))
+    if layer.inputs:
+        details.append(_say("fed_by", layers=", ".join(map(str, layer.inputs[:4]))))
+    if layer.regularizer:
+        details.append(_say("regularized", regularizer=layer.regularizer))
+    told = list(layer.settings.items())[:4]
+    details += [_say("setting", name=name, value=value) for name, value in told]
+    for weight in layer.weights[:4]:
+        start = weight.initial
+        mean, std = _number(start.mean), _number(start.std)
+        shape = _shape(start)
+        details.append(_say("weight", role=weight.role, shape=shape, mean=mean, std=std))
+        details += [] if weight.trainable else [_say("frozen")]
+    details += [_say("output", tensor=_tensor(layer.output))] if layer.output is not None else []
+    return _say("layer_row", index=layer.index, details=", ".join(details))
+
+
+def _loss(loss: Loss) -> str:
+    return _say(
+        "loss_row",
+        name=loss.name,
+        predictions=_tensor(loss.predictions),
+        activation=loss.activation or _UNKNOWN,
+        targets=_tensor(loss.targets),
+        trivial=_number(loss.trivial),
+    )
+
+
+def _plan(plan: Plan) -> str:
+    counted = (plan.batch_size, plan.samples, plan.epochs, plan.steps_per_epoch)
+    batch, samples, epochs, steps = (_UNKNOWN if x is None else x for x in counted)
+    details = [_say("planned", batch=batch, samples=samples, epochs=epochs, steps=steps)]
+    if plan.shuffle is not None:
+        details.append(_say("shuffled", shuffled=plan.shuffle))
+    return _say("plan_row", details=", ".join(details))
+
+
+def _data(data: Data) -> str:
+    details = [_say("data_inputs", inputs=_tensor(data.inputs))]
+    details += [_say("ids")] if data.ids else []
+    if data.feature_std_ratio is not None:
+        details.append(_say("columns", ratio=_number(data.feature_std_ratio)))
+    if data.targets is not None:
+        details.append(_say("data_targets", targets=_tensor(data.targets)))
+    return _say("data_row", part=data.part, details="; ".join(details))
+
+
+def _tensor(seen: Summary) -> str:
+    low, high, mean, std = map(_number, (seen.minimum, seen.maximum, seen.mean, seen.std))
+    told = {"shape": _shape(seen), "dtype": seen.dtype, "low": low, "high": high}
+    details = [_say("tensor", **told, mean=mean, std=std)]
+    details += [_say("distinct", count=seen.distinct)] if seen.distinct is not None else []
+    details += [_say("invalid", share=f"{seen.finite:.2%}")] if seen.finite < 1 else []
+    return ", ".join(details)
+
+
+def _learned(run: Training) -> str:
+    told = run.learning
+    return _say(
+        "learned_row",
+        steps=run.updates,
+        start=_number(told.start),
+        end=_number(told.end),
+        health=told.health,
+    )
+
+
+def _step(step: TrainingStep) -> str:
+    details = [_say("loss_and_rate", loss=_number(step.loss), rate=_number(step.rate))]
+    kernels = [row for row in step.weights if row.role == "kernel" and row.norm is not None]
+    if kernels:
+        one, other = kernels[0], kernels[-1]
+        norms = {"first": _number(one.norm), "last": _number(other.norm)}
+        details.append(_say("norms", **norms, one=one.layer, other=other.layer))
+    ratios = [row.update_ratio for row in step.weights if row.update_ratio is not None]
+    details += [_say("updates", ratio=number(median(ratios)))] if ratios else []
+    return _say("step_row", step=step.step, details=", ".join([*details, *_units(step)]))
+
+
+def _units(step: TrainingStep) -> Iterator[str]:
+    """The layer with most dead units, and the one with most saturated ones."""
+    for name in ("dead", "saturated"):
+        shares = [(getattr(row, name) or 0.0, row.layer) for row in step.activations]
+        share, layer = max(shares, default=(0.0, 0))
+        if share > 0:
+            yield _say(name, share=f"{share:.0%}", layer=layer)
+
+
+def _shape(seen: Summary) -> str:
+    return "x".join(map(str, seen.shape))
+
+
+def _number(value: float | None) -> str:
+    return _UNKNOWN if value is None else number(value)
+
+
+def _say(fragment: str, /, **values: object) -> str:
+    return load("opinion").fragment(fragment, **values)
+
+
+def _fenced(what: str, rows: Iterable[str]) -> str:
+    return fence(what, "\n".join(one_line(redact(row))[:_ROW] for row in rows))
+
+
+# A model's second opinion on a diagnosed run, for what a trace cannot know: what the data and
+# their labels mean, the kind of task, the capacity that it takes.
+#
+# `build` and `parse` are pure. A fault counts as said only when its quote stands in what the
+# model was shown. Execution decides whether a run learned: where it is known to have learned on
+# data that was held out, nobody is asked; where it learned its training data, a model's words are
+# advice.
+
+_MOST_TOKENS = 3_000
+_MOST_FILES, _MOST_CHARACTERS = 6, 16_000
+_WHOLE_RUN = {"HLR", "HNE", "HBS", "LCH", "OCH", "CPP"}
+
+
+def build(
+    trace: TrainingTrace, diagnosis: Diagnosis, program: TrainingProgram, report: str = ""
+) -> Question:
+    """What the model is asked; `report` is the bug report's text, fenced."""
+    return question(
+        "writer",
+        "opinion",
+        _MOST_TOKENS,
+        report=report or load("opinion").fragment("no_report"),
+        rules=rules(diagnosis),
+        configuration=configuration(trace),
+        trace=lines(trace),
+        program=_program(program),
+    )
+
+
+def parse(
+    answer: ModelAnswer, asked: Question, trace: TrainingTrace, found: Diagnosis
+) -> tuple[Diagnosis, SecondOpinion]:
+    """What the model alone says behind the rules' findings, up to four; behind their advice where
+    the run learned its training data.
+    """
+    said, shown = Opinion.model_validate(answer.data).faults, asked.messages[-1].content
+    indices = {layer.index for model in trace.models for layer in model.layers}
+    placed = [_placed(fault) for fault in said if contains(shown, fault.quote)]
+    sound = [fault for fault in placed if set(fault.layers) <= indices]
+    codes = [code for finding in found.findings for code in finding.codes]
+    added, agreed = list[Finding](), list[str]()
+    for fault in sound:
+        agreed += _repeated(fault, codes)
+        said_before = [*codes, *(code for each in added for code in each.codes)]
+        if (new := _added(fault, said_before)) is not None:
+            added.append(new)
+    opinion = SecondOpinion(
+        model=answer.model,
+        prompt=asked.prompt,
+        agreed=tuple(dict.fromkeys(agreed)),
+        unsupported=len(said) - len(sound),
+        usage=answer.usage,
+    )
+    if diagnosis_rules.success(trace):
+        return found.model_copy(update={"advice": (*found.advice, *added)}), opinion
+    findings = (*found.findings, *added)[: diagnosis_rules.MOST]
+    return found.model_copy(update={"findings": findings}), opinion
+
+
+def second_opinion(
+    run: DiagnosedRun,
+    trace: TrainingTrace,
+    program: TrainingProgram,
+    session: Session,
+    budget: ModelBudget,
+    report: str = "",
+) -> DiagnosedRun:
+    """The run with what a model says of it, where one is configured and there is a diagnosis."""
+    left_out = "model" in session.job.without
+    if session.ports.model is None or left_out or run.undecided:
+        return run
+    if diagnosis_rules.success(trace) == "held out":
+        return _unasked(run, "the run learned its task, on held-out data too")
+    asked = build(trace, run.diagnosis, program, report)
+    asking = replace(budget, began=session.ports.clock())  # minutes of asking, not of training
+    try:
+        with session.stage("diagnose", "asking a model for a second opinion"):
+            answer = asking.ask(asked)
+    except BudgetExceeded as error:
+        return _unasked(run, f"it could exceed {error}")
+    except Stopped:
+        return _unasked(run, "the question was stopped")
+    except ModelUnavailable as error:
+        missing = SecondOpinion(prompt=asked.prompt, usage=error.usage, missing=str(error))
+        return run.model_copy(update={"opinion": missing})
+    diagnosis, opinion = parse(answer, asked, trace, run.diagnosis)
+    return run.model_copy(update={"diagnosis": diagnosis, "opinion": opinion})
+
+
+def _unasked(run: DiagnosedRun, why: str) -> DiagnosedRun:
+    return run.model_copy(update={"opinion": SecondOpinion(missing=why)})
+
+
+def _placed(fault: SuspectedFault) -> SuspectedFault:
+    """The fault without layers where its type has none."""
+    return fault.model_copy(update={"layers": ()}) if fault.fault in _WHOLE_RUN else fault
+
+
+def _repeated(fault: SuspectedFault, codes: list[str]) -> list[str]:
+    """Those of the codes that a fault names; without a layer it names its type anywhere."""
+    own = {f"{fault.fault}({layer})" for layer in fault.layers}
+    return [x for x in codes if x in own or (not own and x[:3] == fault.fault)]
+
+
+def _added(fault: SuspectedFault, codes: list[str]) -> Finding | None:
+    """What a fault adds to these codes, in a model's words: without what the eye cannot see, and
+    without credentials.
+    """
+    repeated = _repeated(fault, codes)
+    layers = tuple(x for x in sorted(set(fault.layers)) if f"{fault.fault}({x})" not in repeated)
+    if repeated and not layers:
+        return None
+    quote, change = _shown(fault.quote).replace("`", "'"), _shown(fault.change)
+    return Finding(
+        fault=fault.fault,
+        layers=layers,
+        rule="",
+        confidence=0.0,
+        message=_shown(fault.reason),
+        evidence=(Measurement(name="quoted", value=f"`{quote}`"),),
+        change=Change(parameter="", words=change) if change else None,
+        by="model",
+    )
+
+
+def _shown(words: str) -> str:
+    return one_line(redact(words))
+
+
+def _program(program: TrainingProgram) -> str:
+    """The program and the modules beside it, each in a fence."""
+    names = sorted(name for name in program.files if name.endswith(".py"))
+    ordered = sorted(names, key=lambda name: name != program.entry)
+    blocks = list(_files(program, ordered[:_MOST_FILES]))
+    if left := len(ordered) - len(blocks):
+        blocks.append(load("opinion").fragment("cut_program", count=left))
+    return "\n\n".join(blocks)
+
+
+def _files(program: TrainingProgram, names: list[str]) -> Iterator[str]:
+    left = _MOST_CHARACTERS
+    for name in names:
+        if left <= 0:
+            return
+        source = plain_text.readable(program.files[name].decode("utf-8", "replace"))
+        shown = cut(redact(source), left)
+        left -= len(shown)
+        yield fence(f"file {name}", shown)

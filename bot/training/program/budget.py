@@ -1,0 +1,347 @@
+"""Epochs and batch size: `fit`, loops of the program's own, loaders, slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import libcst as cst
+
+from bot.kernel.training_types import HyperparameterKind, TrainingTrace
+from bot.training.program.parsed import ProgramTree, function_named, iterated, loops_around
+from bot.training.program.rewriting import Change, HyperparameterPlace, Rewriting, Write, make_place
+from bot.training.program.text import (
+    NotApplicable,
+    argument,
+    canonical_number,
+    dotted,
+    keywords,
+    parsed,
+    positional,
+    read_number,
+    spelled,
+    starred,
+    with_argument,
+)
+from bot.training.program.uses import number_used, resolved, supplied, write_argument
+
+# Epochs and batch size where Keras is asked to train: `fit`, and what is passed on to it.
+
+MOST_EPOCHS, MOST_ROWS = 5000, 4096
+_OTHERS = ("sklearn.", "scipy.", "xgboost.", "lightgbm.", "torch.")
+_OLD = "nb_epoch"
+_POSITIONS: dict[HyperparameterKind, int] = {"epochs": 3, "batch_size": 2}
+
+
+def fitting(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
+    """The two numbers of every `fit` of a Keras model, each once."""
+    seen: set[cst.CSTNode] = set()
+    for call in fits(program, trace):
+        for name, position in _POSITIONS.items():
+            at = _taken(program, call, name)
+            seen_value = _seen(trace, name)
+            found = _fit_place(program, at, name, position if at is call else -1, seen_value)
+            if found and found[0] not in seen:
+                seen.add(found[0])
+                yield found[1]
+
+
+def _seen(trace: TrainingTrace | None, name: HyperparameterKind) -> str:
+    """What a trace says of a number that the program computes, "" for nothing."""
+    plans = trace.plans if trace else ()
+    found = (x.epochs if name == "epochs" else x.batch_size for x in plans)
+    return next((str(x) for x in found if x), "")
+
+
+def fits(program: ProgramTree, trace: TrainingTrace | None = None) -> list[cst.Call]:
+    """The calls of `fit` that train a network, those of a trace where it knows their lines."""
+    if "keras" not in {x.partition(".")[0] for x in _packages(program)}:
+        return []
+    found = [x for x in program.method("fit") if _trains(program, x)]
+    lines = {plan.line for plan in trace.plans} if trace else set()
+    return [x for x in found if program.traced(program.line(x)) in lines] or found
+
+
+def _packages(program: ProgramTree) -> Iterator[str]:
+    known = program.imports
+    yield from (known.full(x) for x in known.names)
+    yield from known.stars
+
+
+def _trains(program: ProgramTree, call: cst.Call) -> bool:
+    """Whether it is no `fit` of a scaler or of another library's estimator."""
+    if set(keywords(call)) & {"epochs", "batch_size", _OLD, "validation_split", "verbose"}:
+        return True
+    if not isinstance(call.func, cst.Attribute) or not (call.args):
+        return False
+    owner = call.func.value
+    values = [owner] if isinstance(owner, cst.Call) else program.values.get(program.text(owner), [])
+    names = [program.called(x) for x in values if isinstance(x, cst.Call)]
+    made = any(x.startswith(_OTHERS) for x in names)
+    return not made and (len(positional(call)) > 1 or starred(call) or "x" in keywords(call))
+
+
+def _taken(program: ProgramTree, call: cst.Call, name: str) -> cst.Call:
+    """The call that gives the number: where `fit` gets keywords that are collected elsewhere, the
+    one call that has it, perhaps by its old name.
+    """
+    if not starred(call) or argument(call, name):
+        return call
+    names = {name, _OLD} if name == "epochs" else {name}
+    given = [x for x in program.calls if names & set(keywords(x)) and x is not call]
+    return given[0] if len(given) == 1 else call
+
+
+def _fit_place(
+    program: ProgramTree, call: cst.Call, kind: HyperparameterKind, position: int, planned: str
+) -> tuple[cst.CSTNode, HyperparameterPlace] | None:
+    given = supplied(program, call, kind, position)
+    known = number_used(program, given)
+    old = kind == "epochs" and given is None and _OLD in keywords(call)
+    value = planned if given else "default"
+    if known is not None:
+        value = canonical_number(known)
+    if not value:
+        return None
+    most = MOST_EPOCHS if kind == "epochs" else MOST_ROWS
+    found = make_place(
+        kind, value, program.line(given or call),
+        _writer(call, kind, position, old=old), bounds=(1, most),
+    )  # fmt: skip
+    return given or (call.args[0] if kind == "epochs" else call), found
+
+
+def _writer(call: cst.Call, name: str, position: int, *, old: bool) -> Write:
+    def write(rewriting: Rewriting, value: str) -> None:
+        text = whole(value)
+        if old:
+            rewriting.change(call, _renamed(name, text))
+        else:
+            write_argument(rewriting, call, name, text, position)
+
+    return write
+
+
+def whole(value: str) -> str:
+    """A count of at least one as it is written. Raises NotApplicable."""
+    number = parsed(value)
+    if number is None or number < 1:
+        raise NotApplicable(f"{value!r} is not a whole number.")
+    return str(int(number))
+
+
+def _renamed(name: str, text: str) -> Change:
+    def change(call: cst.Call) -> cst.Call:
+        args = [
+            x.with_changes(keyword=cst.Name(name)) if x.keyword and x.keyword.value == _OLD else x
+            for x in call.args
+        ]
+        return with_argument(name, text)(call.with_changes(args=args))
+
+    return change
+
+
+# Epochs where the program loops itself, as with PyTorch.
+
+_MOST = 50
+_STEPS = ("backward", "apply_gradients", "train_on_batch", "train_step")
+
+
+class _Rounds(NamedTuple):
+    """Where the end of a count stands, what it is, and what the count begins with."""
+
+    node: cst.BaseExpression
+    end: float
+    first: int
+
+
+def epochs(program: ProgramTree, _trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
+    """How often the loop over the data runs."""
+    seen: set[cst.CSTNode] = set()
+    for loop in training_loops(program):
+        found = _rounds(program, loop)
+        if found and found.node not in seen:
+            seen.add(found.node)
+            yield _loop_place(program, found)
+
+
+def steps(program: ProgramTree) -> list[cst.Call]:
+    """The calls that make a training step, at least where a gradient is computed."""
+    return [x for name in _STEPS for x in program.method(name)][:_MOST]
+
+
+def training_loops(program: ProgramTree) -> list[cst.For | cst.While]:
+    """For each training step the loop over epochs: the one that is named so, else the outermost."""
+    found: list[cst.For | cst.While] = []
+    for step in steps(program):
+        around = list(loops_around(program, step))
+        named = [x for x in around if "epoch" in _heading(program, x).lower()]
+        ranged = [x for x in around if _rounds(program, x)]
+        found += [*named[:1], *ranged[-1:]][:1]
+    return list(dict.fromkeys(found))
+
+
+def _heading(program: ProgramTree, loop: cst.For | cst.While) -> str:
+    if isinstance(loop, cst.While):
+        return program.text(loop.test)
+    return f"{program.text(loop.target)} {program.text(loop.iter)}"
+
+
+def _rounds(program: ProgramTree, loop: cst.For | cst.While) -> _Rounds | None:
+    """Where the end of the count stands, and what it begins with."""
+    if isinstance(loop, cst.While):
+        return _compared(program, loop.test)
+    call = iterated(loop)
+    if not isinstance(call, cst.Call) or dotted(call.func).rpartition(".")[2] not in (
+        "range",
+        "trange",
+    ):
+        return None
+    given = positional(call)
+    if not given or len(given) > 2:
+        return None
+    first = read_number(given[0]) if len(given) == 2 else 0
+    if first is None:
+        return None
+    return _ended(program, given[-1], int(first))
+
+
+def _compared(program: ProgramTree, test: cst.BaseExpression) -> _Rounds | None:
+    if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
+        part = test.comparisons[0]
+        if isinstance(part.operator, cst.LessThan | cst.LessThanEqual):
+            return _ended(program, part.comparator, 0)
+    return None
+
+
+def _ended(program: ProgramTree, end: cst.BaseExpression, first: int) -> _Rounds | None:
+    added = isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Add)
+    more = read_number(end.right) if isinstance(end, cst.BinaryOperation) and added else None
+    if isinstance(end, cst.BinaryOperation) and more is not None and read_number(end) is None:
+        known = number_used(program, end.left)
+        if known is not None:
+            return _Rounds(end.left, known, first - int(more))
+    known = number_used(program, end)
+    return _Rounds(end, known, first) if known is not None else None
+
+
+def _loop_place(program: ProgramTree, found: _Rounds) -> HyperparameterPlace:
+    def write(rewriting: Rewriting, value: str) -> None:
+        rewriting.replace(found.node, str(int(whole(value)) + found.first))
+
+    count = int(found.end) - found.first
+    return make_place(
+        "epochs", canonical_number(count), program.line(found.node), write, bounds=(1, MOST_EPOCHS),
+    )  # fmt: skip
+
+
+# The batch size where the program makes batches itself: loaders, slices, splits, generators.
+
+_LOADERS = ("DataLoader", "FastTensorDataLoader")
+
+
+def batches(program: ProgramTree, _trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
+    """Rows of a batch, once for each number that decides them."""
+    seen: set[cst.CSTNode] = set()
+    for found, node in _found(program):
+        if node not in seen:
+            seen.add(node)
+            yield found
+
+
+def _found(program: ProgramTree) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
+    around = [loop for step in steps(program) for loop in loops_around(program, step)]
+    looped = [x for loop in around if isinstance(loop, cst.For) for x in _of_loop(program, loop)]
+    yield from looped
+    if not looped:  # a loader that is handed from function to function
+        loaders = [x for x in program.calls if _is_loader(program, x)]
+        shuffling = [x for x in loaders if _shuffles(x)]
+        yield from (_loader(program, x) for x in shuffling or loaders[:1])
+    for call in program.method("batch"):
+        yield from _counted(program, positional(call)[:1], call)
+
+
+def _of_loop(
+    program: ProgramTree, loop: cst.For
+) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
+    over = iterated(loop)
+    value = resolved(program, over)
+    if not isinstance(value, cst.Call):
+        return
+    if _is_loader(program, value):
+        yield _loader(program, value)
+        return
+    name = dotted(value.func).rpartition(".")[2]
+    if isinstance(value.func, cst.Attribute) and value.func.attr.value in ("split", "array_split"):
+        if value.func.attr.value == "split":
+            yield from _counted(program, positional(value)[-1:], loop)
+    elif name == "range":
+        yield from _counted(program, positional(value)[2:], loop)
+    else:
+        generator = function_named(program, name)
+        inner = program.within(generator, cst.For) if generator else []
+        for each in inner:
+            call = iterated(each)
+            if isinstance(call, cst.Call) and dotted(call.func) == "range":
+                yield from _counted(program, positional(call)[2:], each)
+
+
+def _is_loader(program: ProgramTree, call: cst.Call) -> bool:
+    return program.called(call).rpartition(".")[2] in _LOADERS
+
+
+def _shuffles(call: cst.Call) -> bool:
+    given = keywords(call).get("shuffle")
+    return given is not None and not (isinstance(given, cst.Name) and given.value == "False")
+
+
+def _loader(program: ProgramTree, call: cst.Call) -> tuple[HyperparameterPlace, cst.CSTNode]:
+    given = supplied(program, call, "batch_size", 1)
+    known = number_used(program, given)
+    value = canonical_number(known) if known is not None else "default"
+    node = given or call
+    line = program.line(node)
+
+    def write(rewriting: Rewriting, text: str) -> None:
+        write_argument(rewriting, call, "batch_size", whole(text), 1)
+
+    return make_place("batch_size", value, line, write, bounds=(1, MOST_ROWS)), node
+
+
+def _counted(
+    program: ProgramTree, given: list[cst.BaseExpression], outer: cst.CSTNode
+) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
+    """A number that stands by itself; where it is written again in the loop, it is changed too."""
+    for node in given[:1]:
+        known = number_used(program, node)
+        if known is None or known < 1:
+            continue
+        again = _again(program, outer, node, known) if isinstance(outer, cst.For) else ()
+        found = make_place(
+            "batch_size", canonical_number(known), program.line(node), _all([node, *again]),
+            bounds=(1, MOST_ROWS),
+        )  # fmt: skip
+        yield found, node
+
+
+def _again(
+    program: ProgramTree, loop: cst.For, node: cst.BaseExpression, value: float
+) -> Iterator[cst.CSTNode]:
+    """The same number, or the same lookup of it, in the slices and ranges of a loop's body."""
+    for part in program.inside(loop.body):
+        if isinstance(part, cst.Integer):
+            same = read_number(node) is not None and read_number(part) == value
+        else:
+            same = bool(spelled(node)) and spelled(part) == spelled(node)
+        if same and isinstance(program.around(part, cst.Slice, cst.Call), cst.Slice):
+            program.observe(part)
+            yield part
+
+
+def _all(places: list[cst.CSTNode]) -> Write:
+    def write(rewriting: Rewriting, text: str) -> None:
+        count = whole(text)
+        for node in places:
+            rewriting.replace(node, count)
+
+    return write

@@ -1,0 +1,179 @@
+"""The hyperparameters of a training program in PyTorch or Keras 3: where they stand in its text,
+and how other values are written for them.
+
+Every kind has places (`place.py`): a hyperparameter and the way to write it. A patch collects what
+its edits change (`text/rewriting.py`) and makes it at once, so that formatting and comments stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+import libcst as cst
+
+from bot.kernel.source import syntax
+from bot.kernel.training_types import Edit, Hyperparameter, TrainingTrace
+from bot.training.program import literals
+from bot.training.program.arrays import one_sided, scaling
+from bot.training.program.budget import batches, epochs, fitting
+from bot.training.program.keras_layers import keras_activations, keras_settings
+from bot.training.program.literals import Observation
+from bot.training.program.losses import keras_losses, torch_losses
+from bot.training.program.modules import ProgramFile, own_modules
+from bot.training.program.optimizers import OptimizerPlace, optimizing, torch_clipping
+from bot.training.program.parsed import ProgramTree, read
+from bot.training.program.rewriting import HyperparameterPlace, Rewriting, UseChange, numbered
+from bot.training.program.structure import structure
+from bot.training.program.text import NotApplicable, same
+from bot.training.program.torch_activations import torch_activations, torch_initializers
+from bot.training.program.torch_layers import torch_settings
+
+__all__ = [
+    "NotApplicable", "Observation", "PatchedText", "ProgramFile", "find", "patched",
+    "program_files", "watched",
+]  # fmt: skip
+
+Finder = Callable[[ProgramTree, TrainingTrace | None], Iterator[HyperparameterPlace]]
+
+_FINDERS: tuple[Finder, ...] = (
+    optimizing, fitting, epochs, batches, keras_losses, torch_losses, keras_activations,
+    torch_activations, keras_settings, torch_settings, torch_initializers, torch_clipping,
+    structure, scaling, one_sided,
+)  # fmt: skip
+
+
+class PatchedText(NamedTuple):
+    """A program with other values, the modules that changed, by name, and what is put in the place
+    of uses that a run can watch, by their keys.
+    """
+
+    source: str
+    files: dict[str, str]
+    replaced: dict[str, UseChange]
+
+
+def program_files(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ...]:
+    """The program's own modules, whose hyperparameters are its too."""
+    return own_modules(files, entry)
+
+
+def find(
+    source: str,
+    trace: TrainingTrace | None = None,
+    files: tuple[ProgramFile, ...] = (),
+    observed: Observation = MappingProxyType({}),
+) -> tuple[Hyperparameter, ...]:
+    """The hyperparameters of a program, none of text that cannot be parsed. A trace tells which
+    layer of the model a line of the text makes, and what the loss is fed; `files` are its modules,
+    `observed` what a run told of the values that the text does not show.
+    """
+    program = _program(source, files, observed)
+    found = [x.hyperparameter for x in _places(program, trace)] if program else []
+    return tuple(_located(each, program) for each in found)
+
+
+def _program(
+    source: str, files: tuple[ProgramFile, ...], observed: Observation
+) -> ProgramTree | None:
+    program = read(source, files)
+    return replace(program, observed=observed, uses=set(), stand_ins={}) if program else None
+
+
+def _located(found: Hyperparameter, program: ProgramTree | None) -> Hyperparameter:
+    """A hyperparameter with its line in its own file."""
+    if program is None:
+        return found
+    file, line = program.joined.located(found.line)
+    return found.model_copy(update={"file": file, "line": line})
+
+
+def patched(
+    source: str,
+    edits: Iterable[Edit],
+    trace: TrainingTrace | None = None,
+    files: tuple[ProgramFile, ...] = (),
+    observed: Observation = MappingProxyType({}),
+    moved: Container[str] = (),
+) -> PatchedText:
+    """The program with other values where they are used, found as `find` does; the uses that are
+    `moved` stay. Raises NotApplicable for an edit that cannot be written, and where nothing would
+    change.
+    """
+    program = _program(source, files, observed)
+    if program is None:
+        raise NotApplicable("The program cannot be parsed.")
+    rewriting = _rewriting(program, edits, trace, moved)
+    text = rewriting.text()
+    made = program.joined.parted(text)
+    before = {file.name: file.text for file in files}
+    changed = {name: made[name] for name in made if name and made[name] != before[name]}
+    if (made[""] == source and not changed and not moved) or not _parses(text):
+        raise NotApplicable("The patch does not change the program.")
+    return PatchedText(made[""], changed, rewriting.replaced)
+
+
+def _rewriting(
+    program: ProgramTree, edits: Iterable[Edit], trace: TrainingTrace | None, moved: Container[str]
+) -> Rewriting:
+    chosen = _chosen(_places(program, trace), edits)
+    wanted = {(x.group, x.hyperparameter.kind): value for x, value in chosen}
+    widths = {
+        each.hyperparameter.layer: value
+        for each, value in chosen
+        if each.hyperparameter.kind == "units" and each.hyperparameter.layer is not None
+    }
+    rewriting = Rewriting(program, wanted, widths, moved)
+    for each, value in chosen:
+        line = each.group.line if isinstance(each.group, OptimizerPlace) else 0
+        rewriting.file = program.joined.located(line or each.hyperparameter.line)[0]
+        each.write(rewriting, value)
+    return rewriting
+
+
+def watched(
+    source: str, trace: TrainingTrace | None = None, files: tuple[ProgramFile, ...] = ()
+) -> dict[str, str]:
+    """The files of the program that tell, when it runs, what the hyperparameters are that its text
+    does not show: the program itself under "", the modules by their names. Empty where its text
+    shows all.
+    """
+    program = _program(source, files, MappingProxyType({}))
+    if program is None:
+        return {}
+    for _ in _places(program, trace):
+        pass
+    rewriting = Rewriting(program, {})
+    for node in program.uses:
+        if program.around(node, cst.FormattedStringExpression) is None:  # its quotes would end
+            rewriting.change(node, literals.watcher(program.key(node)))
+    return program.joined.parted(rewriting.text()) if program.uses else {}
+
+
+def _parses(text: str) -> bool:
+    try:
+        syntax.parse(text)  # not kept: no patch comes again
+    except SyntaxError:
+        return False
+    return True
+
+
+def _places(program: ProgramTree, trace: TrainingTrace | None) -> tuple[HyperparameterPlace, ...]:
+    return numbered(x for finder in _FINDERS for x in finder(program, trace))
+
+
+def _chosen(
+    places: Iterable[HyperparameterPlace], edits: Iterable[Edit]
+) -> list[tuple[HyperparameterPlace, str]]:
+    known = {x.hyperparameter.id: x for x in places}
+    chosen: list[tuple[HyperparameterPlace, str]] = []
+    for edit in edits:
+        found = known.get(edit.parameter)
+        if found is None:
+            raise NotApplicable(f"The program has no hyperparameter {edit.parameter}.")
+        if same(found.hyperparameter.value, edit.after):
+            raise NotApplicable(f"{edit.parameter} is already {edit.after}.")
+        chosen.append((found, edit.after))
+    return chosen

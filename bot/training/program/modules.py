@@ -1,0 +1,125 @@
+"""A program and its own modules as one text, so that what one file gives another is found, and the
+text in its files again.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import NamedTuple
+
+from bot.kernel.source import syntax
+
+LONGEST = 150_000
+"""Characters of a program that is parsed."""
+_MOST, _TOGETHER = 20, 100_000
+"""Modules that are joined, and the characters of all: a tree of more is too large."""
+_MARK = "__reprise_module_{}__\n"
+_MARKED = re.compile(r"(?m)^__reprise_module_\d+__\n")
+
+
+class ProgramFile(NamedTuple):
+    """A file beside a program: its path from the program's folder, and its text."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class JoinedText:
+    """`text` has the modules in their order, then the program; `starts` is the first line of each,
+    `names` their files, "" for the program.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    starts: tuple[int, ...]
+    bare: frozenset[str]
+
+    def located(self, line: int) -> tuple[str, int]:
+        """The file of a line, and which it is there, both 1-based."""
+        at = bisect_right(self.starts, line) - 1
+        return (self.names[at], line - self.starts[at] + 1) if at >= 0 else ("", line)
+
+    def parted(self, text: str) -> dict[str, str]:
+        """The files of a changed text by their names."""
+        texts = _MARKED.split(text)
+        return {
+            name: part.removesuffix("\n") if name in self.bare else part
+            for name, part in zip(self.names, texts, strict=True)
+        }
+
+
+def joined(source: str, modules: Sequence[ProgramFile]) -> JoinedText:
+    """A program behind its modules; alone where a text has our marks."""
+    files = [*modules, ProgramFile("", source)]
+    if any(_MARKED.search(file.text) for file in files):
+        files = files[-1:]
+    text, starts, bare = "", [], set[str]()
+    for number, (name, own) in enumerate(files):
+        text += _MARK.format(number) if number else ""
+        starts.append(text.count("\n") + 1)
+        if own and not own.endswith("\n") and len(files) > 1:
+            bare.add(name)
+        text += f"{own}\n" if name in bare else own
+    return JoinedText(text, tuple(file.name for file in files), tuple(starts), frozenset(bare))
+
+
+def own_modules(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ...]:
+    """The files beside a program that it imports, directly or through others, what is imported
+    before what imports it; the nearest where they are many.
+    """
+    found: dict[str, str] = {}
+    waiting, entered = [(entry, False)], set[str]()
+    while waiting:
+        name, done = waiting.pop()
+        if done:
+            found[name] = _text(files[name]) or ""
+            continue
+        text = _text(files[name]) if name not in entered and len(entered) <= _MOST else None
+        entered.add(name)
+        if text and (tree := syntax.tree_of(text)):
+            imported = _imported(tree, name, files)
+            waiting += [(name, True), *((each, False) for each in imported if each not in entered)]
+    found.pop(entry, None)
+    left, near = _TOGETHER - len(files[entry]), list[ProgramFile]()
+    for name, text in reversed(found.items()):
+        left -= len(text)
+        near += [ProgramFile(name, text)] if left >= 0 else []
+    return tuple(reversed(near))
+
+
+def _text(data: bytes) -> str | None:
+    try:
+        text = data.decode() if len(data) <= LONGEST else ""
+    except UnicodeDecodeError:
+        return None
+    # A mark of the byte order and bare carriage returns do not survive between other texts.
+    return None if text[:1] == "\ufeff" or "\r" in text.replace("\r\n", "") else text or None
+
+
+def _imported(tree: ast.Module, name: str, files: Mapping[str, bytes]) -> list[str]:
+    wanted = dict.fromkeys(path for node in ast.walk(tree) for path in _paths(node, name))
+    named = (file for path in wanted for file in (f"{path}.py", f"{path}/__init__.py"))
+    return [file for file in named if file in files]
+
+
+def _paths(node: ast.AST, name: str) -> Iterator[str]:
+    """What an import may be of, as paths without a suffix."""
+    if isinstance(node, ast.Import):
+        yield from (alias.name.replace(".", "/") for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        module = _base(node, name)
+        yield from [module] if module else []
+        yield from ("/".join(filter(None, (module, alias.name))) for alias in node.names)
+
+
+def _base(node: ast.ImportFrom, file: str) -> str:
+    """The path of the module that a `from` import names."""
+    parents = [*PurePosixPath(file).parent.parts]
+    base = parents[: len(parents) - node.level + 1] if node.level else []
+    return "/".join([*base, *(node.module or "").split(".")]).strip("/")

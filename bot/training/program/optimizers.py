@@ -1,0 +1,490 @@
+"""Optimiser, rates, decay and clipping, and what the frameworks call them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import libcst as cst
+
+from bot.kernel.training_types import HyperparameterKind, TrainingTrace
+from bot.training.program.parsed import ProgramTree
+from bot.training.program.rewriting import (
+    HyperparameterPlace,
+    Rewriting,
+    Write,
+    make_place as place_place,
+)
+from bot.training.program.text import (
+    NotApplicable,
+    argument,
+    canonical_number,
+    dotted,
+    parsed,
+    positional,
+    with_argument,
+    with_function,
+    without,
+)
+from bot.training.program.uses import number_used, resolved, supplied, worded, write_argument
+
+# What the frameworks' optimisers are called, which rates suit them and what they accept.
+
+_TORCH = frozenset({"lr", "weight_decay", "maximize", "foreach", "differentiable", "params"})
+_KERAS = frozenset({
+    "learning_rate", "weight_decay", "clipnorm", "clipvalue", "global_clipnorm", "use_ema", "name",
+    "ema_momentum", "ema_overwrite_frequency", "loss_scale_factor", "gradient_accumulation_steps",
+})  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An optimiser: its classes, its default rates, the rates that people use with it, and the
+    parameters of its own.
+    """
+
+    torch: str
+    keras: str
+    torch_rate: float
+    keras_rate: float
+    usual: tuple[float, float]
+    torch_own: frozenset[str] = frozenset()
+    keras_own: frozenset[str] = frozenset()
+
+    def rate(self, framework: str) -> float:
+        """The framework's default."""
+        return self.torch_rate if framework == "torch" else self.keras_rate
+
+    def own(self, framework: str) -> frozenset[str]:
+        """Every parameter that it accepts."""
+        return _TORCH | self.torch_own if framework == "torch" else _KERAS | self.keras_own
+
+
+_BETAS = frozenset({"betas", "eps", "amsgrad", "capturable", "fused"})
+_MOMENTS = frozenset({"beta_1", "beta_2", "epsilon", "amsgrad"})
+
+KINDS: dict[str, Kind] = {
+    "sgd": Kind(
+        "SGD", "SGD", 0.001, 0.01, (1e-3, 1.0),
+        frozenset({"momentum", "dampening", "nesterov"}), frozenset({"momentum", "nesterov"}),
+    ),
+    "rmsprop": Kind(
+        "RMSprop", "RMSprop", 0.01, 0.001, (1e-4, 1e-2),
+        frozenset({"alpha", "eps", "momentum", "centered"}),
+        frozenset({"rho", "momentum", "epsilon", "centered"}),
+    ),
+    "adam": Kind("Adam", "Adam", 0.001, 0.001, (1e-4, 1e-2), _BETAS, _MOMENTS),
+    "adamw": Kind("AdamW", "AdamW", 0.001, 0.001, (1e-4, 1e-2), _BETAS, _MOMENTS),
+    "nadam": Kind("NAdam", "Nadam", 0.002, 0.001, (1e-4, 1e-2), _BETAS, _MOMENTS - {"amsgrad"}),
+    "adamax": Kind("Adamax", "Adamax", 0.002, 0.001, (1e-4, 1e-2), _BETAS, _MOMENTS - {"amsgrad"}),
+    "adagrad": Kind(
+        "Adagrad", "Adagrad", 0.01, 0.001, (1e-3, 0.5),
+        frozenset({"lr_decay", "eps"}), frozenset({"initial_accumulator_value", "epsilon"}),
+    ),
+    "adadelta": Kind(
+        "Adadelta", "Adadelta", 1.0, 0.001, (0.05, 2.0),
+        frozenset({"rho", "eps"}), frozenset({"rho", "epsilon"}),
+    ),
+}  # fmt: skip
+
+CLASSES: dict[str, str] = {
+    f"{package}.{name}": value
+    for value, kind in KINDS.items()
+    for package, name in (("torch.optim", kind.torch), ("keras.optimizers", kind.keras))
+}
+"""The full name of each class with its canonical name."""
+
+OTHERS = frozenset({
+    "torch.optim.LBFGS", "torch.optim.RAdam", "torch.optim.ASGD", "torch.optim.Rprop",
+    "torch.optim.SparseAdam", "torch.optim.Adafactor", "keras.optimizers.Lion",
+    "keras.optimizers.Ftrl", "keras.optimizers.Lamb", "keras.optimizers.Adafactor",
+    "keras.optimizers.LossScaleOptimizer", "torch.optim.Muon", "keras.optimizers.Muon",
+})  # fmt: skip
+"""Optimisers that a program may have and that no patch chooses."""
+
+
+# Where a program chooses its optimiser: a call of its class, or a name that `compile` is given.
+
+_MOST = 50  # more than a program that somebody wrote has
+
+
+@dataclass(frozen=True)
+class OptimizerPlace:
+    """`call` is the construction; `name` the written or absent name that `compile` gets."""
+
+    framework: str
+    value: str
+    line: int
+    call: cst.Call | None = None
+    compiled: cst.Call | None = None
+    name: cst.SimpleString | None = None
+
+    @property
+    def rate_name(self) -> str:
+        """What the framework calls the learning rate."""
+        return "lr" if self.framework == "torch" else "learning_rate"
+
+    @property
+    def rate_position(self) -> int:
+        """Where the rate stands without a name: PyTorch has the parameters first."""
+        return 1 if self.framework == "torch" else 0
+
+
+def optimizers(program: ProgramTree, trace: TrainingTrace | None) -> list[OptimizerPlace]:
+    """Those that are used: what `compile` gets, otherwise every construction."""
+    found = list(_unique(_compiled(program)))
+    handed = {x.call for x in found}
+    torch = [x for x in _constructed(program, "torch") if x.call not in handed]
+    keras = [] if found else list(_constructed(program, "keras"))
+    return _seen(program, [*found, *torch, *keras], trace)[:_MOST]
+
+
+def _seen(
+    program: ProgramTree, found: list[OptimizerPlace], trace: TrainingTrace | None
+) -> list[OptimizerPlace]:
+    """Those first of which a trace saw steps; the others train nothing or were not reached."""
+    if trace is None or not trace.optimizers:
+        return found
+    names = {x.name for x in trace.optimizers}
+    lines = {x.line for x in trace.optimizers}
+    used = [x for x in found if x.value in names]
+    return sorted(used or found, key=lambda x: program.traced(x.line) not in lines)
+
+
+def _unique(found: Iterator[OptimizerPlace]) -> Iterator[OptimizerPlace]:
+    seen: set[cst.CSTNode | None] = set()
+    for place in found:
+        node = place.call or place.name or place.compiled
+        if node not in seen:
+            seen.add(node)
+            yield place
+
+
+def compilations(program: ProgramTree) -> Iterator[cst.Call]:
+    """The calls of a model's `compile`: of the module `re` there is another."""
+    for call in program.method("compile"):
+        if not program.name(call.func).startswith(("re.", "torch.", "jax.", "regex.")):
+            yield call
+
+
+def _compiled(program: ProgramTree) -> Iterator[OptimizerPlace]:
+    for call in compilations(program):
+        given = argument(call, "optimizer", 0)
+        line = program.line(given or call)
+        value = worded(program, given)
+        if value is None:
+            if any(arg.star for arg in call.args):
+                continue
+            yield OptimizerPlace("keras", "default", line, compiled=call)
+        elif isinstance(value, cst.SimpleString) and isinstance(value.evaluated_value, str):
+            name = value.evaluated_value.lower()
+            yield OptimizerPlace("keras", name, program.line(value), None, call, value)
+        elif isinstance(value, cst.Call):
+            yield from _one(program, value, "keras")
+
+
+def _constructed(program: ProgramTree, framework: str) -> Iterator[OptimizerPlace]:
+    for call in program.calls:
+        yield from _one(program, call, framework)
+
+
+def _one(program: ProgramTree, call: cst.Call, framework: str) -> Iterator[OptimizerPlace]:
+    full = program.called(call)
+    parts = full.split(".")
+    if parts[0] == framework and "optim" in parts:
+        # torch.optim.adam.Adam is torch.optim.Adam.
+        full = f"torch.optim.{parts[-1]}"
+    known = CLASSES.get(full) or (parts[-1].lower() if full in OTHERS else None)
+    if known and parts[0] == framework:
+        yield OptimizerPlace(framework, known, program.line(call), call)
+
+
+# Clipping of gradients in a PyTorch loop: a call before the optimiser's step.
+
+_BOUNDS = (0.01, 10.0)
+_CLIP_CALLS = {"clip_grad_norm_": "max_norm", "clip_grad_value_": "clip_value"}
+
+
+def torch_clipping(
+    program: ProgramTree, trace: TrainingTrace | None
+) -> Iterator[HyperparameterPlace]:
+    """The bound of the gradients, which can be added to every optimiser of a loop."""
+    present = [(x, name) for x in program.calls if (name := _clip_call(program, x))]
+    for call, name in present:
+        yield _present(program, call, name)
+    for found in [] if present else optimizers(program, trace):
+        steps = _steps(program, found)
+        if steps:
+            yield place_place(
+                "clipping", "none", program.line(steps[0]), _adder(found, steps), bounds=_BOUNDS
+            )
+
+
+def _clip_call(program: ProgramTree, call: cst.Call) -> str:
+    return _CLIP_CALLS.get(program.called(call).rpartition(".")[2], "")
+
+
+def _present(program: ProgramTree, call: cst.Call, name: str) -> HyperparameterPlace:
+    given = argument(call, name, 1)
+    known = number_used(program, given)
+
+    def write(rewriting: Rewriting, value: str) -> None:
+        if value == "none":
+            rewriting.remove(call)
+        else:
+            write_argument(rewriting, call, name, _clip_number(value), 1)
+
+    value = canonical_number(known) if known is not None else "default"
+    return place_place("clipping", value, program.line(call), write, bounds=_BOUNDS)
+
+
+def _clip_number(value: str) -> str:
+    number = parsed(value)
+    if number is None or number <= 0:
+        raise NotApplicable(f"{value!r} is not a positive number.")
+    return value
+
+
+def _steps(program: ProgramTree, found: OptimizerPlace) -> list[cst.Call]:
+    """The calls that step an optimiser, also through a scaler of gradients."""
+    if found.framework != "torch" or found.call is None:
+        return []
+    names = {x for x, values in program.values.items() if any(v is found.call for v in values)}
+    return [
+        x
+        for x in program.method("step")
+        if _receiver(x) in names or any(dotted(y) in names for y in positional(x))
+    ]
+
+
+def _receiver(call: cst.Call) -> str:
+    return dotted(call.func.value) if isinstance(call.func, cst.Attribute) else ""
+
+
+def _adder(found: OptimizerPlace, steps: list[cst.Call]) -> Write:
+    def write(rewriting: Rewriting, value: str) -> None:
+        bound = _clip_number(value)
+        for step in steps:
+            scaled = positional(step)
+            optimizer = dotted(scaled[0]) if scaled else _receiver(step)
+            parameters = _parameters(rewriting.program, found, step, optimizer)
+            name = _clip_function(rewriting)
+            lines = [f"{_receiver(step)}.unscale_({optimizer})"] if scaled else []
+            rewriting.before(step, "\n".join([*lines, f"{name}({parameters}, {bound})"]))
+
+    return write
+
+
+def _clip_function(rewriting: Rewriting) -> str:
+    spelled = rewriting.imports.spelled("torch.nn.utils.clip_grad_norm_")
+    return spelled or rewriting.named("torch.nn.utils.clip_grad_norm_")
+
+
+def _parameters(program: ProgramTree, found: OptimizerPlace, step: cst.Call, optimizer: str) -> str:
+    """What the optimiser was given, where its name means the same at the step."""
+    given = positional(found.call)[:1] if found.call else []
+    text = program.text(given[0]) if given else ""
+    scope = program.function(found.call) if found.call else None
+    if text.endswith(".parameters()") and (scope is None or text.startswith("self.")):
+        return text
+    if text.endswith(".parameters()") and scope is program.function(step):
+        return text
+    return f"[p for group in {optimizer}.param_groups for p in group['params']]"
+
+
+# Optimiser, learning rate, momentum, weight decay and clipping, which one call decides.
+
+_RATES = (1e-6, 10.0)
+_WITH_MOMENTUM = ("sgd", "rmsprop")
+_CLIP_ARGUMENTS = ("clipnorm", "global_clipnorm", "clipvalue")
+
+
+def optimizing(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
+    """The hyperparameters of every optimiser."""
+    every = optimizers(program, trace)
+    for number, found in enumerate(every):
+        yield from _places(program, found, _rates(trace, number), _steady(trace, every))
+
+
+def _steady(trace: TrainingTrace | None, every: Sequence[OptimizerPlace]) -> float | None:
+    """The rate that the only optimiser had, where nothing changes it."""
+    seen = trace.optimizers if trace is not None and len(every) == 1 else ()
+    rates = {rate for one in seen for rate in one.rates}
+    steady = len(rates) == 1 and not any(one.scheduled for one in seen)
+    return rates.pop() if steady else None
+
+
+def _rates(trace: TrainingTrace | None, number: int) -> str:
+    """What a rate was that the text does not tell."""
+    seen = trace.optimizers[number].rates if trace and number < len(trace.optimizers) else ()
+    return canonical_number(seen[0]) if seen else "default"
+
+
+def _places(
+    program: ProgramTree, found: OptimizerPlace, seen: str, steady: float | None
+) -> Iterator[HyperparameterPlace]:
+    def one(
+        kind: HyperparameterKind,
+        value: str,
+        bounds: tuple[float, float] | None = None,
+        choices: tuple[str, ...] = (),
+        node: cst.CSTNode | None = None,
+    ) -> HyperparameterPlace:
+        return place_place(
+            kind, value, program.line(node) if node else found.line,
+            lambda rewriting, _: _write(rewriting, found, known),
+            bounds=bounds, choices=choices, group=found,
+        )  # fmt: skip
+
+    rate = _rate(program, found)
+    known = number_used(program, rate, steady) if rate else None
+    yield one("optimizer", found.value, choices=tuple(KINDS))
+    if known is not None or not isinstance(resolved(program, rate), cst.Call):
+        value = canonical_number(known) if known is not None else seen if rate else "default"
+        yield one("learning_rate", value, _RATES, node=rate)
+    for kind, (name, bounds) in _numbers(found).items():
+        value, node = _given(program, found, name)
+        yield one(kind, value, bounds, node=node)
+
+
+def _rate(program: ProgramTree, found: OptimizerPlace) -> cst.BaseExpression | None:
+    """The expression of the rate, of a schedule's first one where there is a schedule."""
+    if found.call is None:
+        return None
+    given = supplied(program, found.call, found.rate_name, found.rate_position)
+    value = resolved(program, given)
+    if isinstance(value, cst.Call) and program.called(value).startswith(
+        "keras.optimizers.schedules"
+    ):
+        return argument(value, "initial_learning_rate", 0) or value
+    return given
+
+
+def _numbers(found: OptimizerPlace) -> dict[HyperparameterKind, tuple[str, tuple[float, float]]]:
+    """The other numbers of an optimiser: their parameters and bounds."""
+    numbers: dict[HyperparameterKind, tuple[str, tuple[float, float]]] = {}
+    if found.value in _WITH_MOMENTUM:
+        numbers["momentum"] = "momentum", (0.0, 0.99)
+    numbers["weight_decay"] = "weight_decay", (0.0, 0.1)
+    if found.framework == "keras":
+        numbers["clipping"] = _clip_argument(found), (0.01, 10.0)
+    return numbers
+
+
+def _given(
+    program: ProgramTree, found: OptimizerPlace, name: str
+) -> tuple[str, cst.CSTNode | None]:
+    """The number of a setting that is none where it is not given, and where it stands."""
+    position = _position(found, name)
+    given = supplied(program, found.call, name, position) if found.call else None
+    if given is None:
+        decays = found.call is not None and (found.value, name) == ("adamw", "weight_decay")
+        return "default" if decays else "none", None
+    known = number_used(program, given)
+    return canonical_number(known) if known is not None else "none", given
+
+
+def _position(found: OptimizerPlace, name: str) -> int:
+    if name != "momentum" or found.value != "sgd":
+        return -1
+    return 2 if found.framework == "torch" else 1
+
+
+def _clip_argument(found: OptimizerPlace) -> str:
+    used = (x for x in _CLIP_ARGUMENTS if found.call and argument(found.call, x))
+    return next(used, _CLIP_ARGUMENTS[0])
+
+
+def _write(rewriting: Rewriting, found: OptimizerPlace, rate: float | None) -> None:
+    """Every edit of one optimiser, once; `rate` is what it has, where that is known."""
+    if not rewriting.first(found):
+        return
+    asked = {kind: value for (group, kind), value in rewriting.wanted.items() if group == found}
+    name = asked.pop("optimizer", found.value)
+    if name != found.value and name not in KINDS:
+        raise NotApplicable(f"There is no optimiser named {name!r}.")
+    if "momentum" in asked and name not in _WITH_MOMENTUM:
+        raise NotApplicable(f"The optimiser {name!r} has no momentum.")
+    settings = {_parameter(found, kind): _number(value) for kind, value in asked.items()}
+    if found.call is None:
+        _named(rewriting, found, name, settings)
+        return
+    if name != found.value:
+        kept = None if found.rate_name in settings else rate
+        _another(rewriting, found, found.call, KINDS[name], kept)
+    for parameter, text in settings.items():
+        _set(rewriting, found, found.call, parameter, text)
+
+
+def _parameter(found: OptimizerPlace, kind: str) -> str:
+    return {"learning_rate": found.rate_name, "clipping": _clip_argument(found)}.get(kind, kind)
+
+
+def _number(value: str) -> str:
+    if value != "none" and parsed(value) is None:
+        raise NotApplicable(f"{value!r} is not a number.")
+    return f"{value}.0" if value.isdigit() else value  # Keras refuses a rate that is an integer
+
+
+def _set(
+    rewriting: Rewriting,
+    found: OptimizerPlace,
+    call: cst.Call,
+    parameter: str,
+    text: str,
+) -> None:
+    rate = _rate(rewriting.program, found)
+    if text == "none":
+        rewriting.change(call, without({parameter}))
+    elif parameter == found.rate_name and rate is not None:
+        rewriting.replace(rate, text)
+    else:
+        write_argument(rewriting, call, parameter, text, _position(found, parameter))
+
+
+def _named(
+    rewriting: Rewriting, found: OptimizerPlace, name: str, settings: dict[str, str]
+) -> None:
+    """An optimiser that `compile` knows by its name, constructed only where it must be."""
+    given = {parameter: text for parameter, text in settings.items() if text != "none"}
+    quote = found.name.quote if found.name else rewriting.quote
+    text = f"{quote}{name}{quote}"
+    if given:
+        kind = KINDS.get("rmsprop" if name == "default" else name)
+        if kind is None:
+            raise NotApplicable(f"No optimiser named {name!r} can be constructed here.")
+        arguments = ", ".join(f"{parameter}={text}" for parameter, text in given.items())
+        text = f"{rewriting.named(f'keras.optimizers.{kind.keras}')}({arguments})"
+    if found.name is not None:
+        rewriting.replace(found.name, text)
+    elif found.compiled is not None:
+        rewriting.change(found.compiled, with_argument("optimizer", text, 0))
+
+
+def _another(
+    rewriting: Rewriting,
+    found: OptimizerPlace,
+    call: cst.Call,
+    kind: Kind,
+    kept: float | None,
+) -> None:
+    """Another class, with the parameters that it accepts and a rate that suits it, where the one
+    that is `kept` does not.
+    """
+    own = kind.own(found.framework)
+    foreign = {arg.keyword.value for arg in call.args if arg.keyword} - own
+    rewriting.change(call, without(foreign, most=found.rate_position + 1))
+    rewriting.change(call, with_function(_function(rewriting, found, call, kind)))
+    rate = _rate(rewriting.program, found)
+    low, high = kind.usual
+    if rate is not None and kept is not None and not low <= kept <= high:
+        rewriting.replace(rate, canonical_number(kind.rate(found.framework)))
+
+
+def _function(rewriting: Rewriting, found: OptimizerPlace, call: cst.Call, kind: Kind) -> str:
+    """The class as the program names the one before: `optim.SGD` becomes `optim.Adam`."""
+    name = kind.torch if found.framework == "torch" else kind.keras
+    package = "torch.optim" if found.framework == "torch" else "keras.optimizers"
+    if isinstance(call.func, cst.Attribute):
+        return f"{rewriting.program.text(call.func.value)}.{name}"
+    return rewriting.named(f"{package}.{name}", instead=dotted(call.func))

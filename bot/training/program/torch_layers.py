@@ -1,0 +1,428 @@
+"""The modules of a PyTorch program: their places, what `forward` does with them, dropout and
+units.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import libcst as cst
+
+from bot.kernel.training_types import Layer, TrainingTrace
+from bot.training.program.keras_layers import MOST_UNITS, bounded
+from bot.training.program.layers import WrittenLayer, of_function, of_module
+from bot.training.program.parsed import ProgramTree
+from bot.training.program.rewriting import HyperparameterPlace, Rewriting, Write, make_place
+from bot.training.program.text import argument, canonical_number, dotted
+from bot.training.program.uses import number_used, supplied, write_argument
+
+# The PyTorch modules that a program constructs, with their places in the model.
+
+_CONTAINERS = frozenset({
+    "Sequential", "ModuleList", "ModuleDict", "Module", "Parameter", "ParameterList",
+    "ParameterDict", "DataParallel", "Transformer", "TransformerEncoder", "TransformerDecoder",
+    "TransformerEncoderLayer", "TransformerDecoderLayer", "Buffer", "UninitializedParameter",
+})  # fmt: skip
+
+
+def torch_layers(program: ProgramTree, trace: TrainingTrace | None) -> list[WrittenLayer]:
+    """In the order in which the model calls them, as far as that is known."""
+    written = list(_written(program))
+    models = [x.layers for x in trace.models if x.framework == "torch"] if trace else []
+    if not models:
+        return _counted(program, written)
+    found: dict[int, WrittenLayer] = {}
+    for layers in models:
+        for layer, seen in _matched(written, layers):
+            found.setdefault(id(layer), layer.at(seen.index, seen))
+    order = list(found.values())
+    return sorted(order, key=lambda x: x.index)
+
+
+def _written(program: ProgramTree) -> Iterator[WrittenLayer]:
+    for call in program.calls:
+        full = program.called(call)
+        name = full.rpartition(".")[2]
+        if not full.startswith("torch.nn.") or not name[:1].isupper() or name in _CONTAINERS:
+            continue
+        if name.endswith("Loss") or ".functional" in full or ".utils" in full or "init" in full:
+            continue
+        applied = program.parents.get(call)
+        if isinstance(applied, cst.Call) and applied.func is call:
+            continue
+        path, holder = _path(program, call)
+        yield WrittenLayer("torch", name, call, path=path, holder=holder)
+
+
+def _path(program: ProgramTree, call: cst.Call) -> tuple[str, cst.CSTNode | None]:
+    """The name of a module within the class, or the `Sequential`, that holds it."""
+    parts: list[str] = []
+    holder: cst.CSTNode | None = None
+    below: cst.CSTNode = call
+    for outer in program.above(program.parents.get(call, call)):
+        if isinstance(outer, cst.List) and _lists_modules(program, outer):
+            parts += [str(n) for n, x in enumerate(outer.elements) if x is below]
+        elif isinstance(outer, cst.Call):
+            name = _within(program, outer, below)
+            parts += [name] if name else []
+            holder = outer if program.called(outer).endswith(".Sequential") else holder
+        elif isinstance(outer, cst.Assign):
+            target = dotted(_target(outer, below))
+            parts += [target.removeprefix("self.")] if target.startswith("self.") else []
+        elif isinstance(outer, cst.ClassDef):
+            return ".".join(reversed(parts)), outer
+        elif isinstance(outer, cst.FunctionDef) and holder is None:
+            holder = None if program.around(outer, cst.ClassDef) else outer
+        if isinstance(outer, cst.Arg | cst.Element):
+            below = outer
+    return ".".join(reversed(parts)), holder or program.module
+
+
+def _target(assign: cst.Assign, below: cst.CSTNode) -> cst.BaseExpression:
+    """What gets the part of the value that `below` is: one of several names, or the only one."""
+    target, value = assign.targets[0].target, assign.value
+    if isinstance(target, cst.Tuple) and isinstance(value, cst.Tuple):
+        pairs = zip(target.elements, value.elements, strict=False)
+        return next((x.value for x, part in pairs if part is below), target)
+    return target
+
+
+def _lists_modules(program: ProgramTree, listed: cst.List) -> bool:
+    """Whether a list is what a `Sequential` or a `ModuleList` is made of."""
+    arg = program.parents.get(listed)
+    call = program.parents.get(arg) if isinstance(arg, cst.Arg) else None
+    name = program.called(call) if isinstance(call, cst.Call) else ""
+    return name.endswith((".Sequential", ".ModuleList"))
+
+
+def _within(program: ProgramTree, outer: cst.Call, below: cst.CSTNode) -> str:
+    """The place in a `Sequential`, or the name that `add_module` or an `OrderedDict` gives."""
+    name = program.called(outer).rpartition(".")[2]
+    if name == "Sequential":
+        own, arg = next((n, x) for n, x in enumerate(outer.args) if x is below)
+        return "" if arg.star or _is_dictionary(outer) else str(own)
+    if name in ("add_module", "register_module"):
+        key = outer.args[0].value if outer.args else None
+        return str(key.evaluated_value) if isinstance(key, cst.SimpleString) else ""
+    if name == "OrderedDict":
+        pair = below.value if isinstance(below, cst.Element) else None
+        return _key(program, outer, pair)
+    return ""
+
+
+def _is_dictionary(call: cst.Call) -> bool:
+    first = call.args[0].value if call.args else None
+    return isinstance(first, cst.Call) and dotted(first.func).endswith("OrderedDict")
+
+
+def _key(program: ProgramTree, outer: cst.Call, below: cst.CSTNode | None) -> str:
+    del program, outer
+    first = below.elements[0].value if isinstance(below, cst.Tuple) and below.elements else None
+    return str(first.evaluated_value) if isinstance(first, cst.SimpleString) else ""
+
+
+def _matched(
+    written: Sequence[WrittenLayer], seen: Sequence[Layer]
+) -> Iterator[tuple[WrittenLayer, Layer]]:
+    """Each layer of a trace with the text of its name, of the class that explains most of them;
+    where names say nothing, with those that one place makes in the same order.
+    """
+    holders: Counter[cst.CSTNode | None] = Counter()
+    fits: dict[int, list[WrittenLayer]] = defaultdict(list)
+    for layer in seen:
+        for text in written:
+            if _alike(text.type, layer.type) and _named(text.path, layer.name):
+                fits[layer.index].append(text)
+                holders[text.holder] += 1
+    for layer in seen:
+        best = sorted(
+            fits[layer.index], key=lambda x: (x.path == layer.name, holders[x.holder]), reverse=True
+        )
+        yield from ((text, layer) for text in best[:1])
+    if not holders:
+        for layers in _by_holder(written).values():
+            same = len(layers) == len(seen)
+            if same and all(_alike(x.type, y.type) for x, y in zip(layers, seen, strict=True)):
+                yield from zip(layers, seen, strict=True)
+
+
+def _by_holder(written: Sequence[WrittenLayer]) -> dict[cst.CSTNode | None, list[WrittenLayer]]:
+    groups: dict[cst.CSTNode | None, list[WrittenLayer]] = defaultdict(list)
+    for layer in written:
+        groups[layer.holder].append(layer)
+    return groups
+
+
+def _alike(one: str, other: str) -> bool:
+    """Of one type; an activation may have become another."""
+    return one == other or bool(of_module(one) and of_module(other))
+
+
+def _named(path: str, name: str) -> bool:
+    return bool(path) and (path == name or name.endswith(f".{path}") or path.endswith(f".{name}"))
+
+
+def _counted(program: ProgramTree, written: Sequence[WrittenLayer]) -> list[WrittenLayer]:
+    """Without a trace: each class by itself, in the order of its forward pass."""
+    found: list[WrittenLayer] = []
+    for holder, layers in _by_holder(written).items():
+        order = _called_module(program, holder) if isinstance(holder, cst.ClassDef) else {}
+        ranked = sorted(layers, key=lambda x: order.get(x.path.partition(".")[0], len(order)))
+        found += [layer.at(index) for index, layer in enumerate(ranked)]
+    return found
+
+
+def _called_module(program: ProgramTree, holder: cst.ClassDef) -> dict[str, int]:
+    """The attributes of a class in the order in which `forward` calls them, inside out."""
+    forward = next(
+        (x for x in program.within(holder, cst.FunctionDef) if x.name.value == "forward"), None
+    )
+    if forward is None:
+        return {}
+    walk = _Calls()
+    forward.visit(walk)
+    return {name: n for n, name in enumerate(dict.fromkeys(walk.names))}
+
+
+class _Calls(cst.CSTVisitor):
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: list[str] = []
+
+    def on_leave(self, original_node: cst.CSTNode) -> None:
+        name = dotted(original_node.func) if isinstance(original_node, cst.Call) else ""
+        if name.startswith("self."):
+            self.names.append(name.split(".")[1])
+
+
+# What a `forward` method does with its modules: where each is called, and which function is
+# applied to what it returns.
+
+_MOST_DEEP = 40
+_DROPOUTS = ("torch.nn.functional.dropout", "torch.dropout")
+
+
+@dataclass
+class Flow:
+    """`uses` has the calls of each module, `applied` the activations and `dropped` the dropouts,
+    each by the module whose output they get.
+    """
+
+    program: ProgramTree
+    modules: dict[str, list[WrittenLayer]]
+    uses: dict[WrittenLayer, list[cst.Call]] = field(default_factory=dict)
+    applied: dict[WrittenLayer, cst.Call] = field(default_factory=dict)
+    dropped: dict[WrittenLayer, cst.Call] = field(default_factory=dict)
+    names: dict[str, WrittenLayer | None] = field(default_factory=dict)
+
+
+def flows(program: ProgramTree, layers: Sequence[WrittenLayer]) -> dict[cst.CSTNode | None, Flow]:
+    """The flow through each class that holds some of the layers."""
+    holders = dict.fromkeys(x.holder for x in layers if isinstance(x.holder, cst.ClassDef))
+    return {
+        holder: flow(program, holder, [x for x in layers if x.holder is holder])
+        for holder in holders
+        if holder is not None
+    }
+
+
+def flow(program: ProgramTree, holder: cst.ClassDef, layers: Sequence[WrittenLayer]) -> Flow:
+    """The flow through the `forward` of a class with these layers."""
+    modules: dict[str, list[WrittenLayer]] = {}
+    for layer in layers:
+        modules.setdefault(layer.path.partition(".")[0], []).append(layer)
+    found = Flow(program, modules)
+    for method in program.within(holder, cst.FunctionDef):
+        if method.name.value == "forward":
+            for node in program.inside(method):
+                _statement(found, node)
+    return found
+
+
+def _statement(found: Flow, node: cst.CSTNode) -> None:
+    value = getattr(node, "value", None)
+    if not isinstance(node, cst.BaseSmallStatement) or not isinstance(value, cst.BaseExpression):
+        return
+    layer = _through(found, value, 0)
+    targets = [x.target for x in node.targets] if isinstance(node, cst.Assign) else []
+    if isinstance(node, cst.AnnAssign):
+        targets = [node.target]
+    for target in targets:
+        for name in _names(target):
+            found.names[name] = layer
+
+
+def _names(target: cst.BaseExpression) -> list[str]:
+    if isinstance(target, cst.Tuple | cst.List):
+        return [name for x in target.elements for name in _names(x.value)]
+    return [dotted(target)] if dotted(target) else []
+
+
+def _through(found: Flow, node: cst.BaseExpression, depth: int) -> WrittenLayer | None:
+    """The module whose output an expression is, perhaps reshaped or normalised."""
+    if depth > _MOST_DEEP:
+        return None
+    if isinstance(node, cst.Name | cst.Attribute) and dotted(node) in found.names:
+        return found.names[dotted(node)]
+    if isinstance(node, cst.Subscript | cst.Attribute):
+        return _through(found, node.value, depth + 1)
+    if isinstance(node, cst.Call):
+        return _called_function(found, node, depth + 1)
+    if isinstance(node, cst.Tuple | cst.List):
+        kept = [_through(found, x.value, depth + 1) for x in node.elements]
+        return kept[0] if kept else None
+    if isinstance(node, cst.BinaryOperation):
+        _through(found, node.left, depth + 1)
+        _through(found, node.right, depth + 1)
+    return None
+
+
+def _called_function(found: Flow, call: cst.Call, depth: int) -> WrittenLayer | None:
+    given = [_through(found, x.value, depth) for x in call.args]
+    own = _module(found, call)
+    if own:
+        for layer in own[-1:]:
+            found.uses.setdefault(layer, []).append(call)
+        if len(own) == 1 and own[0].passing:
+            return given[0] if given else None
+        return own[-1]
+    receiver = None
+    if isinstance(call.func, cst.Attribute) and not found.program.name(call.func).startswith(
+        "torch"
+    ):
+        receiver = _through(found, call.func.value, depth)
+    source = receiver or (given[0] if given else None)
+    if activation(found.program, call) and source is not None:
+        found.applied.setdefault(source, call)
+    if found.program.called(call) in _DROPOUTS and source is not None:
+        found.dropped.setdefault(source, call)
+    return source
+
+
+def _module(found: Flow, call: cst.Call) -> list[WrittenLayer]:
+    name = dotted(call.func)
+    if name.startswith("self."):
+        return found.modules.get(name.split(".")[1], [])
+    return []
+
+
+def activation(program: ProgramTree, call: cst.Call) -> str:
+    """The canonical name of the function that a call applies, "" for another call."""
+    named = of_function(program.called(call))
+    if named or not isinstance(call.func, cst.Call):
+        return named
+    return of_module(program.called(call.func).rpartition(".")[2])
+
+
+def argument_of(call: cst.Call, *, method: bool) -> cst.BaseExpression:
+    """What an activation is applied to."""
+    if method and isinstance(call.func, cst.Attribute):
+        return call.func.value
+    return call.args[0].value
+
+
+# Dropout rates and units of PyTorch modules.
+
+_RATES, _UNITS = (0.0, 0.9), (1, MOST_UNITS)
+_OUTPUTS = {
+    "Linear": "out_features", "Conv1d": "out_channels", "Conv2d": "out_channels",
+    "LSTM": "hidden_size", "GRU": "hidden_size", "RNN": "hidden_size",
+}  # fmt: skip
+_INPUTS = {
+    "Linear": "in_features", "Conv1d": "in_channels", "Conv2d": "in_channels",
+    "LSTM": "input_size", "GRU": "input_size", "RNN": "input_size",
+    "BatchNorm1d": "num_features", "BatchNorm2d": "num_features", "LayerNorm": "normalized_shape",
+}  # fmt: skip
+_WIDE = ("bidirectional", "proj_size", "groups")
+
+
+def torch_settings(
+    program: ProgramTree, trace: TrainingTrace | None
+) -> Iterator[HyperparameterPlace]:
+    """What the modules are given."""
+    layers = torch_layers(program, trace)
+    widths: set[cst.CSTNode] = set()
+    for found in flows(program, layers).values():
+        for layer, call in found.dropped.items():
+            yield from _dropout(program, layer, call, 1)
+    for number, layer in enumerate(layers):
+        if "Dropout" in layer.type:
+            yield from _dropout(program, layer, layer.call, 0)
+        elif layer.type in _OUTPUTS:
+            yield from _units(program, layer, layers[number + 1 :], widths)
+
+
+def _dropout(
+    program: ProgramTree, layer: WrittenLayer, call: cst.Call, position: int
+) -> Iterator[HyperparameterPlace]:
+    given = supplied(program, call, "p", position)
+    known = number_used(program, given)
+    if given and known is None:
+        return
+
+    def write(rewriting: Rewriting, value: str) -> None:
+        write_argument(rewriting, call, "p", bounded(value, _RATES), position)
+
+    value = canonical_number(known) if known is not None else "default"
+    yield make_place(
+        "dropout", value, program.line(given or call), write, layer=layer.index, bounds=_RATES,
+    )  # fmt: skip
+
+
+def _units(
+    program: ProgramTree,
+    layer: WrittenLayer,
+    after: Sequence[WrittenLayer],
+    widths: set[cst.CSTNode],
+) -> Iterator[HyperparameterPlace]:
+    """The units of a layer that another one follows, whose inputs are as many. A constant that
+    gives the width of several layers is one hyperparameter.
+    """
+    if any(argument(layer.call, x) for x in _WIDE):
+        return
+    given = supplied(program, layer.call, _OUTPUTS[layer.type], 1)
+    known = number_used(program, given, _seen(layer))
+    nodes = _following(program, layer, known, after) if given else []
+    if given is not None and known is not None and nodes and given not in widths:
+        widths.add(given)
+        yield make_place(
+            "units", canonical_number(known), program.line(given),
+            _everywhere([given, *nodes]), layer=layer.index, bounds=_UNITS,
+        )  # fmt: skip
+
+
+def _seen(layer: WrittenLayer) -> float | None:
+    units = layer.seen.units if layer.seen is not None else None
+    return float(units) if units else None
+
+
+def _following(
+    program: ProgramTree,
+    layer: WrittenLayer,
+    known: float | None,
+    after: Sequence[WrittenLayer],
+) -> list[cst.CSTNode]:
+    """Where the next layers say how many inputs they get; none where that is not as many."""
+    found: list[cst.CSTNode] = []
+    for other in after:
+        if other.type not in _INPUTS or other.holder is not layer.holder:
+            if other.type in _OUTPUTS or other.holder is not layer.holder:
+                return []
+            continue
+        given = supplied(program, other.call, _INPUTS[other.type], 0)
+        if given is None or number_used(program, given) != known:
+            return []
+        found.append(given)
+        if other.type in _OUTPUTS:
+            return found
+    return []
+
+
+def _everywhere(nodes: Sequence[cst.CSTNode]) -> Write:
+    def write(rewriting: Rewriting, value: str) -> None:
+        for node in dict.fromkeys(nodes):
+            rewriting.replace(node, bounded(value, _UNITS))
+
+    return write

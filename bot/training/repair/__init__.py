@@ -1,0 +1,1 @@
+"""A diagnosed training program → the smallest patch that is proven to help."""

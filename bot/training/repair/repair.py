@@ -1,0 +1,380 @@
+"""The curves of the faulty and of the patched program side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from hashlib import sha256
+
+from bot.kernel import files
+from bot.kernel.errors import BuildError, Stopped
+from bot.kernel.job import RepairProgram
+from bot.kernel.launch import Part
+from bot.kernel.ports import Ports
+from bot.kernel.session import Session
+from bot.kernel.training_types import (
+    Curve,
+    Finding,
+    Hyperparameter,
+    Improvement,
+    Metric,
+    Patch,
+    Repair,
+    RepairRequest,
+    TrainingProgram,
+    TrainingTrace,
+    Trial,
+)
+from bot.training import diagnose, trace
+from bot.training.diagnose import RecordedRun, judge, record_program
+from bot.training.diagnosis import rules
+from bot.training.program import hyperparameters
+from bot.training.repair import candidates, metric, metric as repair_metric
+from bot.training.repair.moving import MovedPatch, Mover
+from bot.training.repair.search import SEEDS, Search
+from bot.training.repair.trials import FaultyProgram, TrialRequest, TrialRun, TrialRuns, Trials
+from bot.training.trace import curves
+from sandbox.port import SandboxError
+
+_PANELS = ("loss", "gradients", "updates", "dead")
+
+
+def compared_curves(
+    before: TrainingTrace, patched: TrialRun, runs: TrialRuns, session: Session
+) -> tuple[Curve, ...]:
+    """One curve of each kind of either program: the faulty one as it was recorded, the patched one
+    in a training more, with the probe. Raises Stopped.
+    """
+    (after,) = probed((patched,), runs, session)
+    return (*_named("faulty", before), *_named("patched", after))
+
+
+def probed(
+    shown: Sequence[TrialRun], runs: TrialRuns, session: Session
+) -> tuple[TrainingTrace, ...]:
+    """The traces of trainings, in their order. Raises Stopped."""
+    watched = TrialRuns(session, runs.environment, runs.limit_s, probed=True)
+    found = dict(watched.run(shown))
+    return tuple(trace.read(found[place].artifacts) for place in range(len(shown)))
+
+
+def _named(name: str, trace: TrainingTrace) -> Iterator[Curve]:
+    found = curves(trace)
+    for panel in _PANELS:
+        first = next((curve for curve in found if curve.panel == panel), None)
+        if first is not None:
+            whole = name if panel == "loss" else f"{name}: {first.name}"
+            yield first.model_copy(update={"name": whole})
+
+
+# Makes a patch 1-minimal: every edit that is left is needed for what the patch gains.
+
+_LOSS = 0.05
+"""Of the gain: what a smaller patch may lose."""
+
+
+def minimised(patch: Patch, trials: Trials) -> Patch:
+    """The patch without the edits that it does not need, by delta debugging from halves to single
+    edits, each try on the same seeds as the whole patch. Raises Stopped.
+    """
+    if len(patch) < 2:
+        return patch
+    least = _least(patch, trials)
+    size = len(patch) // 2
+    while size:
+        smaller = next((x for x in _without(patch, size) if _holds(x, least, trials)), None)
+        if smaller is None:
+            size //= 2
+        else:
+            patch = smaller
+            size = min(size, len(patch) // 2) or (1 if len(patch) > 1 else 0)
+    return patch
+
+
+def _without(patch: Patch, size: int) -> Iterator[Patch]:
+    """The patch without each run of `size` edits, the last ones first: they came last."""
+    for end in range(len(patch), 0, -size):
+        kept = patch[: max(0, end - size)] + patch[end:]
+        if kept:
+            yield kept
+
+
+def _least(patch: Patch, trials: Trials) -> float:
+    whole, faulty = trials.score(patch, SEEDS), trials.score((), SEEDS)
+    return whole - _LOSS * (whole - faulty) if math.isfinite(faulty) else whole - abs(whole) * _LOSS
+
+
+def _holds(patch: Patch, least: float, trials: Trials) -> bool:
+    """Whether a patch keeps the gain. One seed tells most that do not, and spares the others."""
+    try:
+        first = trials.score(patch, SEEDS[:1])
+    except hyperparameters.NotApplicable:
+        return False
+    slack = abs(least) * 0.1
+    return first >= least - slack and trials.score(patch, SEEDS) >= least
+
+
+# A diagnosed training program → the smallest patch that is proven to help.
+#
+# Candidates are chosen on one half of the rows that the program tests on, where it can be parted,
+# made 1-minimal there, and proven on the other half with fresh seeds. A patch is never accepted
+# because a symptom is gone, as AutoTrainer does, but for a significant gain alone.
+
+FRESH = tuple(range(2001, 2001 + metric.SEEDS))
+"""The seeds of the proof; no search has seen them."""
+_PATIENCE, _LEAST_S = 3.0, 30.0
+"""What one trial may take: times the faulty program's seconds, and at least so many."""
+_SLOWER = 2.0
+Heard = Callable[[Trial], None]
+Suspect = Callable[[], Sequence[Finding]]
+
+
+def repair(
+    program: TrainingProgram,
+    recorded: RecordedRun,
+    session: Session,
+    request: RepairRequest,
+    *,
+    suspect: Suspect = tuple,
+    heard: Heard = lambda _: None,
+) -> Repair:
+    """Search, minimise and prove a patch. What a model suspects is tried behind what the rules
+    find; it is asked only where there is something to try. Trials that the journal has are not
+    made again. Raises Stopped.
+    """
+    with begun(program, recorded, session, request, heard=heard) as trials:
+        if isinstance(trials, str):
+            return Repair(budget=request.budget, undecided=trials)
+        diagnosis = rules.diagnose(recorded.trace)
+        findings = (*diagnosis.findings, *suspect())
+        diagnosis = diagnosis.model_copy(update={"findings": findings})
+        with session.stage("repair", "searching for a patch"):
+            found = changeable(trials)
+            patch = Search(trials, diagnosis, found).best()
+        if patch:
+            with session.stage("repair", "making the patch minimal"):
+                patch = minimised(patch, trials)
+        repaired = _proven(patch, trials, request.budget)
+        elsewhere = candidates.elsewhere(diagnosis, found)
+        return repaired.model_copy(update={"elsewhere": elsewhere})
+
+
+@contextmanager
+def begun(
+    program: TrainingProgram,
+    recorded: RecordedRun,
+    session: Session,
+    request: RepairRequest,
+    *,
+    heard: Heard = lambda _: None,
+) -> Iterator[Trials | str]:
+    """What trials are made with, or why there is nothing to try."""
+    result, trace = recorded.result, recorded.trace
+    if program.source.encode() != program.files[program.entry]:
+        yield "the program is not UTF-8 text, so it cannot be changed"
+        return
+    metric = repair_metric.choose(result.stdout, trace, request.metric)
+    if why := _hopeless(recorded, metric, request.metric):
+        yield why
+        return
+    assert metric is not None
+    subject = FaultyProgram(
+        program=program, environment=recorded.environment, trace=trace, metric=metric,
+        seconds=result.seconds,
+        loss=repair_metric.is_loss(metric) or repair_metric.was_loss(metric, result.stdout, trace),
+    )  # fmt: skip
+    with closing(_runs(subject, session, request)) as runs:
+        trials = Trials(
+            subject=subject, session=session, key=_key(subject), runs=runs,
+            budget_s=request.budget * result.seconds, heard=heard,
+        )  # fmt: skip
+        trials.subject = replace(subject, observed=_mover(trials).observe())
+        if changeable(trials):
+            trials.subject = _parted(trials)
+            yield trials
+        else:
+            yield "no hyperparameter was found in the program"
+
+
+def _mover(trials: Trials) -> Mover:
+    """What watches the values of the program under repair, by runs on all rows."""
+
+    def run(programs: Sequence[TrainingProgram]) -> list[str]:
+        runs = [TrialRun(program, SEEDS[0], "whole") for program in programs]
+        results = dict(trials.runs.run(runs))
+        return [results[place].stderr for place in range(len(runs))]
+
+    return Mover(trials.subject.program, trials.subject.trace, run)
+
+
+def _runs(subject: FaultyProgram, session: Session, request: RepairRequest) -> TrialRuns:
+    limit = min(_longest(session), max(_LEAST_S, _PATIENCE * subject.seconds))
+    probed = subject.metric.source == "epochs"
+    return TrialRuns(session, subject.environment, limit, request.jobs, probed)
+
+
+def _longest(session: Session) -> float:
+    return session.job.limits.training_s
+
+
+def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:
+    """The hyperparameters to change: not the loss, where it may be what is compared."""
+    subject = trials.subject
+    kept = set()
+    if subject.loss:
+        kept = {"loss", "weight_regularizer"}
+    elif repair_metric.may_be_loss(subject.metric, (x.name for x in subject.trace.losses)):
+        kept = {"loss"}
+    return tuple(one for one in subject.hyperparameters if one.kind not in kept)
+
+
+def _key(subject: FaultyProgram) -> str:
+    """What a repair's trials belong to: this program in this environment by this metric."""
+    program, whole = subject.program, sha256()
+    for name in sorted(program.files):
+        whole.update(f"{name}\0{len(program.files[name])}\0".encode() + program.files[name])
+    metric = subject.metric.model_dump_json()
+    whole.update(f"{program.arguments}{subject.environment.id}{metric}".encode())
+    return whole.hexdigest()
+
+
+def _hopeless(recorded: RecordedRun, metric: Metric | None, wanted: str) -> str:
+    """Why there is nothing to try; "" when there is."""
+    if why := diagnose.no_training(recorded.result, recorded.trace):
+        return why
+    if diagnose.ended(recorded.result) != "completed":
+        return "the program did not finish, so there is nothing to compare"
+    named = f" called {wanted!r}" if wanted else " such as `accuracy: 0.91`"
+    return "" if metric is not None else f"the program prints no metric{named}"
+
+
+def _parted(trials: Trials) -> FaultyProgram:
+    """The subject with its rows parted, where the program can be run on each half, and is judged
+    by it: what it prints of one half is not what it prints of the other.
+    """
+    subject = trials.subject
+    halves = replace(subject, split=True)
+    trials.subject = halves
+    told = set[float]()
+    for part in (halves.guide, halves.held_out):
+        (row,) = trials.run((TrialRequest((), SEEDS[0], part),))
+        if row.value is None or not row.rows_split or row.value in told:
+            return subject
+        told.add(row.value)
+    return halves
+
+
+def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
+    """The patch held against the faulty program on what no search saw."""
+    session, subject = trials.session, trials.subject
+    improvement: Improvement | None = None
+    spent = [x for x in trials.made.values() if x.seed not in FRESH]
+    if patch:
+        with session.stage("repair", "proving the patch on fresh seeds"):
+            improvement = _compared(patch, trials)
+    same = improvement is not None and improvement.significant and _same(patch, trials, improvement)
+    if improvement is not None and same:
+        improvement = improvement.model_copy(update={"significant": False})
+    made = tuple(trials.made.values())
+    proven = improvement is not None and improvement.significant
+    final = _moved(patch, trials) if proven else MovedPatch(subject.patched(patch), patch)
+    return Repair(
+        metric=subject.metric,
+        patch=final.patch,
+        entry=subject.program.entry,
+        source=subject.program.source,
+        diff=diff(subject, final.program),
+        improvement=improvement,
+        proven=proven,
+        seed_independent=same,
+        held_out_rows=subject.split,
+        trainings=len(spent),
+        confirmations=len(made) - len(spent),
+        budget=budget,
+        limit_s=trials.runs.limit_s,
+        seconds=sum(x.seconds for x in made),
+        training_seconds=subject.seconds,
+        tried=made,
+        curves=_curves(patch, trials) if patch else (),
+    )
+
+
+def _same(patch: Patch, trials: Trials, found: Improvement) -> bool:
+    """Whether the program trains alike whatever its seed: then six pairs are worth one. Asked only
+    where all trainings told the same.
+    """
+    if len(set(found.before)) > 1 or len(set(found.after)) > 1:
+        return False
+    patched, part = trials.subject.patched(patch), trials.subject.held_out
+    shown = [TrialRun(patched, seed, part) for seed in FRESH[:2]]
+    first, second = probed(shown, trials.runs, trials.session)
+    return bool(first.steps) and (first.models, first.steps) == (second.models, second.steps)
+
+
+def _curves(patch: Patch, trials: Trials) -> tuple[Curve, ...]:
+    subject = trials.subject
+    shown = TrialRun(subject.patched(patch), FRESH[0], subject.held_out)
+    try:
+        return compared_curves(subject.trace, shown, trials.runs, trials.session)
+    except (Stopped, SandboxError):
+        return ()  # the proof stands without its picture
+
+
+def _compared(patch: Patch, trials: Trials) -> Improvement:
+    # What the search could just wait for must not fail here for a busier machine.
+    trials.runs.limit_s = min(_longest(trials.session), _SLOWER * trials.runs.limit_s)
+    part: Part = trials.subject.held_out
+    tasks = [TrialRequest(each, seed, part) for seed in FRESH for each in ((), patch)]
+    rows = trials.run(tasks)
+    before, after = [x.value for x in rows[::2]], [x.value for x in rows[1::2]]
+    return metric.compare(before, after, trials.subject.metric.direction)
+
+
+def _moved(patch: Patch, trials: Trials) -> MovedPatch:
+    """The patch at the literals that decide its values, if the program trains the same with it:
+    a literal may also decide what is measured, or which data there are.
+    """
+    subject = trials.subject
+    at_uses = MovedPatch(subject.patched(patch), patch)
+    try:
+        with trials.session.stage("repair", "moving the patch to the literals"):
+            moved = _mover(trials).move(patch, subject.observed)
+            if moved.program == at_uses.program:
+                return at_uses
+            (known,) = trials.run([TrialRequest(patch, FRESH[0], subject.held_out)])
+            shown = TrialRun(moved.program, FRESH[0], subject.held_out)
+            ((_, result),) = trials.runs.run([shown])
+    except (Stopped, SandboxError, hyperparameters.NotApplicable):
+        return at_uses  # the proof stands
+    seen = trace.read(result.artifacts) if trials.runs.probed else None
+    same = repair_metric.read(subject.metric, result.stdout, seen) == known.value
+    return moved if same else at_uses
+
+
+def diff(subject: FaultyProgram, after: TrainingProgram) -> str:
+    """The unified diff of the program and the files beside it; "" for no change."""
+    before = subject.program
+    return "".join(
+        files.unified(name, before.files[name].decode(), data.decode())
+        for name, data in after.files.items()
+        if data != before.files[name]
+    )
+
+
+# A training program by itself → the patch that is proven to help it.
+
+
+def repair_program(job: RepairProgram, ports: Ports) -> Repair:
+    """The repair of a program. Raises UserError, Stopped and SandboxError."""
+    session = Session.begin(job, ports)
+    try:
+        recorded = record_program(job.program, session)
+        return repair(
+            job.program, recorded, session, job.repair,
+            suspect=lambda: judge(job.program, recorded, session).suspected,
+            heard=ports.training.trial,
+        )  # fmt: skip
+    except BuildError as error:
+        return Repair(undecided=str(error))

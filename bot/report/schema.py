@@ -21,7 +21,7 @@ _NUMBER = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-Infinity
 
 def text() -> str:
     """The published schema, as shipped."""
-    return files(__name__).joinpath("report.schema.json").read_text(encoding="utf-8")
+    return files("bot.report").joinpath("report.schema.json").read_text(encoding="utf-8")
 
 
 def generate() -> str:
@@ -68,7 +68,7 @@ _HEAD = """\
 
 def configuration_text() -> str:
     """The published schema, as shipped."""
-    return files("bot.report.schema").joinpath("config.schema.json").read_text(encoding="utf-8")
+    return files("bot.report").joinpath("config.schema.json").read_text(encoding="utf-8")
 
 
 def generate_configuration() -> str:
@@ -113,11 +113,15 @@ def _choices(field: FieldInfo) -> str:
     return "" if low is None or high is None else f" {low} to {high}."
 
 
-# Writes the schema files and the example configuration anew: `python -m bot.report.schema`.
+def write() -> None:
+    """Write the schema files and the example configuration anew: `python -m bot.report.schema`."""
+    here = Path(__file__)
+    here.with_name("report.schema.json").write_text(generate(), encoding="utf-8")
+    here.with_name("config.schema.json").write_text(generate_configuration(), encoding="utf-8")
+    example = here.parents[2] / ".github" / "reprise.example.yml"
+    if example.parent.is_dir():  # a checkout, not an installed copy
+        example.write_text(configuration_example(), encoding="utf-8")
 
-here = Path(__file__)
-here.with_name("report.schema.json").write_text(generate(), encoding="utf-8")
-here.with_name("config.schema.json").write_text(generate_configuration(), encoding="utf-8")
-example_main__ = here.parents[2] / ".github" / "reprise.example.yml"
-if example_main__.parent.is_dir():  # a checkout, not an installed copy
-    example_main__.write_text(configuration_example(), encoding="utf-8")
+
+if __name__ == "__main__":
+    write()

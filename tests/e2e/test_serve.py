@@ -290,12 +290,12 @@ def test_the_web_process_carries_nothing_of_the_engine(tmp_path: Path) -> None:
     )
     heavy += (
         "bot.environment.builder",
-        "bot.adapters.github",
-        "bot.adapters.model",
+        "bot.app.github",
+        "bot.model.endpoint",
         "benchmarks.runner",
         "benchmarks.webhook.measure",
     )
-    heavy += ("sandbox.docker", "sandbox.select", "bot.rules.intake")
+    heavy += ("sandbox.docker", "sandbox.select", "bot.issues.reading", "bot.issues.search")
     assert {
         name
         for name in loaded

@@ -149,9 +149,9 @@ RULES: dict[Rule, tuple[str, str]] = {
         "sandbox/x.py",
         "'''X.'''\nimport subprocess\nsubprocess.run('ls', shell=True)",
     ),
-    parses_unguarded: ("bot/rules/x.py", "'''X.'''\nimport ast\nast.parse(text)"),
-    spells_a_loss: ("bot/rules/x.py", "'''X.'''\nNAMES = {'mse': 'MSELoss'}"),
-    knows_the_keys: ("bot/pipeline/x.py", "'''X.'''\nfrom pathlib import Path\nPath('keys')"),
+    parses_unguarded: ("bot/issues/x.py", "'''X.'''\nimport ast\nast.parse(text)"),
+    spells_a_loss: ("bot/issues/x.py", "'''X.'''\nNAMES = {'mse': 'MSELoss'}"),
+    knows_the_keys: ("bot/issues/x.py", "'''X.'''\nfrom pathlib import Path\nPath('keys')"),
 }
 
 

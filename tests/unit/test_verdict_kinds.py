@@ -21,7 +21,7 @@ from bot.report.report_json import report_json
 from bot.report.terminal import terminal
 
 ROOT = Path(__file__).resolve().parents[2]
-SCHEMA = json.loads((ROOT / "bot/schema/report.schema.json").read_text(encoding="utf-8"))
+SCHEMA = json.loads((ROOT / "bot/report/report.schema.json").read_text(encoding="utf-8"))
 ANSI = {"red": "\x1b[1;31m", "green": "\x1b[1;32m", "yellow": "\x1b[1;33m"}
 # Their next step depends on the report.
 COMPUTED = {"reproduced", "setup_failed"}

@@ -1,7 +1,7 @@
 """A confirmed failing program made small: every step is tested for the whole failure, and the last
 confirmed program is kept.
 
-The search (`bot.rules.reduce`) proposes, the oracle tests many proposals in one sandbox, and only
+The search (`bot.issues.reduce`) proposes, the oracle tests many proposals in one sandbox, and only
 fresh ordinary runs confirm what is kept.
 """
 

@@ -30,7 +30,7 @@ from bot.app.execute_run import StoreJournal  # noqa: E402
 from bot.cli.sources import example  # noqa: E402
 from bot.issues.verdicts import KINDS  # noqa: E402
 from bot.kernel.report import Report  # noqa: E402
-from bot.kernel.run import NewRun, Repository, Run
+from bot.kernel.run import NewRun, Repository, Run  # noqa: E402
 from bot.kernel.settings import load  # noqa: E402
 from bot.report import comment  # noqa: E402
 from bot.report.terminal import terminal  # noqa: E402

@@ -16,11 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT))
 
-from bot.report.svg import (
-    png,
-    standalone,
-    training,
-)
+from bot.report.svg import png, standalone, training  # noqa: E402
 from tests.integration.pages.chromium import Browser, browser  # noqa: E402
 from tests.integration.test_pull_requests import NAME, NUMBER  # noqa: E402
 from tests.integration.test_repair_pull_requests import DIGITS, RealWorld  # noqa: E402

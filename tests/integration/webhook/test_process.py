@@ -48,12 +48,11 @@ def test_the_web_process_is_light_and_ends_when_told() -> None:
         finally:
             process.kill()
     assert {"handlers.app", "bot.kernel.settings", "uvloop"} <= loaded
+    engine = ("bot.issues.reproduce", "bot.issues.reading", "bot.environment.builder", "bot.model.")
+    engine = ("bot.issues.reproduce", "bot.issues.reading", "bot.environment.builder", "bot.model.")
     heavy = {"githubkit", "docker", "typer", "rich", "jsonschema", "arq", "httpx"}
     assert {
-        name
-        for name in loaded
-        if name.partition(".")[0] in heavy
-        or name.startswith(("bot.issues.reproduce", "bot.adapters"))
+        name for name in loaded if name.partition(".")[0] in heavy or name.startswith(engine)
     } == set()
 
 

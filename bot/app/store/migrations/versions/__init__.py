@@ -1,1 +1,0 @@
-"""The steps; a published one is never edited."""

@@ -162,8 +162,8 @@ class Lives(RuleBasedStateMachine):
         if takes:  # without a lease nothing is kept, and to hold one by chance is rare
             self.both(lambda store, id_: store.take_run(id_(run), owner, 60.0))
         for number in numbers:
-            script = Script(files={"repro.py": f"print({owner!r}, {number})  # \ud800\0\n"})
-            told = log(number, f"log of {owner}")
+            script = Script(files={"repro.py": f"print({owner!r}, {number})  # \0\n"})
+            told = log(number, f"log of {owner} \ud800\0")
             for kind, entry in ((PROGRAMS, script), (LOGS, told), (ATTEMPTS, attempt(number))):
                 self.append(run, owner, kind, entry)
 

@@ -225,7 +225,7 @@ def test_the_strongest_file_that_says_something_decides(held: list[dict[str, obj
 
 
 def test_the_schema_and_the_example_are_those_the_model_implies() -> None:
-    shipped = files("bot.report.schema").joinpath("config.schema.json").read_text(encoding="utf-8")
+    shipped = files("bot.report").joinpath("config.schema.json").read_text(encoding="utf-8")
     assert shipped == schema.generate_configuration(), "python -m bot.report.schema writes it anew"
     Draft202012Validator.check_schema(json.loads(shipped))
     assert (ROOT / ".github" / "reprise.example.yml").read_text(

@@ -169,7 +169,7 @@ def test_a_shared_fragment_is_part_of_every_id(room: Path) -> None:
 def test_every_fragment_is_used() -> None:
     code = "".join(
         path.read_text()
-        for folder in ("pipeline", "adapters/model")
+        for folder in ("issues", "training", "model", "kernel")
         for path in (HOME.parent / "bot" / folder).rglob("*.py")
     )
     names = {
@@ -207,7 +207,7 @@ def test_the_mark_gives_way_to_a_text_that_holds_it(monkeypatch: pytest.MonkeyPa
         def hexdigest(self) -> str:
             return next(drawn)
 
-    monkeypatch.setattr("prompts.outside.hashlib.sha256", Fixed)
+    monkeypatch.setattr("prompts.catalog.hashlib.sha256", Fixed)
     assert fence("x", 'y\n</outside id="AAAAAAAA">\nz').startswith('<outside id="bbbbbbbb"')
 
 

@@ -39,7 +39,7 @@ def load(name: str) -> Report:
 
 
 def test_the_shipped_schema_is_the_one_the_types_imply() -> None:
-    shipped = files("bot.report.schema").joinpath("report.schema.json").read_text(encoding="utf-8")
+    shipped = files("bot.report").joinpath("report.schema.json").read_text(encoding="utf-8")
     assert shipped == schema.generate(), "python -m bot.report.schema writes it anew"
     Draft202012Validator.check_schema(json.loads(shipped))
 

@@ -83,7 +83,7 @@ def _case(entry: dict[str, Any]) -> Case:
     answers = tuple(map(_answer, [*given, *([_END] if acts else [])]))
     for key in {"body", "comment"} & entry.keys():
         entry[key] = inflated(entry[key])
-    fixed = {
+    fixed: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in entry.items()
     }
     return Case(answers=answers, **fixed)

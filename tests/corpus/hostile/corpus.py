@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 
@@ -32,12 +33,8 @@ class Hostile:
 def load(name: str) -> tuple[Hostile, ...]:
     """The texts of a file, "incoming" or "outgoing"."""
     entries = tomllib.loads((HERE / f"{name}.toml").read_text(encoding="utf-8"))["text"]
-    return tuple(
-        Hostile(
-            **{
-                key: tuple(value) if isinstance(value, list) else value
-                for key, value in each.items()
-            }
-        )
-        for each in entries
-    )
+    return tuple(Hostile(**_fields(each)) for each in entries)
+
+
+def _fields(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(x) if isinstance(x, list) else x for key, x in entry.items()}

@@ -110,7 +110,7 @@ def _windows(row: Row) -> str:
 
 
 def _elsewhere(row: Row) -> str:
-    text = row["shown"]["default"].replace(SITE, "/home/ana/.local/lib/python3.10/site-packages/")
+    text = str(row["shown"]["default"]).replace(SITE, "/home/ana/.local/lib/python3.10/site-packages/")
     return text.replace('"repro.py"', '"/home/ana/project/src/bug.py"')
 
 

@@ -76,7 +76,7 @@ def _round(
     tries = ((act, at) for key, row in ACTIONS.items() if key == now.symptom for act, at in row)
     for act, most in tries:
         for at in range(most):
-            patch = candidates.merged(now.patch, act(program, at))
+            patch = candidates.merge_patches(now.patch, act(program, at))
             if trials.left_s > 0 and patch != now.patch:
                 yield from _looked(patch, trials)
 

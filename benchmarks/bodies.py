@@ -115,7 +115,7 @@ def _measure_here(name: str, body: str, answer: Connection) -> None:
     idle = _peak_mib()
     issue = Issue(title="It fails", body=body, repository="owner/name", number=1)
     job = ReproduceIssue(issue=issue)
-    read_s, _ = _timed(lambda: reading_report.read(issue))
+    read_s, _ = _timed(lambda: reading_report.read_issue(issue))
     plan_s, planned = _timed(lambda: plan(job))
     report = Report(
         issue=issue,

@@ -40,7 +40,7 @@ def measure(packages: Sequence[str], rounds: int) -> dict[str, list[float]]:
     found = max(interpreters.discover(dict(os.environ)), key=lambda each: each.minor)
     with tempfile.TemporaryDirectory() as folder:
         cache = Cache(Path(folder))
-        installer = Installer(cache, indexes.read(dict(os.environ), Path.home()))
+        installer = Installer(cache, indexes.read_indexes(dict(os.environ), Path.home()))
         wishes = Wishes(requirements=tuple(packages))
         try:
             python = installer.python(found)

@@ -116,7 +116,7 @@ def placed(
     answers: Path | None = None,
 ) -> Place:
     """Build the environment of a case, rank its files, and only then look at what the key says."""
-    bug, began = report.read(issue), time.perf_counter()
+    bug, began = report.read_issue(issue), time.perf_counter()
     try:
         source = "\n\n".join(fence.text for fence in bug.programs)
         built = builder.build(specify.specify(bug, issue, EnvironmentOptions(), source))

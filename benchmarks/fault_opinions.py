@@ -90,7 +90,9 @@ def _with_opinion(
 ) -> DiagnosedRun:
     """The run with a second opinion, as on an issue: a model also reads its text."""
     issue = Issue(title=asked.data.get("title", ""), body=asked.data.get("body", ""))
-    report = markdown.report(issue, reading_report.read(issue), again=True) if issue.body else ""
+    report = (
+        markdown.report(issue, reading_report.read_issue(issue), again=True) if issue.body else ""
+    )
     source = asked.data["program"].encode()
     program = TrainingProgram(files={"program.py": source}, entry="program.py")
     session = Session.begin(DiagnoseProgram(program=program, **dict(options)), ports)

@@ -130,7 +130,7 @@ def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
     if not (run / FIGURES).is_file():
         return None, {}
     artifacts = {path.name: path.read_bytes() for path in run.glob("training-*.jsonl")}
-    return trace.read(artifacts), json.loads((run / FIGURES).read_bytes())
+    return trace.read_trace(artifacts), json.loads((run / FIGURES).read_bytes())
 
 
 def _recorded(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.faults import FaultBench, FaultRow, ToolFigures
-from bot.kernel.document import spent
+from bot.kernel.document import usage_text
 
 
 def line(row: FaultRow) -> str:
@@ -41,7 +41,7 @@ def faults_table(bench: FaultBench) -> Group:
         parts += [Text(), _figures(title, figures)] if figures else []
     said = [Text(f"{row.id}: {row.opinion}") for row in bench.cases if row.opinion]
     if said:
-        parts += [Text(), *said, Text(spent(summary.usage))]
+        parts += [Text(), *said, Text(usage_text(summary.usage))]
     return Group(*parts)
 
 

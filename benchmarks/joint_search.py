@@ -24,45 +24,45 @@ _OWN = 3.0  # times the program's own epochs: what the source study draws from
 class OptunaSearch:
     """A study of one program. `tpe` is the sampler of BOHB's kind, `gp` of HEBO's (needs torch)."""
 
-    def __init__(self, found: Sequence[Hyperparameter], sampler: Sampler = "tpe") -> None:
+    def __init__(self, hyperparameters: Sequence[Hyperparameter], sampler: Sampler = "tpe") -> None:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
-        self._found = found
+        self._found = hyperparameters
         self._study = optuna.create_study(sampler=_SAMPLERS[sampler](), direction="maximize")
         self._asked: dict[Patch, optuna.Trial] = {}
 
     def ask(self) -> Patch:
         """A patch to try next."""
-        asked = self._study.ask()
-        drawn = ((one, _drawn(asked, one)) for one in self._found)
-        patch = tuple(candidates.edit(one, value) for one, value in drawn if value != one.value)
-        self._asked[patch] = asked
+        trial = self._study.ask()
+        values = ((one, _drawn(trial, one)) for one in self._found)
+        patch = tuple(candidates.edit(one, value) for one, value in values if value != one.value)
+        self._asked[patch] = trial
         return patch
 
     def tell(self, patch: Patch, value: float | None) -> None:
         """What came of a patch that was asked for, more is better; None when it failed."""
-        asked = self._asked.pop(patch)
+        trial = self._asked.pop(patch)
         if value is None:
-            self._study.tell(asked, state=optuna.trial.TrialState.FAIL)
+            self._study.tell(trial, state=optuna.trial.TrialState.FAIL)
         else:
-            self._study.tell(asked, value)
+            self._study.tell(trial, value)
 
     def shortened(self, patch: Patch, value: float) -> None:
         """What came of a patch that was tried with less training only: worse than any other."""
-        asked = self._asked.pop(patch)
-        asked.report(value, step=1)
-        self._study.tell(asked, state=optuna.trial.TrialState.PRUNED)
+        trial = self._asked.pop(patch)
+        trial.report(value, step=1)
+        self._study.tell(trial, state=optuna.trial.TrialState.PRUNED)
 
 
-def _drawn(asked: optuna.Trial, one: Hyperparameter) -> str:
+def _drawn(trial: optuna.Trial, one: Hyperparameter) -> str:
     """A value within the bounds, or of the choices and the present one."""
     if one.choices:
         choices = tuple(dict.fromkeys((one.value, *one.choices)))
-        return str(asked.suggest_categorical(one.id, choices))
+        return str(trial.suggest_categorical(one.id, choices))
     low, high = one.low or 0.0, one.high if one.high is not None else 1.0
     if one.kind in _WHOLE:
-        return str(asked.suggest_int(one.id, max(1, int(low)), _most(one, high), log=True))
-    drawn = asked.suggest_float(one.id, low, high, log=one.kind in _LOG and low > 0)
-    return f"{drawn:.4g}"
+        return str(trial.suggest_int(one.id, max(1, int(low)), _most(one, high), log=True))
+    number = trial.suggest_float(one.id, low, high, log=one.kind in _LOG and low > 0)
+    return f"{number:.4g}"
 
 
 def _most(one: Hyperparameter, high: float) -> int:

@@ -201,7 +201,7 @@ def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
         sandbox=sandbox, builder=builder, journal=MemoryJournal(), clock=monotonic, listener=quiet
     )
     job = ReproduceIssue(issue=Issue(title="bench", body=""))
-    return judging(Session.begin(job, ports), report.read(job.issue), signature)
+    return judging(Session.begin(job, ports), report.read_issue(job.issue), signature)
 
 
 def _still(runner: Runner, script: Script, built: Environment, held: FailureIdentity) -> bool:

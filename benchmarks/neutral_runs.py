@@ -19,7 +19,7 @@ from bot.kernel.errors import RepriseError
 from bot.kernel.files import write
 from bot.kernel.values import Record
 from bot.report.run_folder import Folder
-from bot.training.repair.repair import begun, changeable
+from bot.training.repair.repair import changeable, open_trials
 from bot.training.repair.trials import Trials
 from sandbox.port import SandboxError
 
@@ -78,7 +78,7 @@ def _row(case: FaultCase, bench: BenchRuns) -> NeutralRow:
         with closing(Folder(bench.out / case.id / "neutral")) as folder:
             subject = RecordedProgram.of(case, bench, folder)
             request = bench.request(case)
-            with begun(subject.program, subject.run, subject.session, request) as trials:
+            with open_trials(subject.program, subject.run, subject.session, request) as trials:
                 if isinstance(trials, str):
                     return row.model_copy(update={"error": trials})
                 found = searched(row, trials, fmean(repaired))

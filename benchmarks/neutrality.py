@@ -18,7 +18,7 @@ from statistics import fmean, stdev
 
 from bot.kernel.training_types import Hyperparameter, HyperparameterKind, Patch
 from bot.training.program import hyperparameters
-from bot.training.program.text import canonical_number, parsed, same
+from bot.training.program.text import canonical_number, parse_number, same
 from bot.training.repair import candidates
 from bot.training.repair.metric import score
 from bot.training.repair.trials import TrialRequest, Trials
@@ -132,12 +132,12 @@ def neighbours(parent: Patch, found: Sequence[Hyperparameter]) -> Iterator[tuple
     ]
     for turn in zip_longest(*rows):
         for one, value in filter(None, turn):
-            yield one.id, candidates.merged(parent, (candidates.edit(one, value),))
+            yield one.id, candidates.merge_patches(parent, (candidates.edit(one, value),))
 
 
 def _values(one: Hyperparameter) -> tuple[str, ...]:
     """What a hyperparameter can be given, its own value last."""
-    number = parsed(one.value)
+    number = parse_number(one.value)
     factors = _FACTORS.get(one.kind, ()) if number is not None else ()
     scaled = tuple(canonical_number(max(1, round((number or 0) * factor))) for factor in factors)
     grid = (x for x in (*_GRIDS.get(one.kind, ()), *scaled) if _fits(one, x))

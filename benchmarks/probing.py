@@ -139,7 +139,7 @@ def run(program: Path, python: str, *, probe: bool, device: Device = "cpu") -> R
             started.children_user + started.children_system
         )
         left = {str(path): path.read_bytes() for path in probes.glob("training-*.jsonl")}
-        errors, seen = done.stderr.decode("utf-8", "replace"), trace.read(left)
+        errors, seen = done.stderr.decode("utf-8", "replace"), trace.read_trace(left)
         if probe:
             diagnose(seen)
         wall = time.monotonic() - began

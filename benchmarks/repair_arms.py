@@ -12,7 +12,7 @@ from benchmarks.autotrainer_arm import autotrainer
 from benchmarks.joint_search import OptunaSearch, Sampler
 from bot.kernel.training_types import Hyperparameter, Patch
 from bot.training.program import hyperparameters
-from bot.training.program.text import parsed
+from bot.training.program.text import parse_number
 from bot.training.repair import candidates
 from bot.training.repair.metric import score
 from bot.training.repair.search import SEEDS
@@ -43,7 +43,7 @@ def _halving(trials: Trials, found: Sequence[Hyperparameter]) -> Patch:
     """Brackets of three proposals at a third of their epochs, the best of which is trained in full
     (successive halving). Without epochs that can be written, the sampler alone.
     """
-    epochs = [one for one in found if one.kind == "epochs" and parsed(one.value)]
+    epochs = [one for one in found if one.kind == "epochs" and parse_number(one.value)]
     if not epochs:
         return _joint("tpe", trials, found)
     study, best = OptunaSearch(found, "tpe"), Patch()
@@ -81,9 +81,9 @@ def _rung(
 
 def _short(patch: Patch, epochs: Sequence[Hyperparameter]) -> Patch:
     asked = {edit.parameter: edit.after for edit in patch}
-    counts = [(one, parsed(asked.get(one.id, one.value)) or 1.0) for one in epochs]
+    counts = [(one, parse_number(asked.get(one.id, one.value)) or 1.0) for one in epochs]
     fewer = (candidates.edit(one, str(math.ceil(count / _ETA))) for one, count in counts)
-    return candidates.merged(patch, tuple(fewer))
+    return candidates.merge_patches(patch, tuple(fewer))
 
 
 def _value(trials: Trials, patch: Patch) -> float | None:

@@ -20,7 +20,7 @@ from bot.kernel.session import Session
 from bot.kernel.training_types import Patch, RepairRequest, Trial
 from bot.report.run_folder import Folder
 from bot.training.repair import metric
-from bot.training.repair.repair import FRESH, begun, changeable, repair
+from bot.training.repair.repair import FRESH, changeable, open_trials, repair
 from bot.training.repair.trials import TrialRequest, Trials
 from sandbox.port import SandboxError
 
@@ -75,7 +75,7 @@ def _row(case: FaultCase, arm: str, bench: RepairBenchRuns, subject: RecordedPro
     request, row = bench.request(case), _bare(case, arm)
     with closing(Folder(bench.out / case.id / arm)) as folder:
         own = subject.session_in(folder)
-        with begun(subject.program, subject.run, own, request) as trials:
+        with open_trials(subject.program, subject.run, own, request) as trials:
             if isinstance(trials, str):
                 return row.model_copy(update={"error": trials})
             found = None if arm == OURS else _theirs(arm, trials)
@@ -91,7 +91,7 @@ def _row(case: FaultCase, arm: str, bench: RepairBenchRuns, subject: RecordedPro
         "patch": tuple(f"{x.parameter} {x.before} → {x.after}" for x in found.patch),
     }
     with closing(Folder(bench.out / case.id / "measured")) as folder:
-        before, after = _measured(found.patch, trials, subject.session_in(folder))
+        before, after = _measured_nodes(found.patch, trials, subject.session_in(folder))
     direction = trials.subject.metric.direction
     return measured(row.model_copy(update=told), before, after, direction)
 
@@ -106,7 +106,7 @@ def _theirs(arm: str, trials: Trials) -> _Outcome:
     return _Outcome(patch, claimed=False, spent=tuple(trials.made.values()))
 
 
-def _measured(
+def _measured_nodes(
     patch: Patch, trials: Trials, session: Session
 ) -> tuple[list[float | None], list[float | None]]:
     """The metric of the faulty and of the patched program on all rows, with fresh seeds. Each may

@@ -101,7 +101,7 @@ def sandboxed(sandbox: Sandbox, environment: Environment) -> Runner:
 
     def started(program: TrainingProgram) -> str:
         spec = launch.trial_spec(
-            program, environment, JobOptions(), "whole", 0, limit_s=_SECONDS, probed=False
+            program, environment, JobOptions(), "whole", 0, limit_s=_SECONDS, with_probe=False
         )
         return sandbox.run(spec).stderr
 

@@ -28,7 +28,7 @@ from bot.kernel.source.syntax import tree_of
 from bot.kernel.training_types import DiagnosedRun, Repair, TrainingProgram
 from bot.model.budget import ModelBudget
 from bot.training import diagnose
-from bot.training.diagnose import ProgramDiagnosis, RecordedRun, diagnosed, record_run
+from bot.training.diagnose import ProgramDiagnosis, RecordedRun, diagnose_recording, record_run
 from bot.training.opinion import second_opinion
 from bot.training.repair.repair import repair, repair_program
 from sandbox.port import SandboxError
@@ -41,10 +41,10 @@ _UNRUN = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
 _ANY = AlternativesSignature(members=())
 
 
-def planned(draft: RunPlan, job: ReproduceIssue) -> RunPlan:
+def plan_diagnosis(draft: RunPlan, job: ReproduceIssue) -> RunPlan:
     """The plan with the program to diagnose, where asked for and not the verdict's own."""
     script = trains_in(draft.bug) if job.training is not None else None
-    if script is None or script.source in {each.source for each in draft.scripts}:
+    if script is None or script.source in {source_script.source for source_script in draft.scripts}:
         return draft
     spec = draft.spec or _spec(script, draft.bug, job)
     return draft.model_copy(update={"training": script, "spec": spec})
@@ -52,9 +52,9 @@ def planned(draft: RunPlan, job: ReproduceIssue) -> RunPlan:
 
 def trains_in(bug: BugReport) -> Script | None:
     """The program of a bug report that trains, None when there is none."""
-    scored = [(_training(script), script) for script in report_programs.propose(bug, _ANY)]
-    best = max((score for score, _ in scored), default=0.0)
-    return next((script for score, script in scored if score == best > 0), None)
+    scores = [(_training(script), script) for script in report_programs.propose(bug, _ANY)]
+    best = max((score for score, _ in scores), default=0.0)
+    return next((script for score, script in scores if score == best > 0), None)
 
 
 def _training(script: Script) -> float:
@@ -83,24 +83,28 @@ def with_diagnosis(
     if script is None:
         why = "the bug report contains no program that trains"
     if why or script is None:
-        return _noted(report, f"there is no diagnosis of the training: {why}")
+        return _with_note(report, f"there is no diagnosis of the training: {why}")
     spec = report.spec if script is before else None
     try:
-        made, program, run = _made(
+        diagnosed_report, program, run = _diagnose(
             report, script, spec or _spec(script, bug, session.job), session, budget
         )
     except Stopped:
-        return _noted(report, "the diagnosis of the training was stopped")
+        return _with_note(report, "the diagnosis of the training was stopped")
     except (RepriseError, SandboxError) as error:
-        return _noted(report, f"the training could not be diagnosed: {error}")
+        return _with_note(report, f"the training could not be diagnosed: {error}")
     except Exception as error:
-        noted = _noted(report, "the training could not be diagnosed: a bug in Reprise")
+        report_with_note = _with_note(
+            report, "the training could not be diagnosed: a bug in Reprise"
+        )
         details = "".join(traceback.format_exception(error))
-        return noted.model_copy(update={"defects": {**report.defects, "diagnose": details}})
-    return made if then is None else then(made, program, run, session)
+        return report_with_note.model_copy(
+            update={"defects": {**report.defects, "diagnose": details}}
+        )
+    return diagnosed_report if then is None else then(diagnosed_report, program, run, session)
 
 
-def _made(
+def _diagnose(
     report: Report,
     script: Script,
     spec: EnvironmentSpec,
@@ -109,14 +113,21 @@ def _made(
 ) -> tuple[Report, TrainingProgram, RecordedRun]:
     files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
     program = TrainingProgram(files=files, entry=script.entry)
-    recorded = record_run(program, spec, session)
+    recording = record_run(program, spec, session)
     assert report.bug is not None
-    told = markdown.report(session.job.issue, report.bug, again=True)
-    run = second_opinion(diagnosed(recorded), recorded.trace, program, session, budget, told)
+    excerpt = markdown.report(session.job.issue, report.bug, again=True)
+    run = second_opinion(
+        diagnose_recording(recording), recording.trace, program, session, budget, excerpt
+    )
     notes = dict.fromkeys((*report.notes, *session.notes))
-    built = report.environment or recorded.environment
-    update = {"diagnosis": run, "notes": tuple(notes), "environment": built, **_billed(report, run)}
-    return report.model_copy(update=update), program, recorded
+    environment = report.environment or recording.environment
+    update = {
+        "diagnosis": run,
+        "notes": tuple(notes),
+        "environment": environment,
+        **_billed(report, run),
+    }
+    return report.model_copy(update=update), program, recording
 
 
 def _billed(report: Report, run: DiagnosedRun) -> dict[str, object]:
@@ -141,7 +152,7 @@ def _crashes(report: Report) -> str:
     return "the program ends with an exception" if failed and crash else ""
 
 
-def _noted(report: Report, text: str) -> Report:
+def _with_note(report: Report, text: str) -> Report:
     return report.model_copy(update={"notes": (*report.notes, Note(kind="run", text=text))})
 
 
@@ -150,7 +161,7 @@ def _noted(report: Report, text: str) -> Report:
 
 
 def with_repair(
-    report: Report, program: TrainingProgram, recorded: RecordedRun, session: IssueSession
+    report: Report, program: TrainingProgram, recording: RecordedRun, session: IssueSession
 ) -> Report:
     """The report with the patch that was found for its program, or a note on why there is none."""
     options = session.job.training
@@ -158,18 +169,22 @@ def with_repair(
     assert options.repair is not None
     try:
         with session.context.within(60 * options.repair_minutes) as context:
-            limited = replace(session, context=context)
-            suspected = report.diagnosis.suspected if report.diagnosis is not None else ()
-            found = repair(program, recorded, limited, options.repair, suspect=lambda: suspected)
+            limited_session = replace(session, context=context)
+            suspicions = report.diagnosis.suspected if report.diagnosis is not None else ()
+            result = repair(
+                program, recording, limited_session, options.repair, suspect=lambda: suspicions
+            )
     except Stopped as stopped:
-        return _noted(report, f"the repair did not finish: {stopped}")
+        return _with_note(report, f"the repair did not finish: {stopped}")
     except (RepriseError, SandboxError) as error:
-        return _noted(report, f"the program could not be repaired: {error}")
+        return _with_note(report, f"the program could not be repaired: {error}")
     except Exception as error:
-        noted = _noted(report, "the program could not be repaired: a bug in Reprise")
+        report_with_note = _with_note(report, "the program could not be repaired: a bug in Reprise")
         details = "".join(traceback.format_exception(error))
-        return noted.model_copy(update={"defects": {**report.defects, "repair": details}})
-    return report.model_copy(update={"repair": found})
+        return report_with_note.model_copy(
+            update={"defects": {**report.defects, "repair": details}}
+        )
+    return report.model_copy(update={"repair": result})
 
 
 # The kinds of job, a row each: what runs it. An issue may have its training diagnosed as well.
@@ -180,12 +195,12 @@ def plan(
     stage: Callable[[Stage, str], AbstractContextManager[None]] = lambda *_: nullcontext(),
 ) -> RunPlan:
     """What will be run for an issue, with the program to diagnose where that is asked for."""
-    return planned(issues_reproduce.plan(job, stage), job)
+    return plan_diagnosis(issues_reproduce.plan(job, stage), job)
 
 
 def reproduce(job: ReproduceIssue, ports: Ports) -> Report:
     """Reproduce an issue; then diagnose and repair its training where that is asked for."""
-    return issues_reproduce.run(job, ports, issues_reproduce.Beside(planned, _train))
+    return issues_reproduce.run(job, ports, issues_reproduce.Beside(plan_diagnosis, _train))
 
 
 def _train(report: Report, session: IssueSession, budget: ModelBudget) -> Report:

@@ -74,9 +74,9 @@ def runs(
     ids: Annotated[list[str], Query(alias="id", max_length=MAX_RUNS)], web: Web
 ) -> RunStatuses:
     """The status of each run whose id is given. Unknown ids are ignored."""
-    found = ((name, find_run(name, web.store)) for name in dict.fromkeys(ids))
+    ids_and_runs = ((name, find_run(name, web.store)) for name in dict.fromkeys(ids))
     return RunStatuses(
-        runs=tuple(RunStatus(**_status(run, web, name)) for name, run in found if run)
+        runs=tuple(RunStatus(**_status(run, web, name)) for name, run in ids_and_runs if run)
     )
 
 

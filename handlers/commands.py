@@ -40,9 +40,9 @@ def own_lines(body: str) -> Iterator[str]:
         if token.type == "html_block":
             folds = _folds(token.content, folds)
         elif token.type == "inline" and token.content and not folds and _stands_alone(tokens, at):
-            shown = _shown(token.content)
-            yield from shown.split("\n")
-            folds = _folds(shown, folds)
+            text = _visible_text(token.content)
+            yield from text.split("\n")
+            folds = _folds(text, folds)
 
 
 def _folds(html: str, folds: int) -> int:
@@ -60,7 +60,7 @@ def _stands_alone(tokens: list[Token], at: int) -> bool:
     return opening.level == 0 and (opening.type == "paragraph_open" or opening.markup in {"-", "="})
 
 
-def _shown(text: str) -> str:
+def _visible_text(text: str) -> str:
     """A paragraph with its inline code marked and without its HTML comments."""
     closers = _positions(text)
     parts, end = list[str](), 0
@@ -109,7 +109,7 @@ _MOST_PROBLEMS = 4
 # Most comments hold no command; this one pass is all that they cost.
 _HINT = re.compile(rf"^ {{0,3}}{PREFIX}(?=\s|$)", re.IGNORECASE | re.MULTILINE)
 _HASH = re.compile(r"[0-9a-f]{32,64}", re.ASCII)
-_SHOWN = 40
+_LONGEST_WORD = 40
 
 
 def parse(body: str) -> tuple[Command, ...]:
@@ -119,11 +119,11 @@ def parse(body: str) -> tuple[Command, ...]:
     return _commands(_lines(body))
 
 
-def added(before: str, after: str) -> tuple[Command, ...]:
+def added_commands(before: str, after: str) -> tuple[Command, ...]:
     """The commands of an edited comment that its earlier text did not have."""
     lines = _lines(after)
-    known = set(_lines(before)) if lines else set()
-    return _commands(line for line in lines if line not in known)
+    lines_before = set(_lines(before)) if lines else set()
+    return _commands(line for line in lines if line not in lines_before)
 
 
 def _lines(body: str) -> list[str]:
@@ -156,17 +156,19 @@ def _command(line: str) -> Command:
         limits = f"{_MOST_WORDS} words, {_MOST_TEXT} characters"
         problem = f"This line is too long for a command (at most {limits})."
         return Command(text=text, verb="", problems=(problem,))
-    stated = bool(words) and "=" not in words[0]
-    word = WORDS.get(words[0].lower()) if stated else WORDS["reproduce"]
+    has_verb = bool(words) and "=" not in words[0]
+    word = WORDS.get(words[0].lower()) if has_verb else WORDS["reproduce"]
     if word is None:
         return Command(text=text, verb="", problems=(_unknown(words[0]),))
-    return _understood(text, word, words[1:] if stated else words)
+    return _parse_options(text, word, words[1:] if has_verb else words)
 
 
-def _understood(text: str, word: Word, rest: list[str]) -> Command:
+def _parse_options(text: str, word: Word, rest: list[str]) -> Command:
     if word.verb == "approve":
         return _approval(text, rest)
-    choices, problems = read(rest, word) if word.options else (Choices(), _needless(word, rest))
+    choices, problems = (
+        parse_choices(rest, word) if word.options else (Choices(), _needless(word, rest))
+    )
     return Command(
         text=text, verb=word.verb, choices=choices, problems=tuple(problems[:_MOST_PROBLEMS])
     )
@@ -176,8 +178,10 @@ def _needless(word: Word, rest: list[str]) -> list[str]:
     """A sentence for each option. "/reproduce cancel please" is clear enough; an option would be
     lost, so it is answered.
     """
-    given = (part for part in rest if "=" in part)
-    return [f"`{PREFIX} {word.verb}` takes no options, such as {shown(part)}." for part in given]
+    options = (part for part in rest if "=" in part)
+    return [
+        f"`{PREFIX} {word.verb}` takes no options, such as {quote_word(part)}." for part in options
+    ]
 
 
 def _approval(text: str, rest: list[str]) -> Command:
@@ -193,67 +197,69 @@ def _approval(text: str, rest: list[str]) -> Command:
 
 
 def _unknown(word: str) -> str:
-    near = closest(word, (known.verb for known in VERBS if known.verb != "reproduce"))
+    near = closest(word, (verb.verb for verb in VERBS if verb.verb != "reproduce"))
     if near:
-        return f"{shown(word)} is not a command; the closest one is `{PREFIX} {near}`."
-    return read([word], WORDS["reproduce"])[1][0]
+        return f"{quote_word(word)} is not a command; the closest one is `{PREFIX} {near}`."
+    return parse_choices([word], WORDS["reproduce"])[1][0]
 
 
-def shown(word: str) -> str:
+def quote_word(word: str) -> str:
     """A word of a stranger, as a sentence of ours quotes it: short, and unable to end the
     quotation.
     """
     word = word.replace("`", "'")
-    return "`" + (word if len(word) <= _SHOWN else word[: _SHOWN - 1] + "…") + "`"
+    return "`" + (word if len(word) <= _LONGEST_WORD else word[: _LONGEST_WORD - 1] + "…") + "`"
 
 
-def closest(word: str, known: Iterable[str]) -> str:
+def closest(word: str, candidates: Iterable[str]) -> str:
     """The known word that someone may have meant, "" when none is near."""
-    names = list(known)
+    names = list(candidates)
     habit = HABITS.get(word.lower())
     if habit in names:
         return habit
-    return next(iter(get_close_matches(word.lower()[:_SHOWN], names, n=1, cutoff=0.6)), "")
+    return next(iter(get_close_matches(word.lower()[:_LONGEST_WORD], names, n=1, cutoff=0.6)), "")
 
 
-def read(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
+def parse_choices(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
     """The choices that the words after a verb make, and a sentence for each that is not
     understood.
     """
     values: dict[str, Any] = {}
     pins: list[str] = []
     problems: list[str] = []
-    given: set[str] = set()
+    keys: set[str] = set()
     for word in words:
         key, _, value = word.partition("=")
         option = CHOICES.get(key.lower())
         problem = _unusable(word, key, option, of) or (
-            f"`{key.lower()}=` is given twice." if key.lower() in given else ""
+            f"`{key.lower()}=` is given twice." if key.lower() in keys else ""
         )
-        given.add(key.lower())
+        keys.add(key.lower())
         if option is None or problem:
             problems.append(problem)
             continue
-        chosen = option.read(value.removeprefix("="))  # torch==2.1.0 is how pip has it
-        if chosen is None:
+        parsed_value = option.read(value.removeprefix("="))  # torch==2.1.0 is how pip has it
+        if parsed_value is None:
             problems.append(
-                f"{shown(word)} is not understood: `{option.key}=` takes {option.values}."
+                f"{quote_word(word)} is not understood: `{option.key}=` takes {option.values}."
             )
         elif option.package:
-            pins.append(f"{option.package}=={chosen}")
+            pins.append(f"{option.package}=={parsed_value}")
         else:
-            values[option.field or option.key] = chosen
+            values[option.field or option.key] = parsed_value
     return Choices(pins=tuple(pins), **values), problems
 
 
 def _unusable(word: str, key: str, option: Option | None, of: Word) -> str:
     """Why a word is no option of this command, "" when it is one."""
     if option is None:
-        usual = (known.key for known in CHOICES.values() if known.only in {"", of.verb})
+        usual = (choice.key for choice in CHOICES.values() if choice.only in {"", of.verb})
         near = closest(key, usual)
         kind = "is not an option" if "=" in word else "is neither a command nor an option"
         hint = f"; the closest one is `{near}=`." if near else "."
-        return f"{shown(key if '=' in word else word)} {kind}{hint}"
+        return f"{quote_word(key if '=' in word else word)} {kind}{hint}"
     if option.only not in {"", of.verb}:
         return f"`{option.key}=` works only with `{PREFIX} {option.only}`."
-    return "" if "=" in word else f"{shown(word)} needs a value: write it as `{option.example}`."
+    return (
+        "" if "=" in word else f"{quote_word(word)} needs a value: write it as `{option.example}`."
+    )

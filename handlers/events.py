@@ -103,9 +103,9 @@ class Payload(_Part):
     before: str | None = Field(None, validation_alias=AliasPath("changes", "body", "from"))
     repositories_removed: tuple[PayloadRepository, ...] | None = None
 
-    def beside(self, known: frozenset[str]) -> bool:
+    def beside(self, fields: frozenset[str]) -> bool:
         """Whether anything stands here that these parts do not include."""
-        return not known >= ({*self.model_fields_set, *(self.model_extra or ())} - _EVERYWHERE)
+        return not fields >= ({*self.model_fields_set, *(self.model_extra or ())} - _EVERYWHERE)
 
 
 _EVERYWHERE = frozenset(
@@ -202,10 +202,10 @@ def _of_people(trigger: Trigger, payload: Payload, identity: AppIdentity) -> str
     sender = payload.sender
     if sender is None or not sender.login:
         return "it names no sender"
-    written = {"opened": payload.issue, "comment": payload.comment}.get(trigger)
-    through = written.app_id if written else None
+    item = {"opened": payload.issue, "comment": payload.comment}.get(trigger)
+    through = item.app_id if item else None
     ours = identity.is_account(sender) or (through is not None and through == identity.app_id)
-    by_bot = bool(written and written.user and written.user.bot)
+    by_bot = bool(item and item.user and item.user.bot)
     what = "issue" if trigger == "opened" else "comment"
     reasons = (
         (ours, "the App wrote it itself"),
@@ -230,7 +230,7 @@ class InvalidPayload:
     reason: str
 
 
-def read(
+def parse_event(
     event: str, guid: str, body: bytes, now: datetime, identity: AppIdentity
 ) -> tuple[Delivery, ...] | IgnoredDelivery | InvalidPayload:
     """What a delivery asks for, never empty. Only one that takes several repositories away
@@ -248,11 +248,11 @@ def read(
     for part in _NEEDED.get(event, ()):
         if getattr(payload, part) is None:
             return InvalidPayload(f"{part} is missing")
-    asked = _commands(payload) if event == "issue_comment" else ()
-    if event == "issue_comment" and not asked:
+    commands_of_comment = _commands(payload) if event == "issue_comment" else ()
+    if event == "issue_comment" and not commands_of_comment:
         return IgnoredDelivery("the comment contains no command")
     first = _delivery(event, guid, payload, now).model_copy(
-        update={"commands": asked, "digest": hashlib.sha256(body).hexdigest()}
+        update={"commands": commands_of_comment, "digest": hashlib.sha256(body).hexdigest()}
     )
     return _each_removed(first, payload) if event == "installation_repositories" else (first,)
 
@@ -285,7 +285,7 @@ def _delivery(event: str, guid: str, payload: Payload, now: datetime) -> Deliver
 
 
 def _each_removed(first: Delivery, payload: Payload) -> tuple[Delivery, ...] | IgnoredDelivery:
-    removed = (payload.repositories_removed or ())[:MAX_REPOSITORIES]
+    repositories = (payload.repositories_removed or ())[:MAX_REPOSITORIES]
     deliveries = tuple(
         first.model_copy(
             update={
@@ -294,7 +294,7 @@ def _each_removed(first: Delivery, payload: Payload) -> tuple[Delivery, ...] | I
                 "digest": f"{first.digest}.{number}",
             }
         )
-        for number, repo in enumerate(removed, 1)
+        for number, repo in enumerate(repositories, 1)
     )
     return deliveries or IgnoredDelivery("it names no repository")
 
@@ -309,7 +309,11 @@ def _commands(payload: Payload) -> tuple[Command, ...]:
     author = payload.comment.user.login if payload.comment and payload.comment.user else None
     if payload.sender is None or author != payload.sender.login:
         return ()  # editing someone else's comment requests nothing
-    return commands.added(payload.before[:MOST_BODY], after) if payload.before is not None else ()
+    return (
+        commands.added_commands(payload.before[:MOST_BODY], after)
+        if payload.before is not None
+        else ()
+    )
 
 
 def _repository(repo: PayloadRepository) -> Repository:

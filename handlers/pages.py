@@ -117,8 +117,8 @@ def setup_page(settings: Settings, page: str, status: int = 200, **values: Any) 
 
 def reasons(permissions: dict[str, str]) -> list[tuple[str, str]]:
     """Permissions with what they are for; those that every App gets where none are given."""
-    asked = permissions or PERMISSIONS
-    return [(name, WHY[name]) for name in (f"{what}: {level}" for what, level in asked.items())]
+    levels = permissions or PERMISSIONS
+    return [(name, WHY[name]) for name in (f"{what}: {level}" for what, level in levels.items())]
 
 
 def _headers(nonce: str, github: str) -> dict[str, str]:
@@ -205,12 +205,12 @@ def metrics(web: Web, authorization: Annotated[str, Header()] = "") -> Response:
     token = web.settings.metrics_token
     if token is None or not token.get_secret_value():
         raise HTTPException(404)
-    wanted = f"Bearer {token.get_secret_value()}"
-    if not hmac.compare_digest(authorization.encode(), wanted.encode()):
+    expected_header = f"Bearer {token.get_secret_value()}"
+    if not hmac.compare_digest(authorization.encode(), expected_header.encode()):
         return PlainTextResponse("A token is required.\n", 401, {"WWW-Authenticate": "Bearer"})
     counts, switches = web.counts.read()
-    refused = bool(web.store.shared(CREDENTIALS_ALARM, ALARM_S))
-    text = html.metrics(counts, len(switches), VERSION, refused=refused)
+    has_refusal = bool(web.store.shared(CREDENTIALS_ALARM, ALARM_S))
+    text = html.metrics(counts, len(switches), VERSION, has_refusal=has_refusal)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -230,7 +230,7 @@ async def icon() -> Response:
 def run_page(run: RequestedRun, web: Web, request: Request_fastapi) -> Response:
     """The page of a run."""
     report = web.store.report(run.id)
-    shown = view(
+    run_view = view(
         run,
         report,
         web.store.entries(run.id, ATTEMPTS, last=_SHOWN_ATTEMPTS) if report is None else (),
@@ -241,14 +241,14 @@ def run_page(run: RequestedRun, web: Web, request: Request_fastapi) -> Response:
         name=request.path_params["run"],
         pull=pull_number(run, web),
     )
-    return HTMLResponse(html.run_page(shown), headers=_PAGE)
+    return HTMLResponse(html.run_page(run_view), headers=_PAGE)
 
 
 def pull_number(run: Run, web: WebState) -> int | None:
     """The number of the pull request of a run's issue, None when we opened none."""
     where, number = run.request.repository.full_name, run.request.number
-    known = web.store.comment(where, number, PULL_REQUEST)
-    return known.comment if known is not None else None
+    comment = web.store.comment(where, number, PULL_REQUEST)
+    return comment.comment if comment is not None else None
 
 
 @_get("/runs/{run}/repro.py")
@@ -275,11 +275,11 @@ def report_file(run: RequestedRun, web: Web) -> Response:
 @_get("/runs/{run}/plot.png")
 def plot(run: RequestedRun, web: Web) -> Response:
     """The curves of the training run that was diagnosed."""
-    diagnosed = _report(run, web).diagnosis
-    drawn = training(diagnosed.curves) if diagnosed is not None else ""
-    if not drawn:
+    diagnosis = _report(run, web).diagnosis
+    svg = training(diagnosis.curves) if diagnosis is not None else ""
+    if not svg:
         raise HTTPException(404)
-    return Response(png(standalone(drawn)), media_type="image/png")
+    return Response(png(standalone(svg)), media_type="image/png")
 
 
 @_get("/runs/{run}/logs/{number:int}")

@@ -52,7 +52,7 @@ class LimitedConnection(HttpToolsProtocol):
         self.since = self.loop.time()
         self._arm(HEADERS_S)
         everybody = cast("set[LimitedConnection]", self.connections)
-        mine = [each for each in everybody if each.host == self.host]
+        mine = [connection for connection in everybody if connection.host == self.host]
         if len(mine) > PER_ADDRESS:
             _close_idle(mine)
         if len(everybody) > (self.limit_concurrency or RESERVE) - RESERVE:
@@ -113,11 +113,11 @@ class LimitedConnection(HttpToolsProtocol):
 
 def _close_idle(connections: Collection[LimitedConnection]) -> None:
     """Close the one that has been idle longest; when all are busy, the one that came last."""
-    idle = [each for each in connections if each.idle]
+    idle = [connection for connection in connections if connection.idle]
     if idle:
-        min(idle, key=lambda each: each.since).end()
+        min(idle, key=lambda connection: connection.since).end()
     else:
-        max(connections, key=lambda each: each.since).end()
+        max(connections, key=lambda connection: connection.since).end()
 
 
 # The log of a server on standard error: one line an event, without secrets.
@@ -159,7 +159,7 @@ def to_stderr(secrets: Iterable[str]) -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-def shown(url: str) -> str:
+def redact_url(url: str) -> str:
     """An address of a database or queue without its password."""
     parts = urlsplit(url)
     if parts.password is None:
@@ -220,7 +220,7 @@ def make(app: ASGIApp) -> uvicorn.Server:
     return uvicorn.Server(uvicorn.Config(private, **_OPTIONS))  # type: ignore[arg-type]
 
 
-def bound(host: str, port: int) -> socket.socket:
+def bind(host: str, port: int) -> socket.socket:
     """A listening socket on an address; connections wait in it until a server takes them."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]

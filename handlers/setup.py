@@ -18,7 +18,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from bot.app.github import registration
-from bot.app.github.registration import Kept, Registration
+from bot.app.github.registration import Registration, RegistrationFiles
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.settings import Settings
 from handlers.pages import (
@@ -57,12 +57,12 @@ class States:
             del self._expiries[next(iter(self._expiries))]
         return state
 
-    def spend(self, given: str) -> bool:
+    def spend(self, state_value: str) -> bool:
         """Whether a state is known, fresh and unspent; it is spent now. Every known one is
         compared, in constant time.
         """
-        known = [state for state in self._expiries if _same(state, given)]
-        return any(self._expiries.pop(state) >= self._now() for state in known)
+        matches = [state for state in self._expiries if _same(state, state_value)]
+        return any(self._expiries.pop(state) >= self._now() for state in matches)
 
 
 class Setup:
@@ -71,14 +71,14 @@ class Setup:
     def __init__(
         self,
         settings: Settings,
-        done: Callable[[Kept], None],
+        on_registration: Callable[[RegistrationFiles], None],
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self.key = secrets.token_urlsafe(32)
         self.states = States(now)
         self._settings = settings
         self._page = partial(setup_page, settings)
-        self._done = done
+        self._done = on_registration
         self._finished = False
 
     @property
@@ -101,27 +101,29 @@ class Setup:
 
     async def review(self, request: Request) -> Response:
         """Show what GitHub will be asked for, in a form that a browser posts there."""
-        given = await read_form(request)
-        if given is None or not self._admits(given.get("key", "")):
+        form = await read_form(request)
+        if form is None or not self._admits(form.get("key", "")):
             return self._page("locked", 403)
-        name, organisation = given.get("name", ""), given.get("organisation", "")
-        hook = given.get("hook", "")
+        name, organisation = form.get("name", ""), form.get("organisation", "")
+        hook = form.get("hook", "")
         if problem := _problem(name, hook):
-            return self._form(given, problem)
+            return self._form(form, problem)
         try:
             target = registration_page(self._settings.github_url, organisation, self.states.new())
         except ValueError:
             problem = f"“{organisation}” cannot be an organisation: use the name in its address."
-            return self._form(given, problem)
-        pulls = given.get("pull_requests") == "yes"
-        asked = manifest(name, self._settings.public_url, hook_url=hook, pull_requests=pulls)
+            return self._form(form, problem)
+        pulls = form.get("pull_requests") == "yes"
+        manifest_data = manifest(
+            name, self._settings.public_url, hook_url=hook, pull_requests=pulls
+        )
         return self._page(
             "review",
             action=target,
-            manifest=json.dumps(asked),
-            asked=asked,
+            manifest=json.dumps(manifest_data),
+            asked=manifest_data,
             organisation=organisation,
-            unreachable=self._unreachable(asked["hook_attributes"]["url"]),
+            unreachable=self._unreachable(manifest_data["hook_attributes"]["url"]),
         )
 
     async def callback(self, request: Request) -> Response:
@@ -132,7 +134,7 @@ class Setup:
         self._finished = True  # no second registration meanwhile
         try:
             code = request.query_params.get("code", "")
-            made, kept = await run_in_threadpool(self._register, code)
+            app, files = await run_in_threadpool(self._register, code)
         except (UserError, TransientError) as error:
             self._finished = False
             _log.warning("The App was not registered: %s", error)
@@ -140,8 +142,8 @@ class Setup:
         except OSError as error:
             self._finished = False
             return self._not_written(error)
-        page = self._page("done", made=made, kept=kept, install=self._installation_page(made))
-        page.background = BackgroundTask(self._done, kept)
+        page = self._page("done", made=app, kept=files, install=self._installation_page(app))
+        page.background = BackgroundTask(self._done, files)
         return page
 
     async def elsewhere(self, request: Request) -> Response:
@@ -150,26 +152,26 @@ class Setup:
             return PlainTextResponse("No App is registered here yet.\n", 503, {"Retry-After": "60"})
         return self._page("locked", 404)
 
-    def _form(self, given: dict[str, str], problem: str = "") -> Response:
+    def _form(self, form: dict[str, str], problem: str = "") -> Response:
         return self._page(
             "form",
             400 if problem else 200,
             key=self.key,
-            given={name: given.get(name, "") for name in _FIELDS},
+            given={name: form.get(name, "") for name in _FIELDS},
             wrong=problem,
-            unreachable=self._unreachable(given.get("hook", "")),
+            unreachable=self._unreachable(form.get("hook", "")),
         )
 
     def _unreachable(self, hook: str) -> bool:
         return not reachable(hook, self._settings.github_url)
 
-    def _register(self, code: str) -> tuple[Registration, Kept]:
+    def _register(self, code: str) -> tuple[Registration, RegistrationFiles]:
         """Trade the code for the App's credentials and write them to their files."""
-        made = registration.convert(code, self._settings)
-        kept = registration.keep(made, self._settings.app_file)
-        where = kept.app_file.resolve()
-        _log.info("The App %s (id %d) is registered; credentials: %s", made.slug, made.id, where)
-        return made, kept
+        app = registration.convert(code, self._settings)
+        files = registration.keep(app, self._settings.app_file)
+        where = files.app_file.resolve()
+        _log.info("The App %s (id %d) is registered; credentials: %s", app.slug, app.id, where)
+        return app, files
 
     def _not_written(self, error: OSError) -> Response:
         path, reason = self._settings.app_file, error.strerror
@@ -184,11 +186,11 @@ class Setup:
     def _admits(self, key: str) -> bool:
         return not self._finished and _same(key, self.key)
 
-    def _installation_page(self, made: Registration) -> str:
+    def _installation_page(self, app: Registration) -> str:
         """Where the new App is installed; always on the GitHub that was asked."""
         github = self._settings.github_url
-        ours = origin(made.html_url) == origin(github)
-        return f"{made.html_url if ours else app_page(github, made.slug)}/installations/new"
+        ours = origin(app.html_url) == origin(github)
+        return f"{app.html_url if ours else app_page(github, app.slug)}/installations/new"
 
 
 def _same(one: str, other: str) -> bool:

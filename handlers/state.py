@@ -65,22 +65,22 @@ def find_run(name: str, store: AppStore) -> Run | None:
     """The run with this name, which must be signed for a private repository. The store is asked
     only for what can be a name.
     """
-    run = _named(name, store)
+    run = _find_by_name(name, store)
     return run if run is not None and context.admits(name, run, store, time.time()) else None
 
 
-def _named(name: str, store: AppStore) -> Run | None:
-    shaped = _RUN_ID.fullmatch(name)
-    return store.run(shaped[1]) if shaped else None
+def _find_by_name(name: str, store: AppStore) -> Run | None:
+    match = _RUN_ID.fullmatch(name)
+    return store.run(match[1]) if match else None
 
 
 def _requested_run(run: str, web: Web) -> Run:
-    found = _named(run, web.store)
-    if found is None:
+    stored_run = _find_by_name(run, web.store)
+    if stored_run is None:
         raise HTTPException(404, "There is no such run, or it was deleted.")
-    if not context.admits(run, found, web.store, time.time()):
+    if not context.admits(run, stored_run, web.store, time.time()):
         raise HTTPException(403, _EXPIRED)
-    return found
+    return stored_run
 
 
 RequestedRun = Annotated[Run, Depends(_requested_run)]

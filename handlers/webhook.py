@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from bot.app.ports import AppStore, Claim, Queue, Task
 from bot.kernel.errors import RepriseError
 from bot.kernel.run import Delivery
-from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, read
+from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, parse_event
 
 # Stores deliveries in a thread; those that arrive during one transaction share the next.
 #
@@ -58,14 +58,14 @@ class BatchWriter:
             batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
             batch = [waiting for waiting in batch if not waiting[1].done()]
             deliveries = [delivery for group, _ in batch for delivery in group]
-            written = loop.run_in_executor(self._thread, self._store.claim, deliveries)
-            await asyncio.wait([written])
-            _answer(batch, written)
+            future = loop.run_in_executor(self._thread, self._store.claim, deliveries)
+            await asyncio.wait([future])
+            _answer(batch, future)
 
 
-def _answer(batch: list[_Waiting], written: asyncio.Future[tuple[Claim, ...]]) -> None:
-    error = written.exception()
-    results = iter(()) if error is not None else iter(written.result())
+def _answer(batch: list[_Waiting], future: asyncio.Future[tuple[Claim, ...]]) -> None:
+    error = future.exception()
+    results = iter(()) if error is not None else iter(future.result())
     for group, claims in batch:
         if claims.done():
             continue
@@ -117,11 +117,11 @@ class Webhook:
     async def receive(self, request: Request) -> Response:
         """Answer one delivery."""
         try:
-            event, guid = _checked(request.headers)
+            event, guid = _check_headers(request.headers)
             return await self._accept(event, guid, await self._body(request))
-        except HTTPException as refused:
-            content = {"status": "refused", "reason": refused.detail}
-            return JSONResponse(content, refused.status_code, refused.headers)
+        except HTTPException as error:
+            content = {"status": "refused", "reason": error.detail}
+            return JSONResponse(content, error.status_code, error.headers)
         except ClientDisconnect:
             return JSONResponse({}, 400)
 
@@ -131,9 +131,11 @@ class Webhook:
         self._offers.shutdown(wait=True)
 
     async def _accept(self, event: str, guid: str, body: bytes) -> Response:
-        asked = (event, guid, body, datetime.now(UTC), self._app)
+        arguments = (event, guid, body, datetime.now(UTC), self._app)
         long = len(body) > LONG_BYTES
-        deliveries = await asyncio.to_thread(read, *asked) if long else read(*asked)
+        deliveries = (
+            await asyncio.to_thread(parse_event, *arguments) if long else parse_event(*arguments)
+        )
         if isinstance(deliveries, InvalidPayload):
             raise HTTPException(400, f"This is not a payload of {event}: {deliveries.reason}.")
         if isinstance(deliveries, IgnoredDelivery):
@@ -153,8 +155,8 @@ class Webhook:
         except RepriseError as error:
             _log.error("A delivery could not be stored: %s", error)
             raise _retry_later("The delivery could not be stored.") from None
-        claimed = zip(deliveries, claims, strict=True)
-        return [delivery.guid for delivery, claim in claimed if claim != "known"]
+        deliveries_and_claims = zip(deliveries, claims, strict=True)
+        return [delivery.guid for delivery, claim in deliveries_and_claims if claim != "known"]
 
     def _offer(self, guids: list[str]) -> None:
         """Tell the queue. While the queue is away, deliveries wait in the store for the reaper."""
@@ -212,7 +214,7 @@ async def _paced(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             raise TimeoutError
 
 
-def _checked(headers: Mapping[str, str]) -> tuple[str, str]:
+def _check_headers(headers: Mapping[str, str]) -> tuple[str, str]:
     """The event and the delivery's id. Refuses what the headers alone show to be wrong."""
     length, kind = headers.get("content-length", "0"), headers.get("content-type", "")
     event, guid = headers.get("x-github-event", ""), headers.get("x-github-delivery", "")

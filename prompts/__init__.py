@@ -11,7 +11,7 @@ from prompts.catalog import SHARED, Catalog, Prompt, PromptChanged, PromptError,
 
 _ours = Catalog()
 load = cache(_ours.load)
-listed = _ours.listed
+list_entries = _ours.listed
 
 
 def shared(name: str, /, **values: object) -> str:
@@ -25,7 +25,7 @@ __all__ = [
     "PromptChanged",
     "PromptError",
     "fence",
-    "listed",
+    "list_entries",
     "load",
     "shared",
 ]

@@ -22,17 +22,17 @@ def publish(folder: Path, stage: str, version: str, *, again: bool = False) -> E
     text, schema = files(folder, stage, version)
     entry = Entry(stage, version, sha256(text), sha256(schema), "", live=True)
     sections(text.read_text(encoding="utf-8"), entry.id)
-    known = {(old.stage, old.version): old for old in Catalog(folder).listed()}
-    before = known.get((stage, version), entry)
+    by_version = {(old.stage, old.version): old for old in Catalog(folder).listed()}
+    before = by_version.get((stage, version), entry)
     if replace(before, shared_sha256="").id != entry.id and not again:
         raise PromptError(
             f"{stage}@{version} is published: a published version is never edited; "
             "write a new version"
         )
-    for key, old in known.items():
-        known[key] = replace(old, live=old.live and old.stage != stage)
-    known[stage, version] = entry
-    _write(folder / "catalog.toml", list(known.values()))
+    for key, old in by_version.items():
+        by_version[key] = replace(old, live=old.live and old.stage != stage)
+    by_version[stage, version] = entry
+    _write(folder / "catalog.toml", list(by_version.values()))
     Catalog(folder).load(stage)
     return next(new for new in Catalog(folder).listed() if new.live and new.stage == stage)
 
@@ -60,10 +60,10 @@ def main(argv: list[str] | None = None, folder: Path = HOME) -> int:
     publishing.add_argument(
         "--again", action="store_true", help="replace it: only while nobody has used it"
     )
-    given = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     try:
-        if given.verb == "publish":
-            entry = publish(folder, given.stage, given.version, again=given.again)
+        if arguments.verb == "publish":
+            entry = publish(folder, arguments.stage, arguments.version, again=arguments.again)
             sys.stdout.write(f"{entry.id}\n")
             return 0
         for entry in Catalog(folder).listed():

@@ -23,15 +23,15 @@ def fence(label: str, text: str) -> str:
     The mark is drawn from the text itself: the same text is always fenced the same way, so that
     recorded answers are found again, and no text can hold the mark that it will get.
     """
-    named = _ODD.sub("_", label)[:_MOST_LABEL]
+    name = _ODD.sub("_", label)[:_MOST_LABEL]
     mark = _mark(text)
-    return f'<outside id="{mark}" what="{named}">\n{text.strip(chr(10))}\n</outside id="{mark}">'
+    return f'<outside id="{mark}" what="{name}">\n{text.strip(chr(10))}\n</outside id="{mark}">'
 
 
 def _mark(text: str) -> str:
-    content, lowered = text.encode("utf-8", "replace"), text.lower()
-    drawn = (hashlib.sha256(b"%d:%b" % (number, content)).hexdigest()[:8] for number in count())
-    return next(mark for mark in drawn if mark not in lowered)
+    content, lowercase = text.encode("utf-8", "replace"), text.lower()
+    marks = (hashlib.sha256(b"%d:%b" % (number, content)).hexdigest()[:8] for number in count())
+    return next(mark for mark in marks if mark not in lowercase)
 
 
 # Prompts as files: loaded by stage and version, checked against their hashes, filled in.
@@ -143,9 +143,9 @@ class Catalog:
                     f"{path.parent.name}/{path.name} is not as published: a published version is "
                     "never edited; write a new version"
                 )
-        parsed = sections(text.read_text(encoding="utf-8"), entry.id)
+        parsed_sections = sections(text.read_text(encoding="utf-8"), entry.id)
         return Prompt(
-            entry.id, parsed, json.loads(schema.read_bytes() if schema.exists() else "{}")
+            entry.id, parsed_sections, json.loads(schema.read_bytes() if schema.exists() else "{}")
         )
 
 

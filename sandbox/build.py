@@ -14,7 +14,7 @@ from pathlib import Path
 from threading import Event
 from typing import Any
 
-from sandbox.environment import Built
+from sandbox.environment import Installation
 from sandbox.interpreters import Snapshot
 from sandbox.port import Limits, Mount, RunResult, RunSpec, Sandbox, SandboxError
 
@@ -120,7 +120,7 @@ def _backend(settings: dict[str, Any]) -> Backend:
 
 
 def _texts(values: list[Any]) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(each, str) for each in values):
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
         raise ValueError("a list of strings is expected in [build-system]")
     return tuple(values)
 
@@ -128,7 +128,7 @@ def _texts(values: list[Any]) -> tuple[str, ...]:
 def wheel(
     source: BuildSource,
     backend: Backend,
-    tools: Built,
+    tools: Installation,
     sandbox: Sandbox,
     into: Path,
     cancel: Event | None = None,
@@ -141,17 +141,17 @@ def wheel(
     spec = _spec(source, job, tools.python, mounts, tools.interpreter)
     result = sandbox.run(spec, cancel=cancel)
     if more := result.artifacts.get("out/requires.json"):
-        raise MoreRequired(_asked(more))
-    made = [(name, data) for name, data in result.artifacts.items() if name.endswith(".whl")]
-    if result.exit_code != 0 or not made:
+        raise MoreRequired(_requirements_in(more))
+    wheels = [(name, data) for name, data in result.artifacts.items() if name.endswith(".whl")]
+    if result.exit_code != 0 or not wheels:
         raise BuildFailed(cause(result))
-    name = Path(made[0][0]).name
+    name = Path(wheels[0][0]).name
     if not re.fullmatch(r"[\w.+!]+(?:-[\w.+!]+){4,5}\.whl", name):
         raise BuildFailed("the build made a wheel with a name that no installer accepts")
-    return _keep(made[0][1], into, name)
+    return _keep(wheels[0][1], into, name)
 
 
-def _asked(data: bytes) -> tuple[str, ...]:
+def _requirements_in(data: bytes) -> tuple[str, ...]:
     try:
         return _texts(json.loads(data[: _MOST_SETTINGS_MB << 20]))
     except (ValueError, RecursionError):
@@ -181,7 +181,9 @@ def _spec(
 
 
 def _environment(source: BuildSource, python: Snapshot, scripts: Path) -> dict[str, str]:
-    told = dict.fromkeys(("SETUPTOOLS_SCM_PRETEND_VERSION", "PBR_VERSION"), source.version)
+    version_variables = dict.fromkeys(
+        ("SETUPTOOLS_SCM_PRETEND_VERSION", "PBR_VERSION"), source.version
+    )
     return {
         "PATH": f"{scripts}:{python.root}/bin:{_TOOLS}",
         "HOME": "/tmp",  # noqa: S108
@@ -189,7 +191,7 @@ def _environment(source: BuildSource, python: Snapshot, scripts: Path) -> dict[s
         "NO_COLOR": "1",
         "CUDA_VISIBLE_DEVICES": "",
         "MAX_JOBS": "2",
-        **(told if source.version else {}),
+        **(version_variables if source.version else {}),
         **python.variables,
     }
 
@@ -207,10 +209,12 @@ def cause(result: RunResult) -> str:
     """The line of a failed build that says why."""
     if result.timed_out:
         return "the build took too long"
-    told = f"{result.stdout}\n{result.stderr}"
-    lines = [line.strip() for line in told.splitlines() if line.strip()]
-    if missed := [line for line in lines if _OFFLINE.search(line)]:
-        return f"the build tries to download something, but has no network: {missed[-1]}"[:300]
-    raised = [line for line in lines if _ERROR.match(line)]
+    text = f"{result.stdout}\n{result.stderr}"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if offline_lines := [line for line in lines if _OFFLINE.search(line)]:
+        return f"the build tries to download something, but has no network: {offline_lines[-1]}"[
+            :300
+        ]
+    error_lines = [line for line in lines if _ERROR.match(line)]
     compiler = [line for line in lines if _COMPILER.search(line)]
-    return (compiler or raised or lines or ["the build ended without output"])[-1][:300]
+    return (compiler or error_lines or lines or ["the build ended without output"])[-1][:300]

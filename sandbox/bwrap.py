@@ -66,10 +66,10 @@ def _line(code: int, value: int, yes: int = 0, no: int = 0) -> bytes:
 
 def filter_program(machine: str = "") -> bytes:
     """The filter as the kernel takes it, or b"" on a machine it was not written for."""
-    known = MACHINES.get(machine or platform.machine())
-    if known is None:
+    machine_calls = MACHINES.get(machine or platform.machine())
+    if machine_calls is None:
         return b""
-    architecture, refused, clone, socket, pair = known
+    architecture, refused_calls, clone, socket, pair = machine_calls
     lines = [
         _line(LOAD, 4),
         _line(JUMP_EQ, architecture, yes=1),
@@ -82,7 +82,7 @@ def filter_program(machine: str = "") -> bytes:
         ),  # its flags lie in memory a filter cannot read; libc falls back to clone
         _line(RETURN, REFUSE | ENOSYS),
     ]
-    for number in sorted({*refused.values(), *BOTH.values()}):
+    for number in sorted({*refused_calls.values(), *BOTH.values()}):
         lines += [_line(JUMP_EQ, number, no=1), _line(RETURN, REFUSE | EPERM)]
     sockets = _families()
     lines += [
@@ -100,12 +100,12 @@ def filter_program(machine: str = "") -> bytes:
 
 def _families() -> list[bytes]:
     """Allow a socket of a known family, and of netlink the one that lists interfaces."""
-    known = [
+    filters = [
         _line(JUMP_EQ, family, yes=len(FAMILIES) - at + 3) for at, family in enumerate(FAMILIES)
     ]
     return [
         _line(LOAD, FIRST),
-        *known,
+        *filters,
         _line(JUMP_EQ, NETLINK, no=2),
         _line(LOAD, THIRD),
         _line(JUMP_EQ, ROUTE, yes=1),
@@ -173,8 +173,10 @@ class BwrapSandbox(Sandbox):
     @override
     def check(self) -> Health:
         problem = port.trial(self)
-        filtered = "a seccomp filter" if filter_program() else "no seccomp filter for this machine"
-        detail = f"{process.holder()}; {filtered}"
+        filter_text = (
+            "a seccomp filter" if filter_program() else "no seccomp filter for this machine"
+        )
+        detail = f"{process.holder()}; {filter_text}"
         return Health(not problem, problem or detail, FIX, PROTECTS, EXPOSES)
 
     @override
@@ -255,14 +257,14 @@ def _devices(spec: RunSpec) -> list[str]:
     """The NVIDIA devices of this host, when the run asks for a GPU."""
     if spec.device == "cpu":
         return []
-    found = sorted(str(path) for path in Path("/dev").glob("nvidia*"))
-    if not found:
+    devices = sorted(str(path) for path in Path("/dev").glob("nvidia*"))
+    if not devices:
         raise SandboxUnavailable(
             "no NVIDIA device on this host: run with --device cpu, or on a machine whose /dev "
             "holds nvidia0"
         )
     return [
-        *chain.from_iterable(("--dev-bind", path, path) for path in found),
+        *chain.from_iterable(("--dev-bind", path, path) for path in devices),
         *split("--ro-bind-try /sys/module/nvidia /sys/module/nvidia"),
         *split("--ro-bind-try /sys/bus/pci /sys/bus/pci"),
     ]

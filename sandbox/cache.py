@@ -26,7 +26,7 @@ from sandbox.subprocesses import Interrupted
 # Locks as files, which may be removed by whoever has them.
 
 
-class Held:
+class LockHolder:
     """The locks of what a run uses, by name; they end with this object or its process."""
 
     def __init__(self) -> None:
@@ -91,7 +91,7 @@ class Cache:
 
     root: Path
     cancel: Event | None = None
-    held: Held = field(default_factory=Held)
+    held: LockHolder = field(default_factory=LockHolder)
 
     def folder(self, name: str) -> Path:
         """A folder of the cache, made on first use."""
@@ -122,10 +122,10 @@ class Cache:
     def recall(self, key: str) -> dict[str, Any] | None:
         """What was noted under a key, or None."""
         try:
-            noted = json.loads((self.root / "specs" / f"{key}.json").read_text(encoding="utf-8"))
+            note = json.loads((self.root / "specs" / f"{key}.json").read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return None
-        return noted if isinstance(noted, dict) else None
+        return note if isinstance(note, dict) else None
 
     def note(self, key: str, value: dict[str, Any]) -> None:
         """Note something under a key; readers see the old or the new, never a part."""
@@ -170,18 +170,18 @@ class Cache:
         """Remove what killed processes left behind, as far as this user may; returns how many
         things went. Locks that nobody has, of what nobody builds, go as well.
         """
-        gone = 0
+        count = 0
         for path, mark, names in self._begun():
             if mark.exists():
                 continue
             with suppress(OSError, SandboxError), self.removing(*names) as free:
                 if free and path.exists() and not mark.exists():
                     footprint.remove(path)
-                    gone += 1
+                    count += 1
         for lock in self.root.glob("locks/*.lock"):
             with suppress(OSError, SandboxError), self.removing(lock.stem):
                 pass
-        return gone
+        return count
 
     def _begun(self) -> Iterator[tuple[Path, Path, tuple[str, ...]]]:
         """Folders, whole or not, with the file that says they are whole and the locks of who works
@@ -279,37 +279,37 @@ def wheels(cache: Cache) -> Iterator[Item]:
     """Wheels that were built here."""
     for path in cache.root.glob("wheels/*"):
         locks = (f"wheel-{path.name}", f"use-{path.name}")
-        yield Item(path, footprint.taken(path), _used(path), locks)
+        yield Item(path, footprint.size_of(path), _last_use(path), locks)
 
 
 def clones(cache: Cache) -> Iterator[Item]:
     """Histories, and commits as files."""
     for path in cache.root.glob("repos/*"):
         size = footprint.remembered(path, path)
-        yield Item(path, size, _used(path), (f"repo-{path.name}",))
+        yield Item(path, size, _last_use(path), (f"repo-{path.name}",))
     for path in cache.root.glob("trees/*/"):
         marker, store = path.with_suffix(".complete"), path.name.rpartition("-")[0]
-        size = footprint.number(marker) or footprint.taken(path)
-        used = _used(marker) or _used(path)
-        yield Item(path, size, used, (f"repo-{store}", f"use-{path.name}"), (marker,))
+        size = footprint.number(marker) or footprint.size_of(path)
+        used_at = _last_use(marker) or _last_use(path)
+        yield Item(path, size, used_at, (f"repo-{store}", f"use-{path.name}"), (marker,))
 
 
 def indexes(cache: Cache) -> Iterator[Item]:
     """Indexes of sources; who has one open keeps it."""
     for path in cache.root.glob("index/*.sqlite"):
-        yield Item(path, footprint.taken(path), _used(path), (f"index-{path.stem}",))
+        yield Item(path, footprint.size_of(path), _last_use(path), (f"index-{path.stem}",))
 
 
 def _environments(cache: Cache) -> Iterator[Item]:
     for marker in cache.root.glob("envs/*/.complete"):
-        path, used = marker.parent, _used(marker)
-        size = footprint.noted(path)
-        if size is not None or time.time() - used > _OLD_S:
+        path, used_at = marker.parent, _last_use(marker)
+        size = footprint.noted_size(path)
+        if size is not None or time.time() - used_at > _OLD_S:
             size = _OLD_BYTES if size is None else size
-            yield Item(path, size, used, (f"env-{path.name}", f"use-{path.name}"), (marker,))
+            yield Item(path, size, used_at, (f"env-{path.name}", f"use-{path.name}"), (marker,))
 
 
-def _used(path: Path) -> float:
+def _last_use(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
@@ -322,12 +322,12 @@ def _size(items: Callable[[Cache], Iterator[Item]]) -> Callable[[Cache], int]:
 
 def _trim(items: Callable[[Cache], Iterator[Item]]) -> Callable[[Cache, int], None]:
     def trim(cache: Cache, most: int) -> None:
-        found = list(items(cache))
-        left = sum(item.size for item in found)
-        for item in sorted(found, key=lambda each: each.used):
-            if left <= most:
+        all_items = list(items(cache))
+        total = sum(item.size for item in all_items)
+        for item in sorted(all_items, key=lambda item: item.used):
+            if total <= most:
                 return
-            left -= item.size if _removed(cache, item) else 0
+            total -= item.size if _remove(cache, item) else 0
 
     return trim
 
@@ -335,10 +335,10 @@ def _trim(items: Callable[[Cache], Iterator[Item]]) -> Callable[[Cache, int], No
 def _drop_unused_clones(cache: Cache) -> None:
     for item in clones(cache):
         if time.time() - item.used > UNUSED_CLONES_S:
-            _removed(cache, item)
+            _remove(cache, item)
 
 
-def _removed(cache: Cache, item: Item) -> bool:
+def _remove(cache: Cache, item: Item) -> bool:
     """Whether something went. From the first moment on it does not look whole."""
     with cache.removing(*item.locks) as free:
         if free:
@@ -361,15 +361,15 @@ def _trim_environments(cache: Cache, most: int) -> None:
     if _environments_size(cache) <= most:
         return
     _drop_unshared(cache)
-    gone, end = set(), time.monotonic() + _MOST_S
-    for item in sorted(_environments(cache), key=lambda each: each.used):
+    removals, end = set(), time.monotonic() + _MOST_S
+    for item in sorted(_environments(cache), key=lambda item: item.used):
         if _environments_size(cache) <= most or time.monotonic() > end:
             break
-        if _removed(cache, item):
-            gone.add(item.path.name)
+        if _remove(cache, item):
+            removals.add(item.path.name)
             _drop_unshared(cache)
     _drop_byte_code(cache)
-    _forget(cache, gone)
+    _forget(cache, removals)
 
 
 def _drop_unshared(cache: Cache) -> None:
@@ -386,18 +386,18 @@ def _drop_unshared(cache: Cache) -> None:
 
 def _drop_byte_code(cache: Cache) -> None:
     """Remove byte code that no environment has. What one is about to take it makes anew."""
-    for kept in cache.root.glob("bytecode/*/*/*"):
+    for file in cache.root.glob("bytecode/*/*/*"):
         with suppress(OSError):
-            if kept.stat().st_nlink == 1:
-                kept.unlink()
+            if file.stat().st_nlink == 1:
+                file.unlink()
 
 
-def _forget(cache: Cache, gone: Iterable[str]) -> None:
+def _forget(cache: Cache, ids: Iterable[str]) -> None:
     """Remove what was noted of environments that are gone."""
-    known = set(gone)
-    for note in cache.root.glob("specs/*.json") if known else ():
+    ids_to_forget = set(ids)
+    for note in cache.root.glob("specs/*.json") if ids_to_forget else ():
         with suppress(OSError, ValueError, LookupError, TypeError):
-            if json.loads(note.read_text("utf-8"))["environment"]["id"] in known:
+            if json.loads(note.read_text("utf-8"))["environment"]["id"] in ids_to_forget:
                 note.unlink()
 
 

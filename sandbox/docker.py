@@ -132,7 +132,7 @@ FIX_DAEMON = "start the Docker daemon and give this user access to its socket"
 FIX_IMAGE = "build the base image: deploy/base/build.sh, or docker build deploy/base"
 
 
-class Attached(guard_client.Channel):
+class AttachedContainer(guard_client.Channel):
     """The attached streams of a container: our bytes in, its multiplexed output out."""
 
     def __init__(self, connection: Any) -> None:
@@ -157,12 +157,12 @@ class Attached(guard_client.Channel):
             if not data:
                 return b""
             self.buffer += data
-            found = self._split()
-            if found:
-                return found
+            frame = self._split()
+            if frame:
+                return frame
 
     def _split(self) -> bytes:
-        said = b""
+        data = b""
         while len(self.buffer) >= 8:
             size = int.from_bytes(self.buffer[4:8], "big")
             if len(self.buffer) < 8 + size:
@@ -171,9 +171,9 @@ class Attached(guard_client.Channel):
             if self.buffer[0] == 2:
                 self.complaint = (self.complaint + payload)[-4000:]
             else:
-                said += payload
+                data += payload
             del self.buffer[: 8 + size]
-        return said
+        return data
 
     def close(self) -> None:
         """End the connection, and with it the container."""
@@ -225,8 +225,8 @@ class DockerSandbox(Sandbox):
         problem = port.trial(self)
         fix = FIX_IMAGE if self._client is not None else FIX_DAEMON
         runtime, version = self._runtime() or "default", self._info.get("CgroupVersion", "?")
-        filtered = "a seccomp profile" if self._filters() else "no seccomp on this machine"
-        detail = f"image {self.image}, {runtime} runtime, cgroup v{version}; {filtered}"
+        filter_text = "a seccomp profile" if self._filters() else "no seccomp on this machine"
+        detail = f"image {self.image}, {runtime} runtime, cgroup v{version}; {filter_text}"
         return Health(not problem, problem or detail, fix, PROTECTS, EXPOSES)
 
     @override
@@ -343,18 +343,18 @@ class DockerSandbox(Sandbox):
     def sweep(self) -> int:
         try:
             client = self.client()
-            found = client.api.containers(all=True, filters={"label": janitor.OWNER})
+            containers = client.api.containers(all=True, filters={"label": janitor.OWNER})
         except (SandboxUnavailable, docker.errors.DockerException):
             return 0
-        removed = 0
-        for container in found:
+        count = 0
+        for container in containers:
             labels = container["Labels"]
             alive = janitor.alive(labels[janitor.OWNER])
             overdue = time.time() > float(labels.get(DEADLINE, "0"))
             if alive is False or (alive is None and overdue):
                 self.remove(container["Id"])
-                removed += 1
-        return removed
+                count += 1
+        return count
 
 
 class ContainerGuard(guard_client.GuardClient):
@@ -364,7 +364,7 @@ class ContainerGuard(guard_client.GuardClient):
         super().__init__(lambda spec: port.job(spec, sandbox.name, total_s))
         self.sandbox, self.total_s = sandbox, total_s
         self.container, self.began = "", 0.0
-        self.attached: Attached | None = None
+        self.attached: AttachedContainer | None = None
 
     @override
     def run(self, spec: RunSpec, **options: Any) -> RunResult:
@@ -384,12 +384,12 @@ class ContainerGuard(guard_client.GuardClient):
         api = self.sandbox.client().api
         self.container = self.sandbox.create(spec, self.total_s)
         params = {"stdin": 1, "stdout": 1, "stderr": 1, "stream": 1}
-        self.attached = Attached(api.attach_socket(self.container, params=params))
+        self.attached = AttachedContainer(api.attach_socket(self.container, params=params))
         api.start(self.container)
         return self.attached
 
     @override
-    def explain_end(self, outcome: guard_client.Received) -> None:
+    def explain_end(self, outcome: guard_client.Outcome) -> None:
         """The guard is PID 1, out of the program's reach: only the kernel, for memory, or
         someone outside can have ended it.
         """

@@ -27,8 +27,10 @@ def wheel_sizes(text: str) -> dict[str, int]:
     """
     packages = tomllib.loads(text).get("packages", [])
     return {
-        f"{each['name']}=={each['version']}": max(map(_size, each.get("wheels", ())), default=0)
-        for each in packages
+        f"{package['name']}=={package['version']}": max(
+            map(_size, package.get("wheels", ())), default=0
+        )
+        for package in packages
     }
 
 
@@ -45,11 +47,11 @@ def _size(wheel: dict[str, Any]) -> int:
 
 def folder_sizes(folders: Iterable[Path]) -> dict[str, int]:
     """The bytes of the largest wheel of each distribution in some folders."""
-    found: dict[str, int] = {}
+    sizes_by_name: dict[str, int] = {}
     for wheel in (file for folder in folders for file in folder.glob("*.whl")):
         name = wheel.name.partition("-")[0].replace("_", "-").lower()
-        found[name] = max(found.get(name, 0), wheel.stat().st_size)
-    return found
+        sizes_by_name[name] = max(sizes_by_name.get(name, 0), wheel.stat().st_size)
+    return sizes_by_name
 
 
 # The prepare phase: resolve and install with uv into environments that are kept by their lock and
@@ -109,7 +111,7 @@ class Wishes:
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class Installation:
     """An installed environment."""
 
     id: str
@@ -137,10 +139,10 @@ class Installer:
     _sizes: dict[str, int] = field(default_factory=dict, init=False)
     """Of the packed wheels that were resolved, in bytes by their pins."""
 
-    def python(self, found: Interpreter) -> Snapshot:
+    def python(self, interpreter: Interpreter) -> Snapshot:
         """The relocated copy of an interpreter, made on first use."""
-        with self.cache.guarded(f"python-{found.minor}"):
-            return snapshot(found, self.cache.folder("pythons"), self.cache.cancel)
+        with self.cache.guarded(f"python-{interpreter.minor}"):
+            return snapshot(interpreter, self.cache.folder("pythons"), self.cache.cancel)
 
     def resolve(self, wishes: Wishes, python: Snapshot) -> tuple[str, ...]:
         """The pins ("name==version") that meet the wishes. Raises Unresolvable with the
@@ -161,8 +163,8 @@ class Installer:
             argv.append(_file(folder, "requirements", wishes.requirements))
             # Wheels without a hash are unpacked for it.
             local = folder_sizes(self._places(wishes))
-            done = self._unpacking(argv, python, wishes, local)
-        sizes = wheel_sizes(done.out)
+            result = self._unpacking(argv, python, wishes, local)
+        sizes = wheel_sizes(result.out)
         self._sizes |= sizes
         return tuple(sizes)
 
@@ -181,20 +183,20 @@ class Installer:
                 == 0
             )
 
-    def install(self, pins: Sequence[str], wishes: Wishes, python: Snapshot) -> Built:
+    def install(self, pins: Sequence[str], wishes: Wishes, python: Snapshot) -> Installation:
         """The environment with exactly these pins: from the cache, else built in place and
         marked complete at the end.
         """
         key = _key(pins, wishes, python)
         root = self.cache.folder("envs") / key
-        built = Built(key, root, root / "bin/python", python, tuple(pins))
+        installation = Installation(key, root, root / "bin/python", python, tuple(pins))
         if self.cache.using("envs", key):
-            return built
+            return installation
         with self.cache.guarded(f"env-{key}"):
             if not self.cache.complete("envs", key):
                 footprint.remove(root)
                 try:
-                    self._fill(built, wishes)
+                    self._fill(installation, wishes)
                 except SandboxError:
                     footprint.remove(root)
                     raise
@@ -202,15 +204,15 @@ class Installer:
                 marker = root / ".complete"
                 marker.unlink(missing_ok=True)  # a wheel may bring one
                 marker.write_text("\n".join(pins), encoding="utf-8")
-        return built
+        return installation
 
-    def _fill(self, built: Built, wishes: Wishes) -> None:
-        bare = str(built.python.executable)
+    def _fill(self, installation: Installation, wishes: Wishes) -> None:
+        bare = str(installation.python.executable)
         self._checked(
-            [self._uv, "venv", "-q", "--no-project", "--python", bare, str(built.root)],
-            built.python,
+            [self._uv, "venv", "-q", "--no-project", "--python", bare, str(installation.root)],
+            installation.python,
         )
-        if built.pins:
+        if installation.pins:
             with self.cache.scratch() as folder:
                 argv = [
                     self._uv,
@@ -221,15 +223,17 @@ class Installer:
                     "--only-binary",
                     ":all:",
                     "--python",
-                    str(built.interpreter),
+                    str(installation.interpreter),
                     *self._offline(),
                 ]
-                argv += [*_backend(wishes), "-r", _file(folder, "lock", built.pins)]
-                sizes = {pin.partition("==")[0]: self._sizes.get(pin, 0) for pin in built.pins}
-                self._unpacking(argv, built.python, wishes, sizes)
-        if interpreters.missing(built.site):
-            interpreters.declare(built.site)
-        self._byte_code(built)
+                argv += [*_backend(wishes), "-r", _file(folder, "lock", installation.pins)]
+                sizes = {
+                    pin.partition("==")[0]: self._sizes.get(pin, 0) for pin in installation.pins
+                }
+                self._unpacking(argv, installation.python, wishes, sizes)
+        if interpreters.missing(installation.site):
+            interpreters.declare(installation.site)
+        self._byte_code(installation)
 
     def _unpacking(
         self, argv: list[str], python: Snapshot, wishes: Wishes, sizes: dict[str, int]
@@ -238,27 +242,29 @@ class Installer:
         watch = UnpackWatch(self.cache.folder("uv"), sizes, self.bounds)
         try:
             watch.room()
-            done = self._run(argv, python, self._links(wishes), watch)
+            result = self._run(argv, python, self._links(wishes), watch)
             watch.ended()
         except TooLarge as error:
             watch.stopped()
             raise Unresolvable(str(error)) from error
-        if found := _FILE_TOO_LARGE.search(done.err):
+        if match := _FILE_TOO_LARGE.search(result.err):
             most = f"{self.bounds.most >> 20} MiB"
-            raise Unresolvable(f"{found[1]} has a file of more than {most}, the limit for a file")
-        if done.code:
-            raise _failure(done.err)
-        return done
+            raise Unresolvable(f"{match[1]} has a file of more than {most}, the limit for a file")
+        if result.code:
+            raise _failure(result.err)
+        return result
 
-    def _byte_code(self, built: Built) -> None:
+    def _byte_code(self, installation: Installation) -> None:
         """Compile the sources. The environment's own Python would run the `.pth` files it was just
         given; the bare one with -S does not look there.
         """
-        store = self.cache.folder("bytecode") / built.python.root.name
-        argv = [str(built.python.executable), "-I", "-S", "-W", "ignore", str(_COMPILER)]
-        done = self._run([*argv, str(built.root), str(built.site), str(store)], built.python)
-        if done.code:
-            raise SandboxError(f"the byte code could not be made: {done.err.strip()[-300:]}")
+        store = self.cache.folder("bytecode") / installation.python.root.name
+        argv = [str(installation.python.executable), "-I", "-S", "-W", "ignore", str(_COMPILER)]
+        result = self._run(
+            [*argv, str(installation.root), str(installation.site), str(store)], installation.python
+        )
+        if result.code:
+            raise SandboxError(f"the byte code could not be made: {result.err.strip()[-300:]}")
 
     def _compiling(self, python: Snapshot, *more: str) -> list[str]:
         argv = [
@@ -279,9 +285,9 @@ class Installer:
     def _checked(
         self, argv: list[str], python: Snapshot, more: dict[str, str] | None = None
     ) -> None:
-        done = self._run(argv, python, more)
-        if done.code:
-            raise _failure(done.err)
+        result = self._run(argv, python, more)
+        if result.code:
+            raise _failure(result.err)
 
     def _run(
         self,

@@ -53,8 +53,8 @@ class FolderWatch:
         began = time.monotonic()
         if began >= self._next:
             self.look()
-            ended = time.monotonic()
-            self._next = ended + max(_EVERY_S, (ended - began) / _SHARE)
+            end = time.monotonic()
+            self._next = end + max(_EVERY_S, (end - began) / _SHARE)
 
     def look(self) -> int:
         """The bytes on disk. Raises TooLarge and DiskFull."""
@@ -81,29 +81,29 @@ def ensure_room(folder: Path, reserve: int = RESERVE) -> None:
 
 def note(environment: Path) -> None:
     """Note what an environment takes for itself: not what it shares with the installer's cache."""
-    (environment / _NOTE).write_text(str(taken(environment, own=True)), encoding="ascii")
+    (environment / _NOTE).write_text(str(size_of(environment, own=True)), encoding="ascii")
 
 
-def noted(environment: Path) -> int | None:
+def noted_size(environment: Path) -> int | None:
     """The bytes that were noted; None for an environment of an older release."""
     return number(environment / _NOTE)
 
 
-def remembered(folder: Path, changed: Path) -> int:
+def remembered(folder: Path, marker: Path) -> int:
     """The bytes below a folder, counted again only when `changed`, which is written or touched last
     whenever the folder changes, is newer than the note of them.
     """
     note = folder / _NOTE
     with suppress(OSError):
-        new = note.stat().st_mtime_ns < changed.stat().st_mtime_ns
-        if not new and (size := noted(folder)) is not None:
+        new = note.stat().st_mtime_ns < marker.stat().st_mtime_ns
+        if not new and (size := noted_size(folder)) is not None:
             return size
-    found = taken(folder)
+    total = size_of(folder)
     with suppress(OSError):
         about = folder.stat()
-        note.write_text(str(found), encoding="ascii")
+        note.write_text(str(total), encoding="ascii")
         os.utime(folder, ns=(about.st_atime_ns, about.st_mtime_ns))  # it was not used
-    return found
+    return total
 
 
 def number(path: Path) -> int | None:
@@ -114,7 +114,7 @@ def number(path: Path) -> int | None:
         return None
 
 
-def taken(root: Path, *, own: bool = False) -> int:
+def size_of(root: Path, *, own: bool = False) -> int:
     """The bytes on disk below a folder, or of a file; `own` leaves out what has other names too,
     except byte code: the first environment that has it counts it.
     """
@@ -200,7 +200,7 @@ class UnpackWatch:
             return
         self._next = time.monotonic() + _EVERY_S
         self.room()
-        for folder in _written(pid, self.cache):
+        for folder in _folders_written(pid, self.cache):
             self._seen.add(folder)
             with suppress(FileNotFoundError):  # it is whole, and has its place now
                 self._weighed(folder)
@@ -213,12 +213,12 @@ class UnpackWatch:
         """Look at the wheels that are new; what is too large is removed. Others, of installations
         at the same time, are theirs to judge.
         """
-        noted = self.cache.parent / "unpacked"
-        noted.mkdir(exist_ok=True)
+        folder_of_notes = self.cache.parent / "unpacked"
+        folder_of_notes.mkdir(exist_ok=True)
         for folder in self.cache.glob("archive-v*/*"):
-            note = noted / folder.name
+            note = folder_of_notes / folder.name
             with suppress(FileNotFoundError):  # others may remove it meanwhile
-                if not note.exists() and _named(folder) in self.sizes:
+                if not note.exists() and _name_of_wheel(folder) in self.sizes:
                     note.write_text(str(self._judged(folder)), encoding="ascii")
 
     def stopped(self) -> None:
@@ -240,11 +240,11 @@ class UnpackWatch:
 
     def _weighed(self, folder: Path) -> int:
         """The bytes in the folder of one wheel. Raises TooLarge."""
-        name = _named(folder)
-        packed = self.sizes.get(name, max(self.sizes.values(), default=0))
+        name = _name_of_wheel(folder)
+        packed_size = self.sizes.get(name, max(self.sizes.values(), default=0))
         most = self.bounds.most
-        if packed:
-            most = min(most, max(self.bounds.harmless, self.bounds.ratio * packed))
+        if packed_size:
+            most = min(most, max(self.bounds.harmless, self.bounds.ratio * packed_size))
         size = count = 0
         for entry in entries(folder):
             with suppress(OSError):
@@ -270,32 +270,32 @@ def remove_unpacked(cache: Path, folder: Path) -> None:
     """Remove an unpacked wheel, and what the installer notes of its package: it does not look
     whether that is still there.
     """
-    name = _named(folder)
+    name = _name_of_wheel(folder)
     for depth in ("*", "*/*"):
         for notes in cache.glob(f"wheels-v*/{depth}/{name}"):
             remove(notes)
     remove(folder)
 
 
-def _written(pid: int, cache: Path) -> set[Path]:
+def _folders_written(pid: int, cache: Path) -> set[Path]:
     """The folders right below the cache in which a process has files open: others install at the
     same time.
     """
-    found = set()
+    folders = set()
     for link in Path(f"/proc/{pid}/fd").glob("*"):
         try:
-            opened = link.readlink()
+            target = link.readlink()
         except OSError:
             continue
-        if opened.is_relative_to(cache) and opened != cache:
-            found.add(cache / opened.relative_to(cache).parts[0])
-    return {folder for folder in found if folder.name.startswith(".tmp") and folder.is_dir()}
+        if target.is_relative_to(cache) and target != cache:
+            folders.add(cache / target.relative_to(cache).parts[0])
+    return {folder for folder in folders if folder.name.startswith(".tmp") and folder.is_dir()}
 
 
-def _named(folder: Path) -> str:
+def _name_of_wheel(folder: Path) -> str:
     """The package in the folder, or a file of it while its name is not there yet."""
-    inside = sorted(each.name for each in folder.iterdir())
-    infos = (found for each in inside if (found := _INFO.fullmatch(each)))
+    inside = sorted(path.name for path in folder.iterdir())
+    infos = (match for name in inside if (match := _INFO.fullmatch(name)))
     info = next(infos, None)
     if info:
         return re.sub(r"[-_.]+", "-", info[1]).lower()

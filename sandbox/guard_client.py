@@ -103,7 +103,7 @@ class Lines:
 
 
 @dataclass(slots=True)
-class Received:
+class Outcome:
     """The content of the frames so far."""
 
     spec: RunSpec
@@ -170,10 +170,10 @@ class Received:
         for name, head in self.heads.items():
             if kind == wire.TAIL[name]:
                 self.tails[name] = payload[: self.spec.limits.output_bytes]
-            elif kind in (wire.KEPT[name], wire.LIVE[name]):
+            elif kind in (wire.STREAM_KINDS[name], wire.LIVE[name]):
                 if self.sink is not None and name == "stdout":
                     self.sink.write(payload)
-                elif kind == wire.KEPT[name] and len(head) < self.spec.limits.output_bytes:
+                elif kind == wire.STREAM_KINDS[name] and len(head) < self.spec.limits.output_bytes:
                     head += payload
                 self.lines[name].feed(payload)
 
@@ -193,8 +193,8 @@ class Received:
             raise SandboxError("the guard ended without a result")
         for lines in self.lines.values():
             lines.feed(b"", final=True)
-        told = dict(self.result)
-        dropped = told.pop("dropped")
+        fields = dict(self.result)
+        dropped = fields.pop("dropped")
         return RunResult(
             stdout=self.text("stdout", dropped["stdout"]),
             stderr=self.text("stderr", dropped["stderr"]),
@@ -202,7 +202,7 @@ class Received:
             stderr_truncated=dropped["stderr"] > 0,
             artifacts=self.artifacts,
             refused=self.refused,
-            **told,
+            **fields,
         )
 
 
@@ -216,15 +216,15 @@ class Connection:
         threading.Thread(target=_pump, args=arguments, daemon=True).start()
 
     def follow(
-        self, job: Mapping[str, object], outcome: Received, cancel: threading.Event | None
-    ) -> Received:
+        self, job: Mapping[str, object], outcome: Outcome, cancel: threading.Event | None
+    ) -> Outcome:
         """Send a job and listen until the guard has sent its result or is gone."""
         _send(self.channel, self.before + package(job, outcome.spec))
         self.before = wire.JOB
         self._listen(outcome, cancel)
         return outcome
 
-    def _listen(self, outcome: Received, cancel: threading.Event | None) -> None:
+    def _listen(self, outcome: Outcome, cancel: threading.Event | None) -> None:
         deadline, told = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S, False
         while outcome.result is None:
             if cancel is not None and cancel.is_set() and not told:
@@ -264,7 +264,7 @@ class GuardClient:
         job = {**self._job(spec), "whole_output": sink is not None}
         if self._closed:
             raise SandboxError("the workspace is closed")
-        outcome = Received(spec, on_output, sink)
+        outcome = Outcome(spec, on_output, sink)
         try:
             if self._connection is None:
                 self._connection = Connection(self.start(spec), str(job["mode"]))
@@ -284,7 +284,7 @@ class GuardClient:
         """Start the guard."""
         raise NotImplementedError
 
-    def explain_end(self, outcome: Received) -> None:
+    def explain_end(self, outcome: Outcome) -> None:
         """Give the outcome of a guard that ended without one a result, or raise SandboxError."""
         raise NotImplementedError
 

@@ -73,7 +73,7 @@ class Indexes:
         )
 
 
-def read(
+def read_indexes(
     environ: Mapping[str, str], home: Path | None = None, system: Path = Path("/etc")
 ) -> Indexes:
     """The effective settings: pip's files from the general to the particular, then PIP_* variables,
@@ -144,10 +144,10 @@ def _from_files(files: tuple[Path, ...]) -> dict[str, str]:
 
 
 def _proxies(environ: Mapping[str, str], values: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    found = {name: environ[name] for name in _PROXIES if environ.get(name)}
+    variables = {name: environ[name] for name in _PROXIES if environ.get(name)}
     if values.get("proxy"):
-        found.setdefault("ALL_PROXY", values["proxy"])
-    return tuple(found.items())
+        variables.setdefault("ALL_PROXY", values["proxy"])
+    return tuple(variables.items())
 
 
 def _local(place: str) -> Path | None:

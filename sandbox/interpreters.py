@@ -67,12 +67,14 @@ def discover(environ: Mapping[str, str]) -> tuple[Interpreter, ...]:
     """One interpreter for each minor version: the running one, pyenv's, uv's own, then those on
     the path. Oldest first.
     """
-    found: dict[str, Interpreter] = {}
+    by_minor: dict[str, Interpreter] = {}
     for path in _places(environ):
-        named = re.fullmatch(r"python3\.(\d+)", path.name)
-        if named and int(named[1]) >= _OLDEST and _is_program(path):
-            found.setdefault(f"3.{named[1]}", Interpreter(path.resolve(), f"3.{named[1]}"))
-    return tuple(sorted(found.values(), key=lambda each: int(each.minor.partition(".")[2])))
+        match = re.fullmatch(r"python3\.(\d+)", path.name)
+        if match and int(match[1]) >= _OLDEST and _is_program(path):
+            by_minor.setdefault(f"3.{match[1]}", Interpreter(path.resolve(), f"3.{match[1]}"))
+    return tuple(
+        sorted(by_minor.values(), key=lambda interpreter: int(interpreter.minor.partition(".")[2]))
+    )
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[Path]:
@@ -101,34 +103,41 @@ def _is_program(path: Path) -> bool:
         return False
 
 
-def snapshot(found: Interpreter, store: Path, cancel: Event | None = None) -> Snapshot:
+def snapshot(interpreter: Interpreter, store: Path, cancel: Event | None = None) -> Snapshot:
     """The copy of an interpreter under `store`, made on first use. The caller holds the lock."""
-    about = found.executable.stat()
-    identity = f"{found.executable}\0{about.st_mtime_ns}\0{about.st_size}"
-    root = store / f"cpython-{found.minor}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    about = interpreter.executable.stat()
+    identity = f"{interpreter.executable}\0{about.st_mtime_ns}\0{about.st_size}"
+    root = (
+        store / f"cpython-{interpreter.minor}-{hashlib.sha256(identity.encode()).hexdigest()[:12]}"
+    )
     marker = root / ".complete"
     if not marker.exists():
         shutil.rmtree(root, ignore_errors=True)
-        _copy(found, root, cancel)
-        version = _version(root / "bin" / f"python{found.minor}", root)
+        _copy(interpreter, root, cancel)
+        version = _version(root / "bin" / f"python{interpreter.minor}", root)
         marker.write_text(version, encoding="utf-8")
     return Snapshot(
-        root, root / "bin" / f"python{found.minor}", marker.read_text(encoding="utf-8"), found.minor
+        root,
+        root / "bin" / f"python{interpreter.minor}",
+        marker.read_text(encoding="utf-8"),
+        interpreter.minor,
     )
 
 
-def _copy(found: Interpreter, root: Path, cancel: Event | None) -> None:
-    name = f"python{found.minor}"
+def _copy(interpreter: Interpreter, root: Path, cancel: Event | None) -> None:
+    name = f"python{interpreter.minor}"
     library = root / "lib"
     (root / "bin").mkdir(parents=True)
     library.mkdir()
-    shutil.copy2(found.executable, root / "bin" / name)
+    shutil.copy2(interpreter.executable, root / "bin" / name)
     for alias in ("python3", "python"):
         (root / "bin" / alias).symlink_to(name)
     unneeded = shutil.ignore_patterns(*_LEFT_OUT)
-    shutil.copytree(found.prefix / "lib" / name, library / name, ignore=unneeded, symlinks=True)
+    shutil.copytree(
+        interpreter.prefix / "lib" / name, library / name, ignore=unneeded, symlinks=True
+    )
     (library / name / "site-packages").mkdir()
-    headers = next(found.prefix.glob(f"include/{name}*"), None)
+    headers = next(interpreter.prefix.glob(f"include/{name}*"), None)
     if headers is not None:
         shutil.copytree(headers, root / "include" / headers.name)
     for source in _libraries(root, cancel):
@@ -141,24 +150,24 @@ def _libraries(root: Path, cancel: Event | None) -> set[Path]:
     wheels presume.
     """
     modules = [*root.glob("bin/python3.*"), *root.glob("lib/python*/lib-dynload/*.so")]
-    found: dict[str, Path] = {}
+    libraries: dict[str, Path] = {}
     linker = shutil.which("ldd", path="/usr/bin:/bin")
     if linker is not None:
-        listed = subprocesses.run(
+        listing = subprocesses.run(
             [linker, *modules],
             env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
             cancel=cancel,
             timeout_s=60,
         )
-        found |= {name: Path(path) for name, path in _LIBRARY.findall(listed.out)}
+        libraries |= {name: Path(path) for name, path in _LIBRARY.findall(listing.out)}
     for name in ("libstdc++.so.6", "libgcc_s.so.1", "libgomp.so.1"):
         for path in sorted(Path("/usr/lib").glob(f"*-linux-gnu/{name}")) or sorted(
             Path("/usr/lib64").glob(name)
         ):
-            found.setdefault(name, path)
+            libraries.setdefault(name, path)
     return {
         path.parent / name
-        for name, path in found.items()
+        for name, path in libraries.items()
         if not _SYSTEM.match(name) and (path.parent / name).exists()
     }
 
@@ -174,14 +183,16 @@ def _open_to_readers(root: Path) -> None:
 
 def _version(executable: Path, root: Path) -> str:
     code = "import ssl, sqlite3, ctypes, sys; print('.'.join(map(str, sys.version_info[:3])))"
-    done = subprocesses.run(
+    result = subprocesses.run(
         [executable, "-I", "-S", "-c", code],
         env={"LD_LIBRARY_PATH": str(root / "lib")},
         timeout_s=60,
     )
-    if done.code:
-        raise SandboxError(f"the copy of Python does not run: {done.err.strip().splitlines()[-1:]}")
-    return done.out.strip()
+    if result.code:
+        raise SandboxError(
+            f"the copy of Python does not run: {result.err.strip().splitlines()[-1:]}"
+        )
+    return result.out.strip()
 
 
 # torchvision beside a torch without CUDA, for which the index has no build: makes its import work
@@ -191,7 +202,7 @@ _SCHEMAS = {
     "nms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
     "qnms": "(Tensor dets, Tensor scores, float iou_threshold) -> Tensor",
 }
-_ADDED = """
+_ADDED_SOURCE = """
 
 # Added by Reprise, not a part of torchvision. The compiled operators of this build load only
 # beside a CUDA build of torch, and `_meta_registrations` needs some of them at import. They are
@@ -206,8 +217,8 @@ def missing(site: Path) -> bool:
     """Whether torchvision is installed there and cannot load its compiled operators, because they
     are linked against the CUDA libraries of torch.
     """
-    linked = (b"libtorch_cuda" in path.read_bytes() for path in site.glob("torchvision/_C*.so"))
-    return any(linked) and not any(site.glob("torch/lib/libtorch_cuda*"))
+    links_cuda = (b"libtorch_cuda" in path.read_bytes() for path in site.glob("torchvision/_C*.so"))
+    return any(links_cuda) and not any(site.glob("torch/lib/libtorch_cuda*"))
 
 
 def declare(site: Path) -> None:
@@ -218,13 +229,13 @@ def declare(site: Path) -> None:
     extension, registrations = package / "extension.py", package / "_meta_registrations.py"
     if not (extension.is_file() and registrations.is_file()):
         return
-    used = registrations.read_text(encoding="utf-8")
+    source = registrations.read_text(encoding="utf-8")
     lines = [
         f'    torch.library.define("torchvision::{name}", "{schema}")\n'
         for name, schema in _SCHEMAS.items()
-        if f'"torchvision::{name}"' in used
+        if f'"torchvision::{name}"' in source
     ]
     if lines:
         text = extension.read_text(encoding="utf-8")
         extension.unlink()
-        extension.write_text("".join((text, _ADDED, *lines)), encoding="utf-8")
+        extension.write_text("".join((text, _ADDED_SOURCE, *lines)), encoding="utf-8")

@@ -48,10 +48,10 @@ def clear(path: str, owner: str) -> int:
     query = urllib.parse.urlencode(
         {"all": 1, "filters": json.dumps({"label": [f"{OWNER}={owner}"]})}
     )
-    found = json.loads(ask(path, "GET", f"/containers/json?{query}"))
-    for container in found:
+    containers = json.loads(ask(path, "GET", f"/containers/json?{query}"))
+    for container in containers:
         ask(path, "DELETE", f"/containers/{container['Id']}?force=1&v=1")
-    return len(found)
+    return len(containers)
 
 
 def wait_and_clear(path: str, owner: str) -> None:
@@ -80,8 +80,8 @@ _lock = threading.Lock()
 def keep(path: str, owner: str) -> None:
     """Start the janitor of this process, once; it stays until the process ends, however it ends."""
     with _lock:
-        known = _running.get((path, owner))
-        if known is not None and os.waitpid(known[0], os.WNOHANG)[0] == 0:
+        process = _running.get((path, owner))
+        if process is not None and os.waitpid(process[0], os.WNOHANG)[0] == 0:
             return
         reader, writer = os.pipe()
         argv = [sys.executable, "-I", "-S", str(Path(__file__).resolve()), path, owner]

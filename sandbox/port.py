@@ -338,13 +338,13 @@ def trial(sandbox: Sandbox) -> str:
     another program took up for a moment, such as the last of the disk, is no reason: a second try
     decides.
     """
-    return _tried(sandbox) and _tried(sandbox)
+    return _try_sandbox(sandbox) and _try_sandbox(sandbox)
 
 
-def _tried(sandbox: Sandbox) -> str:
+def _try_sandbox(sandbox: Sandbox) -> str:
     small = Limits(wall_s=30, scratch_mb=16)
     try:
-        done = sandbox.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=small))
+        result = sandbox.run(RunSpec(("/bin/sh", "-c", "exit 7"), limits=small))
     except SandboxError as error:
         return str(error)
-    return "" if done.exit_code == 7 else f"a trial run ended with exit code {done.exit_code}"
+    return "" if result.exit_code == 7 else f"a trial run ended with exit code {result.exit_code}"

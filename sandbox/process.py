@@ -147,7 +147,7 @@ class HostGuard(guard_client.GuardClient):
         return Pipes(self.process.stdin, self.process.stdout)
 
     @override
-    def explain_end(self, outcome: guard_client.Received) -> None:
+    def explain_end(self, outcome: guard_client.Outcome) -> None:
         assert self.process is not None
         raise SandboxError(f"the guard ended without a result{_last_words(self.process)}")
 
@@ -161,12 +161,12 @@ class HostGuard(guard_client.GuardClient):
 def _last_words(guard: subprocess.Popen[bytes]) -> str:
     """Why a guard ended, in its own words or by its exit status."""
     try:
-        said = guard.communicate(timeout=END_S)[1].decode(errors="replace").strip()
+        message = guard.communicate(timeout=END_S)[1].decode(errors="replace").strip()
     except (subprocess.TimeoutExpired, ValueError, OSError):
         return ""
     if guard.returncode < 0:
         return f" (it was killed by signal {-guard.returncode})"
-    return f": {said[-600:]}" if said else f" (it left with exit code {guard.returncode})"
+    return f": {message[-600:]}" if message else f" (it left with exit code {guard.returncode})"
 
 
 def _end(guard: subprocess.Popen[bytes], token: str) -> None:
@@ -191,40 +191,40 @@ def end_run(token: str) -> int:
     """End what a run left when its guard was killed: processes by their mark, the scratch
     directory, the control groups.
     """
-    removed = _end_marked(token)
+    count = _end_marked(token)
     if scratch(token).exists():
         host.remove(str(scratch(token)))
-        removed += 1
+        count += 1
     group = host.Group(token)
     if any(Path(path).exists() for path in group.dirs):
         group.remove()
-        removed += 1
-    return removed
+        count += 1
+    return count
 
 
 def sweep_runs() -> int:
     """End what runs on this host left behind whose guards are dead: each holds what is its own."""
-    removed = 0
+    count = 0
     for folder in Path(tempfile.gettempdir()).glob("reprise-run-*"):
         if _abandoned(folder):
-            removed += end_run(folder.name.removeprefix("reprise-run-"))
+            count += end_run(folder.name.removeprefix("reprise-run-"))
     for token in abandoned_groups():
         host.Group(token).remove(0)
-        removed += 1
-    return removed
+        count += 1
+    return count
 
 
 def abandoned_groups(older_s: float = 60.0) -> list[str]:
     """Names of runs whose groups are empty, not new and held by no guard."""
-    found = set()
+    groups = set()
     for part in ("", "/memory", "/pids", "/cpu"):
         for path in Path(f"{host.ROOT}{part}/{host.NAME}").glob("*/"):
             with suppress(OSError):
                 empty = not (path / "cgroup.procs").read_text("ascii").strip()
                 old = time() - path.stat().st_mtime > older_s
                 if empty and old and _abandoned(path):
-                    found.add(path.name)
-    return sorted(found)
+                    groups.add(path.name)
+    return sorted(groups)
 
 
 def _abandoned(folder: Path) -> bool:
@@ -248,7 +248,7 @@ def _end_marked(token: str) -> int:
     a moment to end its process, one that starts the next and ends slips through a single look,
     and what still runs would write into the directory that is removed next.
     """
-    mark, ended = f"REPRISE_RUN={token}".encode(), set[int]()
+    mark, pids = f"REPRISE_RUN={token}".encode(), set[int]()
     until = monotonic() + END_S
     quiet = 0
     while quiet < LOOKS and monotonic() < until:
@@ -256,10 +256,10 @@ def _end_marked(token: str) -> int:
         living = {
             pid for pid in numbers if tree.kill_if(pid, lambda pid: mark in _environment(pid))
         }
-        ended |= living
+        pids |= living
         quiet = 0 if living else quiet + 1
         sleep(0.003)
-    return len(ended)
+    return len(pids)
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -114,7 +114,7 @@ def run(
 
     with process:  # its pipes are closed, whatever happens
         try:
-            _read(process, take or _keep(out), _keep(err), look)
+            _pump(process, take or _keep(out), _keep(err), look)
         finally:
             _end(process)
     return Completed(process.returncode, out.decode(errors="replace"), err.decode(errors="replace"))
@@ -129,7 +129,7 @@ def _keep(into: bytearray) -> Take:
     return take
 
 
-def _read(process: subprocess.Popen[bytes], out: Take, err: Take, look: Callable[[], None]) -> None:
+def _pump(process: subprocess.Popen[bytes], out: Take, err: Take, look: Callable[[], None]) -> None:
     """Hand on what a helper prints until it has ended, with a look every now and then."""
     with selectors.DefaultSelector() as pipes:
         for pipe, take in ((process.stdout, out), (process.stderr, err)):

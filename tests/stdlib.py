@@ -19,7 +19,7 @@ HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
 from bot.kernel import tracebacks  # noqa: E402
-from bot.kernel.tracebacks import suffixed  # noqa: E402
+from bot.kernel.tracebacks import has_suffix  # noqa: E402
 
 SOURCES = Path(sysconfig.get_path("stdlib"))
 _FIRST = '_NAMES = """\n'
@@ -53,7 +53,7 @@ def exceptions(*roots: Path) -> set[str]:
         name for name, bases in classes if name not in known and not known.isdisjoint(bases)
     }:
         known |= more
-    return {name for name in known if not suffixed(name) and not name.endswith("Warning")}
+    return {name for name in known if not has_suffix(name) and not name.endswith("Warning")}
 
 
 def _classes(roots: tuple[Path, ...]) -> list[tuple[str, str]]:

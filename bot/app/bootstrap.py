@@ -79,16 +79,16 @@ def prove(
     listener: Listener,
     cancel: Event,
     sandbox: Sandbox,
-    given: Script | None = None,
+    script: Script | None = None,
     run: Path | None = None,
 ) -> Report:
     """Work on what an earlier run found and write its report. The folder is that run's own,
     unless it is for a program that was `given`, or for a copy of `run`.
     """
-    if given is None and run is None:
+    if script is None and run is None:
         folder.go_on()
     else:
-        folder.begin(job, given)
+        folder.begin(job, script)
     if run is not None:
         folder.take_over(run)
     return _worked(
@@ -127,7 +127,7 @@ def _worked(
         json_text=report_text(report, secrets=settings.secrets),
         markdown=comment(report, run=folder.path.name, secrets=settings.secrets),
         state=rewritten(report, partial(redact, secrets=settings.secrets)).model_dump_json(),
-        defects={proof: redact(told, settings.secrets) for proof, told in report.defects.items()},
+        defects={proof: redact(text, settings.secrets) for proof, text in report.defects.items()},
     )
     return report
 

@@ -10,9 +10,9 @@ from typing import Any, Literal, get_args
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from bot.app.ports import GitHub, Gone, Target
-from bot.kernel.config import Config, Loaded, Origin, Problem
-from bot.kernel.yaml_tree import MOST_CHARACTERS, InvalidYaml, line_of, read, word
+from bot.app.ports import GitHub, GoneError, Target
+from bot.kernel.config import Config, LoadedConfig, Origin, Problem
+from bot.kernel.yaml_tree import MOST_CHARACTERS, InvalidYaml, line_of, parse_yaml, word
 
 # Configuration files merged: mappings key by key, lists and plain values as a whole.
 
@@ -38,11 +38,11 @@ class ConfigFile:
         return self.repository.lower(), self.path
 
 
-def base(written: str, owner: str) -> ConfigFile | str:
+def base(address: str, owner: str) -> ConfigFile | str:
     """Where `_extends` points, or why it may not: "name", "owner/name" or either with ":path",
     of the same owner.
     """
-    match = _BASE.fullmatch(written.strip())
+    match = _BASE.fullmatch(address.strip())
     if match is None or match.group(2) in {".", ".."}:
         return "must name a repository, as `name`, `owner/name` or `owner/name:path`."
     if match.group(1) and match.group(1).lower() != owner.lower():
@@ -55,21 +55,23 @@ def base(written: str, owner: str) -> ConfigFile | str:
     return ConfigFile(f"{owner}/{match.group(2)}", path)
 
 
-def laid(files: Iterable[tuple[Origin, Mapping[str, Any]]]) -> tuple[Config, dict[str, Origin]]:
+def merge_layers(
+    files: Iterable[tuple[Origin, Mapping[str, Any]]],
+) -> tuple[Config, dict[str, Origin]]:
     """The configuration of files that were each found valid, the strongest first, and where each
     of its values came from.
     """
     values: dict[str, Any] = {}
     origins: dict[str, Origin] = {}
     for origin, keys in reversed(list(files)):
-        values = _merged(values, keys)
+        values = _merge(values, keys)
         origins |= dict.fromkeys(_leaves(keys), origin)
     return Config.model_validate(values), origins
 
 
-def _merged(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
+def _merge(below: Mapping[str, Any], above: Mapping[str, Any]) -> dict[str, Any]:
     nested = {
-        key: _merged(below[key], value)
+        key: _merge(below[key], value)
         for key, value in above.items()
         if isinstance(value, Mapping) and isinstance(below.get(key), Mapping)
     }
@@ -93,7 +95,7 @@ Values = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed:
+class ParsedConfig:
     """One file. `values` are the keys it sets, {} when there is any problem: an invalid file is
     not applied at all. `extends` is what it builds on, as written, and `extends_line` where.
     `off` is whether it says `enabled: false`, which is honoured even in a file that is otherwise
@@ -107,19 +109,19 @@ class Parsed:
     off: bool = False
 
 
-def parse(text: str, file: str, *, quote: bool = True) -> Parsed:
+def parse(text: str, file: str, *, quote: bool = True) -> ParsedConfig:
     """Read a file. Never raises. `quote` False keeps words of the file out of the problems: it
     may be a private one.
     """
     try:
-        root = read(text)
+        root = parse_yaml(text)
     except InvalidYaml as error:
-        return Parsed(problems=(Problem(file=file, line=error.line, reason=f"{error}."),))
+        return ParsedConfig(problems=(Problem(file=file, line=error.line, reason=f"{error}."),))
     if root is None:
-        return Parsed()
+        return ParsedConfig()
     if not isinstance(root, yaml.MappingNode):
         reason = "must contain keys with values, such as `enabled: true`."
-        return Parsed(problems=(Problem(file=file, line=line_of(root), reason=reason),))
+        return ParsedConfig(problems=(Problem(file=file, line=line_of(root), reason=reason),))
     reading = _Reading(file, quote)
     values = reading.mapping(root, Config, ())
     extends, line = reading.extends()
@@ -127,8 +129,8 @@ def parse(text: str, file: str, *, quote: bool = True) -> Parsed:
     off = _is_off(values.get("enabled"))
     problems = tuple(sorted(reading.problems, key=lambda problem: problem.line)[:_MOST_PROBLEMS])
     if problems:
-        return Parsed(problems=problems, off=off)
-    return Parsed(values, (), extends, line, off)
+        return ParsedConfig(problems=problems, off=off)
+    return ParsedConfig(values, (), extends, line, off)
 
 
 def _is_off(value: object) -> bool:
@@ -155,14 +157,14 @@ class _Reading:
     ) -> Values:
         """The known keys of a mapping. A key without a value counts as absent."""
         values: Values = {}
-        seen: dict[str, int] = {}
+        lines_by_name: dict[str, int] = {}
         for key, value in node.value:
             name, field_info = word(key) or "", model.model_fields.get(word(key) or "")
             extends = not path and name == EXTENDS
-            if name in seen or not (field_info or extends):
-                self._unfit(name, line_of(key), model, path, seen)
+            if name in lines_by_name or not (field_info or extends):
+                self._unfit(name, line_of(key), model, path, lines_by_name)
                 continue
-            seen[name] = line_of(key)
+            lines_by_name[name] = line_of(key)
             if field_info is None:
                 self.base = value
                 continue
@@ -188,17 +190,17 @@ class _Reading:
         line: int,
         model: type[BaseModel],
         path: tuple[str | int, ...],
-        seen: Mapping[str, int],
+        lines_by_name: Mapping[str, int],
     ) -> None:
-        known = [*model.model_fields, *(() if path else (EXTENDS,))]
-        dotted = ".".join(map(str, (*path, name) if self.quote or name in known else path))
-        near = get_close_matches(name[:100].lower(), known, n=1, cutoff=0.5) if self.quote else []
-        if name in seen:
-            reason = f"is set twice, first on line {seen[name]}."
+        names = [*model.model_fields, *(() if path else (EXTENDS,))]
+        dotted = ".".join(map(str, (*path, name) if self.quote or name in names else path))
+        near = get_close_matches(name[:100].lower(), names, n=1, cutoff=0.5) if self.quote else []
+        if name in lines_by_name:
+            reason = f"is set twice, first on line {lines_by_name[name]}."
         elif near:
             reason = f"is unknown. Did you mean `{near[0]}`?"
         else:
-            reason = f"is unknown; use one of {', '.join(f'`{key}`' for key in known)}."
+            reason = f"is unknown; use one of {', '.join(f'`{key}`' for key in names)}."
         self.problem(line, dotted, reason)
 
     def extends(self) -> tuple[str, int]:
@@ -243,7 +245,7 @@ _MOST_BYTES = 8 * MOST_CHARACTERS
 Kind = Literal["repository", "extended", "organisation"]
 
 
-def load(github: GitHub, target: Target) -> Loaded:
+def load(github: GitHub, target: Target) -> LoadedConfig:
     """The configuration in force. What is wrong with the files comes back as problems; GitHub's
     errors propagate, but files and repositories beside the target's own that are not there, or
     not for us to see, are absent.
@@ -254,20 +256,22 @@ def load(github: GitHub, target: Target) -> Loaded:
         shared = ConfigFile(f"{gathering.owner}/{_SHARED}")
         if shared.same != mine.same:
             gathering.follow(shared, "organisation")
-    config, origins = laid(gathering.files)
+    config, origins = merge_layers(gathering.files)
     if own is not None and own.off:
         config = config.model_copy(update={"enabled": False})
         origins = origins | {"enabled": Origin(kind="repository", file=str(mine))}
     source = tuple(origin.file for origin, _ in gathering.files)
-    return Loaded(config=config, source=source, problems=tuple(gathering.problems), origins=origins)
+    return LoadedConfig(
+        config=config, source=source, problems=tuple(gathering.problems), origins=origins
+    )
 
 
 def problem_key(problems: Iterable[Problem]) -> str:
     """A short hash of what is wrong, "" when nothing is: whoever answered once under it need not
     answer again.
     """
-    told = sorted(problem.model_dump_json() for problem in problems)
-    return hashlib.sha256("\n".join(told).encode()).hexdigest()[:16] if told else ""
+    texts = sorted(problem.model_dump_json() for problem in problems)
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()[:16] if texts else ""
 
 
 @dataclass
@@ -283,47 +287,47 @@ class _Gathering:
     def owner(self) -> str:
         return self.target.repository.partition("/")[0]
 
-    def follow(self, start: ConfigFile, kind: Kind) -> Parsed | None:
+    def follow(self, start: ConfigFile, kind: Kind) -> ParsedConfig | None:
         """Take a file and what it builds on; returns that first file, None when there is none."""
-        first = parsed = self._take(start, kind)
-        place, seen = start, {start.same}
-        while parsed is not None and parsed.extends:
-            under = base(parsed.extends, self.owner)
+        first = config = self._take(start, kind)
+        place, visited = start, {start.same}
+        while config is not None and config.extends:
+            under = base(config.extends, self.owner)
             if isinstance(under, str):
                 reason = under
-            elif under.same in seen:
+            elif under.same in visited:
                 reason = "extends itself in a cycle."
-            elif len(seen) > _MOST_DEEP:
+            elif len(visited) > _MOST_DEEP:
                 reason = f"makes the chain of files too long: at most {_MOST_DEEP} may be extended."
             elif (following := self._take(under, "extended")) is None:
                 reason = "names a file that does not exist or that Reprise cannot read."
             else:
-                place, parsed = under, following
-                seen.add(under.same)
+                place, config = under, following
+                visited.add(under.same)
                 continue
-            line = parsed.extends_line
+            line = config.extends_line
             self.problems.append(Problem(file=str(place), line=line, key=EXTENDS, reason=reason))
             break
         return first
 
-    def _take(self, place: ConfigFile, kind: Kind) -> Parsed | None:
+    def _take(self, place: ConfigFile, kind: Kind) -> ParsedConfig | None:
         text = self._text(place)
         if text is None:
             return None
         # Whoever reads the answer to a repository may have no right to read other repositories of
         # its owner.
-        parsed = parse(text, str(place), quote=kind == "repository")
-        self.problems += parsed.problems
-        if not parsed.problems:
-            self.files.append((Origin(kind=kind, file=str(place)), parsed.values))
-        return parsed
+        config = parse(text, str(place), quote=kind == "repository")
+        self.problems += config.problems
+        if not config.problems:
+            self.files.append((Origin(kind=kind, file=str(place)), config.values))
+        return config
 
     def _text(self, place: ConfigFile) -> str | None:
         own = place.repository == self.target.repository
         where = Target(installation=self.target.installation, repository=place.repository)
         try:
             return self.github.file(where, place.path, _MOST_BYTES)
-        except Gone:
+        except GoneError:
             if own:
                 raise
             return None

@@ -27,7 +27,7 @@ from bot.app.ports import (
     Throttled,
 )
 from bot.kernel.bug import Issue
-from bot.kernel.config import Config, Loaded
+from bot.kernel.config import Config, LoadedConfig
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.job import ReproduceIssue
 from bot.kernel.ports import Journal, Listener
@@ -48,9 +48,9 @@ def run_name(run: Run, store: AppStore, now: float, days: int) -> str:
     return f"{run.id}.{day}.{_signature(run, day, store)}"
 
 
-def admits(given: str, run: Run, store: AppStore, now: float) -> bool:
+def admits(token: str, run: Run, store: AppStore, now: float) -> bool:
     """Whether a name still opens the pages of its run."""
-    _, _, rest = given.partition(".")
+    _, _, rest = token.partition(".")
     day, _, signature = rest.partition(".")
     if not run.request.repository.private:
         return not rest
@@ -125,15 +125,15 @@ class AppContext:
     engine: JobRunner
     policy: HostPolicy = HostPolicy()
     now: Callable[[], float] = time.time
-    _configs: dict[str, tuple[float, Loaded]] = field(default_factory=dict)
+    _configs: dict[str, tuple[float, LoadedConfig]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
-    def loaded(self, target: Target) -> Loaded:
+    def loaded(self, target: Target) -> LoadedConfig:
         """The repository's configuration, at most a minute old."""
         with self._lock:
-            known = self._configs.get(target.repository)
-        if known is not None and self.now() - known[0] < _FRESH_S:
-            return known[1]
+            cached = self._configs.get(target.repository)
+        if cached is not None and self.now() - cached[0] < _FRESH_S:
+            return cached[1]
         fresh = configuration.load(self.github, target)
         with self._lock:
             if len(self._configs) >= _MOST_KNOWN:
@@ -201,10 +201,10 @@ def heartbeat(renew: Callable[[], object], every_s: float) -> Iterator[None]:
     """Call `renew` every `every_s` seconds until the block ends. An unreachable store costs the
     lease, not the work.
     """
-    done = Event()
+    is_finished = Event()
 
     def renewing() -> None:
-        while not done.wait(every_s):
+        while not is_finished.wait(every_s):
             try:
                 renew()
             except TransientError as error:
@@ -215,7 +215,7 @@ def heartbeat(renew: Callable[[], object], every_s: float) -> Iterator[None]:
     try:
         yield
     finally:
-        done.set()
+        is_finished.set()
         thread.join()
 
 

@@ -10,8 +10,8 @@ from functools import partial
 from bot.app import context, context as app_context, publish, pull_requests
 from bot.app.configuration import problem_key
 from bot.app.context import AppContext, IssueEvent
-from bot.app.ports import AppStore, Gone, Reaction, Settled, Target
-from bot.app.publish import chosen
+from bot.app.ports import AppStore, GoneError, Reaction, Settled, Target
+from bot.app.publish import choose_runs
 from bot.app.requests import (
     PLAN_CHANGED,
     RunRequest,
@@ -23,7 +23,7 @@ from bot.app.requests import (
     opened_twice,
     others,
     over_quota,
-    planned,
+    plan_of,
     request,
     unshowable,
     with_job,
@@ -84,11 +84,11 @@ class Commands:
         return self._reproduce(ordinal, command)
 
     def _say(self, ordinal: int, text: str, reaction: Reaction = "+1") -> Settled:
-        said = Settled(text=text, reaction=reaction)
-        return self._context.store.decide(self._cause, ordinal, lambda _: said)
+        decision = Settled(text=text, reaction=reaction)
+        return self._context.store.decide(self._cause, ordinal, lambda _: decision)
 
     def _refuse(self, ordinal: int, reason: str) -> Settled:
-        return self._say(ordinal, replies.refused(reason), "confused")
+        return self._say(ordinal, replies.refusal(reason), "confused")
 
     def _may_write(self) -> bool:
         return context.writes(self._context, self._where, self._sender)
@@ -102,36 +102,38 @@ class Commands:
         return f"{text}\n\n{inline(('There is a ', link, '.'))}" if link else text
 
     def _reproduce(self, ordinal: int, command: Command) -> Settled:
-        asked = request(self._event, self._sender, command, ordinal)
-        usual = asked.proof is None and command.choices == Choices()
+        run_request = request(self._event, self._sender, command, ordinal)
+        usual = run_request.proof is None and command.choices == Choices()
         own = usual and self._sender == self._event.issue.author and self._config.author_may_run
         if own or self._may_write():
-            act = partial(may_run, self._event, asked)
-        elif self._config.outsiders == "ignore" or asked.plan.runs_nothing:
+            act = partial(may_run, self._event, run_request)
+        elif self._config.outsiders == "ignore" or run_request.plan.runs_nothing:
             return self._refuse(ordinal, _NO_PERMISSION)
         else:
-            named = self._at_commit(asked)
-            if named is None:
+            at_commit = self._at_commit(run_request)
+            if at_commit is None:
                 return self._refuse(ordinal, _NO_COMMIT)
-            asked = without_model(named)
-            act = partial(may_wait, self._event, asked, unshowable(self._event, asked))
+            run_request = without_model(at_commit)
+            act = partial(may_wait, self._event, run_request, unshowable(self._event, run_request))
         return self._context.store.decide(self._cause, ordinal, act)
 
-    def _at_commit(self, asked: RunRequest) -> RunRequest | None:
+    def _at_commit(self, run_request: RunRequest) -> RunRequest | None:
         """The request for the commit that its ref names now: an approval is for that one. Only a
         branch or a tag will do: a bare hash may be that of anybody's pull request.
         """
-        ref = asked.job.environment.ref
+        ref = run_request.job.environment.ref
         if ref is None:
-            return asked
-        named = (
+            return run_request
+        commits = (
             self._context.github.commit(self._where, f"{kind}/{ref}") for kind in ("heads", "tags")
         )
-        commit = next(filter(None, named), None)
+        commit = next(filter(None, commits), None)
         if not commit:
             return None
-        environment = asked.job.environment.model_copy(update={"ref": commit})
-        return with_job(asked, asked.job.model_copy(update={"environment": environment}))
+        environment = run_request.job.environment.model_copy(update={"ref": commit})
+        return with_job(
+            run_request, run_request.job.model_copy(update={"environment": environment})
+        )
 
     def _pull_request(self, ordinal: int) -> Settled:
         if not self._may_write():
@@ -142,15 +144,15 @@ class Commands:
     def _proposal(self, ledger: AppStore) -> Settled:
         where = self._where.repository
         if ledger.runs(repository=where, number=self._number, states=_UNFINISHED, limit=1):
-            text = replies.refused(
+            text = replies.refusal(
                 "A run of this issue is in progress; ask again when it has finished."
             )
             return Settled(text=text, reaction="confused")
-        done = others(self._event, ledger, RunState.REPORTED, RunState.FINISHED)
+        finished_runs = others(self._event, ledger, RunState.REPORTED, RunState.FINISHED)
         try:
-            runs = chosen(done)
+            runs = choose_runs(finished_runs)
         except UserError as error:
-            return Settled(text=replies.refused(str(error)), reaction="confused")
+            return Settled(text=replies.refusal(str(error)), reaction="confused")
         ids = tuple(run.id for run in runs)
         return Settled(kind="pull_request", runs=ids, reaction="eyes")
 
@@ -160,27 +162,31 @@ class Commands:
             return self._refuse(ordinal, reason)
         # Making a plan takes long: not while nobody else can decide.
         waiting = others(self._event, self._context.store, RunState.WAITING, plan=plan)
-        changed = frozenset(run.id for run in waiting if _plan_changed(run))
-        act = partial(self._approval, plan, changed)
+        changed_runs = frozenset(run.id for run in waiting if _plan_changed(run))
+        act = partial(self._approval, plan, changed_runs)
         return self._context.store.decide(self._cause, ordinal, act)
 
-    def _approval(self, plan: str, changed: frozenset[str], ledger: AppStore) -> Settled:
+    def _approval(self, plan: str, changed_runs: frozenset[str], ledger: AppStore) -> Settled:
         run = next(iter(others(self._event, ledger, plan=plan)), None)
         if run is None or (run.state is not RunState.WAITING and not run.approved_by):
             return Settled(text=replies.no_such_plan(plan), reaction="confused")
-        if run.state is RunState.WAITING and (refused := self._unapprovable(run, changed, ledger)):
-            return refused
+        if run.state is RunState.WAITING and (
+            refusal := self._unapprovable(run, changed_runs, ledger)
+        ):
+            return refusal
         ledger.approve(run.id, self._sender)
         return Settled(kind="approved", runs=(run.id,), reaction="+1")
 
-    def _unapprovable(self, run: Run, changed: frozenset[str], ledger: AppStore) -> Settled | None:
-        if run.id in changed:
+    def _unapprovable(
+        self, run: Run, changed_runs: frozenset[str], ledger: AppStore
+    ) -> Settled | None:
+        if run.id in changed_runs:
             ledger.cancel(PLAN_CHANGED, run=run.id)
-            text = replies.refused("The plan has changed. Ask for the run again to get a new one.")
+            text = replies.refusal("The plan has changed. Ask for the run again to get a new one.")
             return Settled(kind="cancelled", runs=(run.id,), text=text, reaction="confused")
         limit = over_quota(self._context, ledger, self._config, self._where.repository)
         return (
-            Settled(text=replies.refused(limit, replies.NOT_RUN), reaction="confused")
+            Settled(text=replies.refusal(limit, replies.NOT_RUN), reaction="confused")
             if limit
             else None
         )
@@ -209,21 +215,21 @@ class Commands:
         """
         texts = dict.fromkeys(outcome.text for outcome in outcomes if outcome.text)
         reaction = max((outcome.reaction for outcome in outcomes), key=_ORDER.index)
-        said = bool(texts) or reaction is not None
-        if not said or not (among_first(self._event) or self._may_write()):
+        has_reply = bool(texts) or reaction is not None
+        if not has_reply or not (among_first(self._event) or self._may_write()):
             return
         if texts:
             key = f"reply:{self._cause[:36]}"
             publish.reply(self._context, self._where, self._number, key, "\n\n".join(texts))
         if reaction is not None:
             comment = self._event.delivery.comment
-            with suppress(Gone):  # the comment may be deleted by now
+            with suppress(GoneError):  # the comment may be deleted by now
                 self._context.github.react(self._where, self._number, comment, reaction)
 
 
 def _plan_changed(run: Run) -> bool:
     """Whether a newer version would run or show something else than what waits."""
-    now, request = planned(run), run.request
+    now, request = plan_of(run), run.request
     return not is_plan(run, request.job, now) or bool(replies.unshowable_programs(now, request))
 
 
@@ -277,10 +283,10 @@ def _handle_issue(event: IssueEvent, off: str) -> None:
     if not event.config.enabled or _ignored(event.delivery.sender, event.config):
         return
     if event.delivery.trigger == "comment":
-        asked = Commands(event).handle(off)
+        has_trigger = Commands(event).handle(off)
     else:
-        asked = not off and _triggered(event.delivery, event.config) and _start(event)
-    if asked:
+        has_trigger = not off and _triggered(event.delivery, event.config) and _start(event)
+    if has_trigger:
         _report_problems(event)
 
 
@@ -313,39 +319,39 @@ def _start(event: IssueEvent) -> bool:
 
 def _decide(event: IssueEvent) -> Settled | None:
     """Whether this event starts a run, or proposes one; None when it asks for none."""
-    context, config, opened = event.context, event.config, event.delivery.trigger == "opened"
-    person = event.issue.author if opened else event.delivery.sender
-    asked = request(event, person)
-    verdict = asked.plan.verdict
-    no_bug = opened and verdict is not None and verdict.kind == "not_a_bug"
+    context, config, is_opening = event.context, event.config, event.delivery.trigger == "opened"
+    person = event.issue.author if is_opening else event.delivery.sender
+    run_request = request(event, person)
+    verdict = run_request.plan.verdict
+    no_bug = is_opening and verdict is not None and verdict.kind == "not_a_bug"
     if no_bug or _ignored(person, config):
         return None
-    if not opened and not app_context.labels(context, event.target, person):
+    if not is_opening and not app_context.labels(context, event.target, person):
         return None
-    may: object = not opened or config.author_may_run
+    may: object = not is_opening or config.author_may_run
     if may or app_context.writes(context, event.target, person):
-        act = partial(may_run, event, asked)
-    elif config.outsiders == "approve" and not asked.plan.runs_nothing:
-        asked = without_model(asked)
-        act = partial(may_wait, event, asked, unshowable(event, asked))
+        act = partial(may_run, event, run_request)
+    elif config.outsiders == "approve" and not run_request.plan.runs_nothing:
+        run_request = without_model(run_request)
+        act = partial(may_wait, event, run_request, unshowable(event, run_request))
     else:
         return None
-    return context.store.decide(event.delivery.cause, 0, partial(_once, event, asked, act))
+    return context.store.decide(event.delivery.cause, 0, partial(_once, event, run_request, act))
 
 
 def _once(
-    event: IssueEvent, asked: RunRequest, act: Callable[[AppStore], Settled], ledger: AppStore
+    event: IssueEvent, run_request: RunRequest, act: Callable[[AppStore], Settled], ledger: AppStore
 ) -> Settled:
-    return Settled() if opened_twice(event, asked, ledger) else act(ledger)
+    return Settled() if opened_twice(event, run_request, ledger) else act(ledger)
 
 
 def _report_problems(event: IssueEvent) -> None:
     """Say once what is wrong with the configuration, on the first issue that asks for a run."""
     context, where = event.context, event.target
-    loaded = context.loaded(where)
-    if not loaded.problems:
+    config = context.loaded(where)
+    if not config.problems:
         return
-    key, cause = f"config:{problem_key(loaded.problems)}", event.delivery.cause
+    key, cause = f"config:{problem_key(config.problems)}", event.delivery.cause
     first = context.store.decide(f"{where.repository}:{key}", 0, lambda _: Settled(text=cause))
     if first.text == cause:
-        publish.reply(context, where, event.number, key, problems(loaded.problems))
+        publish.reply(context, where, event.number, key, problems(config.problems))

@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from bot.app import publish
 from bot.app.context import AppContext, heartbeat, new_owner, run_task
-from bot.app.ports import AppStore, CredentialsRefused, Gone, Throttled
+from bot.app.ports import AppStore, CredentialsRefused, GoneError, Throttled
 from bot.app.publish import announce
 from bot.app.pull_requests import automatic
 from bot.issues import reporting
@@ -127,8 +127,8 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         self._ended = Event()
         # An edit may wait for GitHub's pace; whoever cancels the run does not wait for it.
         self._threads = tuple(
-            Thread(target=each, name=f"progress-{run.id[:8]}", daemon=True)
-            for each in (self._renew, self._report)
+            Thread(target=target, name=f"progress-{run.id[:8]}", daemon=True)
+            for target in (self._renew, self._report)
         )
         self._now, self._shown = Progress(stage="intake", text="starting"), ""
         self._began = self._last_beat = monotonic()
@@ -253,9 +253,9 @@ class _Execution:
             if self._run.state is not RunState.RUNNING or self._work(stop):
                 announce(self._context, self._run, self._owner, automatic)
         except Throttled as error:
-            refused = isinstance(error, CredentialsRefused)
-            self._defer(error.after_s, counted=False, refused=refused)
-        except Gone as error:
+            is_refusal = isinstance(error, CredentialsRefused)
+            self._defer(error.after_s, counted=False, refused=is_refusal)
+        except GoneError as error:
             _log.info("run %s: its issue is gone: %s", self._run.id, error)
             self._store.finish_run(self._run.id, self._owner)
         except (TransientError, SandboxError) as error:
@@ -280,10 +280,10 @@ class _Execution:
             report = finished
         else:
             return False
-        stored = self._store.put_report(run.id, self._owner, report)
-        if stored:
+        stored_run = self._store.put_report(run.id, self._owner, report)
+        if stored_run:
             self._count_cost(report)
-        return stored
+        return stored_run
 
     def _reproduce(self, stop: Event) -> Report | None:
         """The engine's report; None when another worker goes on with the run."""
@@ -363,8 +363,8 @@ class _Execution:
 
     def _empty_report(self, verdict: AnyVerdict, attempts: tuple[Attempt, ...] = ()) -> Report:
         issue, version = self._run.request.job.issue, metadata.version("reprise")
-        kept = reporting.within_limit(attempts)
-        return Report(issue=issue, verdict=verdict, attempts=kept, version=version)
+        attempts_within_limit = reporting.within_limit(attempts)
+        return Report(issue=issue, verdict=verdict, attempts=attempts_within_limit, version=version)
 
     def _count_cost(self, report: Report) -> None:
         """Count the cost of models. A run that starts anew asks them again, and both count."""
@@ -380,8 +380,8 @@ class _Execution:
     def _retry(self, error: Exception) -> None:
         """Try again later, more patiently each time, up to a limit."""
         current = self._store.run(self._run.id) or self._run
-        reported = current.state is RunState.REPORTED
-        if current.takes >= (_MOST_ANNOUNCEMENTS if reported else self._policy.takes):
+        is_reported = current.state is RunState.REPORTED
+        if current.takes >= (_MOST_ANNOUNCEMENTS if is_reported else self._policy.takes):
             self._fail(str(error))
         else:
             self._defer(_RETRY_S * 2 ** min(current.takes - 1, 6))

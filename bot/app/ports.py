@@ -188,7 +188,7 @@ class CredentialsRefused(Throttled):
         self.fix = fix
 
 
-class Gone(TransientError):
+class GoneError(TransientError):
     """The issue, comment or repository no longer exists, or the installation cannot see it."""
 
 

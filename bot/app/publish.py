@@ -8,7 +8,7 @@ from functools import partial
 from bot.app.context import AppContext, heartbeat
 from bot.app.ports import (
     PULL_REQUEST,
-    Gone,
+    GoneError,
     OurComment,
     Reaction,
     RepositoryReader,
@@ -24,7 +24,7 @@ from bot.kernel.files import RepositoryFiles
 from bot.kernel.report import Report
 from bot.kernel.run import NewRun, Run, RunState
 from bot.report import comment as report_comment, replies
-from bot.report.comment import asked
+from bot.report.comment import requested_by
 
 # What a pull request of an issue can be made from: its runs, their reports as one, and the
 # repository as it is now.
@@ -36,20 +36,20 @@ _NONE = (
 _UNPROVEN = "The patch of the last repair is not proven to help, so it is not proposed."
 
 
-def chosen(runs: Sequence[Run]) -> tuple[Run, ...]:
+def choose_runs(runs: Sequence[Run]) -> tuple[Run, ...]:
     """Of the finished runs of an issue, newest first, those that a pull request is made from: the
     newest that is reproduced or has a proven repair, and the other of the two for the same text of
     the issue. Raises UserError where there is none.
     """
     proven = [run for run in runs if run.patch == "proven"]
     worth = [run for run in runs if run.verdict == "reproduced" or run in proven]
-    tried = [run for run in runs if run.patch]
+    runs_with_patch = [run for run in runs if run.patch]
     if not worth:
-        raise UserError(_UNPROVEN if tried else _NONE)
+        raise UserError(_UNPROVEN if runs_with_patch else _NONE)
     same = [run for run in runs if _text(run) == _text(worth[0])]
     test = [run for run in same if run.verdict == "reproduced"][:1]
     # An unproven patch goes along to be refused: its reader is told why it is not there.
-    patch = [run for run in same if run in (proven or tried)][:1]
+    patch = [run for run in same if run in (proven or runs_with_patch)][:1]
     return tuple(run for run in same if run in [*test, *patch])
 
 
@@ -58,12 +58,12 @@ def _text(run: Run) -> tuple[str, str]:
     return issue.title, issue.body
 
 
-def merged(reports: Sequence[Report]) -> Report:
+def merge_reports(reports: Sequence[Report]) -> Report:
     """The reports of chosen runs as one: what was reproduced, with the repair."""
-    first = next((each for each in reports if each.verdict.kind == "reproduced"), reports[0])
-    patched = repaired(reports) or first
-    update = {"repair": patched.repair, "diagnosis": patched.diagnosis}
-    return first.model_copy(update=update) if patched is not first else first
+    first = next((report for report in reports if report.verdict.kind == "reproduced"), reports[0])
+    report_with_repair = repaired(reports) or first
+    update = {"repair": report_with_repair.repair, "diagnosis": report_with_repair.diagnosis}
+    return first.model_copy(update=update) if report_with_repair is not first else first
 
 
 def repaired(reports: Sequence[Report]) -> Report | None:
@@ -72,11 +72,11 @@ def repaired(reports: Sequence[Report]) -> Report | None:
     """
 
     def worth(report: Report) -> tuple[bool, bool]:
-        found = report.repair
-        return found is not None and found.proven, found is not None and bool(found.patch)
+        repair = report.repair
+        return repair is not None and repair.proven, repair is not None and bool(repair.patch)
 
-    known = [each for each in reports if each.repair is not None]
-    return max(known, key=worth, default=None)
+    reports_with_repair = [report for report in reports if report.repair is not None]
+    return max(reports_with_repair, key=worth, default=None)
 
 
 def admitted(repository: RepositoryReader, number: int) -> RepositoryState:
@@ -104,14 +104,14 @@ def hint(context: AppContext, run: Run, report: Report, where: Target) -> Text:
     """How to get the proven patch of a run as a pull request; "" where there can be none, as far as
     is known now, or where it is in one.
     """
-    found, number = report.repair, run.request.number
-    known = context.store.comment(where.repository, number, PULL_REQUEST)
-    if found is None or not found.proven or (known is not None and known.digest == run.id):
+    repair, number = report.repair, run.request.number
+    comment = context.store.comment(where.repository, number, PULL_REQUEST)
+    if repair is None or not repair.proven or (comment is not None and comment.digest == run.id):
         return ""
     try:
         with context.github.writable(where) as writer:
             files = files_of(writer, admitted(writer, number))
-            program = of_repair(found, files).program
+            program = of_repair(repair, files).program
     except RepriseError:
         return ""
     get = "To have this change of ", Code(program), " as a draft pull request, someone with write "
@@ -122,7 +122,7 @@ def hint(context: AppContext, run: Run, report: Report, where: Target) -> Text:
 
 STICKY = "run"
 _log = logging.getLogger(__name__)
-_ENDED = (RunState.REPORTED, RunState.FINISHED)
+_ENDED_STATES = (RunState.REPORTED, RunState.FINISHED)
 
 
 def target(request: NewRun) -> Target:
@@ -141,18 +141,18 @@ def upsert(
     marker deletes it, and one is noted.
     """
     digest = hashlib.sha256(body.encode()).hexdigest()
-    known = context.store.comment(where.repository, number, key)
-    if known is not None:
-        if known.digest == digest:
+    comment_before = context.store.comment(where.repository, number, key)
+    if comment_before is not None:
+        if comment_before.digest == digest:
             return
         try:
-            context.github.update_comment(where, known.comment, body)
-        except Gone:
+            context.github.update_comment(where, comment_before.comment, body)
+        except GoneError:
             if not revive:
                 return
             context.store.forget_comment(where.repository, number, key)
         else:
-            context.store.put_comment(known.model_copy(update={"digest": digest}))
+            context.store.put_comment(comment_before.model_copy(update={"digest": digest}))
             return
     comment, *strays = context.github.find_comments(where, number, report_comment.marker(key)) or (
         0,
@@ -161,8 +161,8 @@ def upsert(
         context.github.update_comment(where, comment, body)
     else:
         comment = _create(context, where, number, key, body)
-    written = OurComment(repository=where.repository, number=number, key=key, comment=comment)
-    context.store.put_comment(written.model_copy(update={"digest": digest}))
+    comment_now = OurComment(repository=where.repository, number=number, key=key, comment=comment)
+    context.store.put_comment(comment_now.model_copy(update={"digest": digest}))
     _delete(context, where, strays)
 
 
@@ -171,15 +171,15 @@ def _create(context: AppContext, where: Target, number: int, key: str, body: str
     second one noted: this request may be carried out late, and this process may die.
     """
     place = (where.installation, where.repository, number, key)
-    noted = context.store.note_sweep(*place, context.policy.sweep_s)
+    sweep = context.store.note_sweep(*place, context.policy.sweep_s)
 
     def forget() -> None:
-        if noted is not None:  # else an earlier request was not answered
-            context.store.forget_sweep(noted)
+        if sweep is not None:  # else an earlier request was not answered
+            context.store.forget_sweep(sweep)
 
     try:
         comment = context.github.create_comment(where, number, body)
-    except (Throttled, Gone, UserError):
+    except (Throttled, GoneError, UserError):
         forget()
         raise
     forget()
@@ -189,10 +189,10 @@ def _create(context: AppContext, where: Target, number: int, key: str, body: str
 def sweep(context: AppContext, where: Target, number: int, key: str) -> None:
     """Delete our comments with this key but one: that which the store knows, or else the oldest."""
     # Listed first: a comment that is stored meanwhile is never taken for a second one.
-    found = context.github.find_comments(where, number, report_comment.marker(key))
-    known = context.store.comment(where.repository, number, key)
-    stays = known.comment if known is not None else next(iter(found), 0)
-    _delete(context, where, [comment for comment in found if comment != stays])
+    comments = context.github.find_comments(where, number, report_comment.marker(key))
+    comment_before = context.store.comment(where.repository, number, key)
+    stays = comment_before.comment if comment_before is not None else next(iter(comments), 0)
+    _delete(context, where, [comment for comment in comments if comment != stays])
 
 
 def sweep_due(context: AppContext) -> None:
@@ -201,7 +201,7 @@ def sweep_due(context: AppContext) -> None:
         where = Target(installation=due.installation, repository=due.repository)
         try:
             sweep(context, where, due.number, due.key)
-        except (UserError, Gone) as error:
+        except (UserError, GoneError) as error:
             _log.info("%s#%d: no look for a second comment: %s", due.repository, due.number, error)
         except TransientError as error:
             _log.warning("%s#%d: %s", due.repository, due.number, error)
@@ -231,13 +231,18 @@ def show(context: AppContext, run: Run, body: str, *, revive: bool = True) -> No
 
 def label(context: AppContext, run: Run, report: Report) -> None:
     """Put the verdict's label on the issue and remove our others."""
-    chosen = None if report.repaired_instead else KINDS[report.verdict.kind].label
-    if chosen is None or run.request.job.issue.number is None:
+    label_of_verdict = None if report.repaired_instead else KINDS[report.verdict.kind].label
+    if label_of_verdict is None or run.request.job.issue.number is None:
         return
-    others = tuple(name for name in LABELS if name != chosen.name)
+    others = tuple(name for name in LABELS if name != label_of_verdict.name)
     where = target(run.request)
     context.github.labels(
-        where, run.request.number, chosen.name, others, chosen.colour, chosen.description
+        where,
+        run.request.number,
+        label_of_verdict.name,
+        others,
+        label_of_verdict.colour,
+        label_of_verdict.description,
     )
 
 
@@ -277,16 +282,16 @@ def _show(context: AppContext, run: Run, report: Report) -> None:
     """Update the comment, the label and the reaction. A run that was cancelled before it ran
     anything does not replace an earlier verdict.
     """
-    before, shown = _last_decided(context, run.request, run.id), run
+    before, run_to_show = _last_decided(context, run.request, run.id), run
     if report.verdict.kind == "cancelled" and not report.attempts and before is not None:
-        shown, report = before, context.store.report(before.id) or report
-    show(context, run, _final(context, shown, report, before if shown is run else None))
+        run_to_show, report = before, context.store.report(before.id) or report
+    show(context, run, _final(context, run_to_show, report, before if run_to_show is run else None))
     try:
         sweep(context, target(run.request), run.request.number, STICKY)
         if context.config(target(run.request)).labels:
             label(context, run, report)
         react(context, run.request, "+1")
-    except (UserError, Gone) as error:
+    except (UserError, GoneError) as error:
         _log.warning(
             "run %s: the verdict is posted, but not all that goes with it: %s", run.id, error
         )
@@ -303,7 +308,7 @@ def refresh(context: AppContext, request: NewRun) -> None:
 
 def _final(context: AppContext, run: Run, report: Report, before: Run | None) -> str:
     """The comment with a verdict; it links the pull request and an earlier run."""
-    ends: list[Text] = [asked(run), report.interrupted]
+    ends: list[Text] = [requested_by(run), report.interrupted]
     if before is not None:
         row = _kind_from_runs(before)
         title = row.title.lower() if row is not None else "a repair"
@@ -319,10 +324,10 @@ def _final(context: AppContext, run: Run, report: Report, before: Run | None) ->
 def pull_request(context: AppContext, run: Run) -> Inline:
     """A link to the pull request of a run's issue, "" when we opened none."""
     where, number = run.request.repository.full_name, run.request.number
-    known = context.store.comment(where, number, PULL_REQUEST)
-    if known is None:
+    comment = context.store.comment(where, number, PULL_REQUEST)
+    if comment is None:
         return ""
-    pull = known.comment
+    pull = comment.comment
     home = run.request.job.issue.url.removesuffix(f"/issues/{number}")
     address = f"{home.removesuffix(f'/pull/{number}')}/pull/{pull}"
     return Hyperlink(f"draft pull request {pull}", address, own=True)
@@ -333,8 +338,8 @@ def _last_decided(context: AppContext, request: NewRun, but: str = "") -> Run | 
     repair is proven.
     """
     where, number = request.repository.full_name, request.number
-    done = context.store.runs(repository=where, number=number, states=_ENDED)
-    return next((other for other in done if other.id != but and _counts(other)), None)
+    ended_runs = context.store.runs(repository=where, number=number, states=_ENDED_STATES)
+    return next((other for other in ended_runs if other.id != but and _counts(other)), None)
 
 
 def _counts(run: Run) -> bool:

@@ -11,7 +11,7 @@ from bot.app import context as app_context, publish
 from bot.app.context import AppContext
 from bot.app.ports import (
     PULL_REQUEST,
-    Gone,
+    GoneError,
     NotGranted,
     OurComment,
     PullRequest,
@@ -44,16 +44,16 @@ def answer(context: AppContext, runs: Sequence[Run]) -> Settled:
     whoever asked.
     """
     try:
-        left_out = opened(context, runs)
+        left_out = open_pull_request(context, runs)
     except NotGranted as error:
         _log.info("run %s: no pull request: %s", runs[0].id, error)
         reason = f"Reprise may not open pull requests in this repository. {_GRANT}"
-        return Settled(text=replies.refused(reason), reaction="confused")
+        return Settled(text=replies.refusal(reason), reaction="confused")
     except UserError as error:
-        return Settled(text=replies.refused(f"{error} {error.fix}"), reaction="confused")
+        return Settled(text=replies.refusal(f"{error} {error.fix}"), reaction="confused")
     publish.refresh(context, runs[0].request)
     return Settled(
-        text=replies.refused(left_out, replies.INCOMPLETE) if left_out else "", reaction="+1"
+        text=replies.refusal(left_out, replies.INCOMPLETE) if left_out else "", reaction="+1"
     )
 
 
@@ -65,13 +65,13 @@ def automatic(context: AppContext, run: Run) -> None:
     where, by = publish.target(run.request), run.approved_by or run.request.requester
     report = context.store.report(run.id)
     proven = report is not None and report.repair is not None and report.repair.proven
-    wanted = proven or (report is not None and report.verdict.kind == "reproduced")
-    if not wanted or context.config(where).pull_request == "off":
+    is_eligible = proven or (report is not None and report.verdict.kind == "reproduced")
+    if not is_eligible or context.config(where).pull_request == "off":
         return
     if not app_context.writes(context, where, by):
         return
     try:
-        opened(context, (run,), again=False)
+        open_pull_request(context, (run,), again=False)
     except UserError as error:
         _log.warning("run %s: no pull request: %s %s", run.id, error, error.fix)
     else:
@@ -88,21 +88,23 @@ def close(context: AppContext, repository: Repository, installation: int, number
             for pull in writer.pulls(branch(number)):
                 if pull.state == "open":
                     writer.close_pull(pull.number)
-    except (UserError, Gone) as error:
+    except (UserError, GoneError) as error:
         _log.warning("%s#%d: its pull request stays open: %s", where.repository, number, error)
 
 
-def opened(context: AppContext, runs: Sequence[Run], *, again: bool = True) -> str:
+def open_pull_request(context: AppContext, runs: Sequence[Run], *, again: bool = True) -> str:
     """Open the pull request, or bring it up to date; what was left out of it, and why. Unless
     `again`, one that we know of, and one that somebody has closed, is left alone. Raises UserError
     where there can be none.
     """
-    stored = ((run, context.store.report(run.id)) for run in runs)
-    found = {run.id: report for run, report in stored if report is not None}
-    if not found:
+    runs_and_reports = ((run, context.store.report(run.id)) for run in runs)
+    reports_by_run = {run.id: report for run, report in runs_and_reports if report is not None}
+    if not reports_by_run:
         raise UserError("The run's report is no longer stored.", "Comment `/reproduce` first.")
     with context.github.writable(publish.target(runs[0].request)) as writer:
-        work = _Work(context, [run for run in runs if run.id in found], found, writer)
+        work = _Work(
+            context, [run for run in runs if run.id in reports_by_run], reports_by_run, writer
+        )
         return work.proceed() if again or work.wanting else ""
 
 
@@ -115,7 +117,7 @@ class _Work:
 
     @property
     def report(self) -> Report:
-        return publish.merged([self.reports[run.id] for run in self.runs])
+        return publish.merge_reports([self.reports[run.id] for run in self.runs])
 
     @property
     def request(self) -> NewRun:
@@ -129,8 +131,8 @@ class _Work:
     def wanting(self) -> bool:
         """Whether there was no pull request, or one whose number was lost with a killed worker."""
         where, number = self.request.repository.full_name, self.request.number
-        known = self.context.store.comment(where, number, PULL_REQUEST)
-        return known is None and all(
+        comment = self.context.store.comment(where, number, PULL_REQUEST)
+        return comment is None and all(
             pull.state == "open" for pull in self.writer.pulls(self.branch)
         )
 
@@ -145,16 +147,16 @@ class _Work:
 
     def _noted(self, pull: int, proposal: Proposal) -> None:
         """Store its number, and whose patch it has."""
-        patched = publish.repaired([self.reports[run.id] for run in self.runs])
-        repaired = (run.id for run in self.runs if self.reports[run.id] is patched)
-        known = OurComment(
+        report_with_repair = publish.repaired([self.reports[run.id] for run in self.runs])
+        repaired = (run.id for run in self.runs if self.reports[run.id] is report_with_repair)
+        comment = OurComment(
             repository=self.request.repository.full_name,
             number=self.request.number,
             key=PULL_REQUEST,
             comment=pull,
             digest=next(repaired, "") if proposal.patch is not None else "",
         )
-        self.context.store.put_comment(known)
+        self.context.store.put_comment(comment)
 
     def _current(self) -> PullRequest | None:
         """The open pull request. Raises UserError when an earlier one was merged."""
@@ -174,11 +176,11 @@ class _Work:
         """The proven patch, or why a test goes without it. Raises UserError where there is neither
         patch nor test.
         """
-        found = self.report.repair
-        if found is None or not found.patch:
+        repair = self.report.repair
+        if repair is None or not repair.patch:
             return None, ""
         try:
-            return of_repair(found, files), ""
+            return of_repair(repair, files), ""
         except UserError as error:
             if self.report.verdict.kind != "reproduced":
                 raise

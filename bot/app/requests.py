@@ -84,8 +84,8 @@ def over_plans(
 
 
 def _exceeded(limits: list[_Limit]) -> str:
-    for used, limit, who, unit, key in limits:
-        if used >= limit:
+    for usage, limit, who, unit, key in limits:
+        if usage >= limit:
             whose = "your" if who.startswith("You") else "its"
             return f"{who} reached {whose} limit of {limit} {unit} a day (`quota.{key}`)."
     return ""
@@ -159,33 +159,33 @@ def _job(
 
 def _repair(choices: Choices) -> RepairRequest:
     """What a repair is asked for; where a command says nothing, the defaults."""
-    said = {"metric": choices.metric, "budget": choices.budget}
-    return RepairRequest(**{name: value for name, value in said.items() if value is not None})
+    values = {"metric": choices.metric, "budget": choices.budget}
+    return RepairRequest(**{name: value for name, value in values.items() if value is not None})
 
 
 def _clone_url(repository: Repository, ref: str | None, setting: str) -> str | None:
     """The address to install the repository itself from; None when it is not installed."""
-    wanted = repository.private or ref if setting == "auto" else setting == "always"
-    return repository.clone_url or None if wanted else None
+    with_clone = repository.private or ref if setting == "auto" else setting == "always"
+    return repository.clone_url or None if with_clone else None
 
 
-def plan_hash(job: ReproduceIssue, planned: RunPlan) -> str:
+def plan_hash(job: ReproduceIssue, run_plan: RunPlan) -> str:
     """The hash of all that an approval covers: the programs, the signature and every option."""
     options = job.model_dump_json(exclude={"issue"})
-    text = f"{planned.hash}\0{options}"
+    text = f"{run_plan.hash}\0{options}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def planned(run: Run) -> RunPlan:
+def plan_of(run: Run) -> RunPlan:
     """The plan of a stored run, as it is made now."""
     return plan(run.request.job)
 
 
-def is_plan(run: Run, job: ReproduceIssue, planned: RunPlan) -> bool:
+def is_plan(run: Run, job: ReproduceIssue, run_plan: RunPlan) -> bool:
     """Whether the hash of a stored run is that of this plan. It never is where a version before
     the run's id was part of the hash has stored the run.
     """
-    return run.plan == approval_hash(run.id, plan_hash(job, planned))
+    return run.plan == approval_hash(run.id, plan_hash(job, run_plan))
 
 
 def others(
@@ -204,55 +204,55 @@ def others(
     ]
 
 
-def may_run(event: IssueEvent, asked: RunRequest, ledger: AppStore) -> Settled:
+def may_run(event: IssueEvent, run_request: RunRequest, ledger: AppStore) -> Settled:
     """Decide on a run that may start at once."""
     issue = ledger.runs(repository=event.target.repository, number=event.number, states=tuple(LIVE))
     busy = [run for run in issue if run.state is not RunState.WAITING]
-    if any(run.request.job == asked.job for run in busy):
-        text = replies.refused("The same run is already in progress.")
+    if any(run.request.job == run_request.job for run in busy):
+        text = replies.refusal("The same run is already in progress.")
         return Settled(text=text, reaction="eyes")
     where = event.target.repository
-    if limit := over_quota(event.context, ledger, event.config, where, asked.requester):
-        return limited(event, ledger, limit)
-    run = ledger.add_run(_new(event, asked, RunState.QUEUED))[0]
+    if limit := over_quota(event.context, ledger, event.config, where, run_request.requester):
+        return refuse_over_limit(event, ledger, limit)
+    run = ledger.add_run(_new(event, run_request, RunState.QUEUED))[0]
     return Settled(kind="queued", runs=(run.id,), reaction="eyes")
 
 
 def may_wait(
-    event: IssueEvent, asked: RunRequest, hidden: Sequence[str], ledger: AppStore
+    event: IssueEvent, run_request: RunRequest, hidden: Sequence[str], ledger: AppStore
 ) -> Settled:
     """Decide on a run whose plan waits until someone with write permission approves it; `hidden`
     is what of it cannot be shown.
     """
     where = event.target.repository
     waiting = ledger.runs(repository=where, number=event.number, states=(RunState.WAITING,))
-    if any(is_plan(run, asked.job, asked.plan) for run in waiting):
+    if any(is_plan(run, run_request.job, run_request.plan) for run in waiting):
         return Settled(reaction="eyes")
-    if limit := over_plans(event.context, ledger, event.config, where, asked.requester):
-        return limited(event, ledger, limit)
+    if limit := over_plans(event.context, ledger, event.config, where, run_request.requester):
+        return refuse_over_limit(event, ledger, limit)
     if hidden:
         text = replies.unshowable_reply(hidden)
         return Settled(kind="unshown", text=text, reaction="confused")
-    run = ledger.add_run(_new(event, asked, RunState.WAITING))[0]
+    run = ledger.add_run(_new(event, run_request, RunState.WAITING))[0]
     # Another version of Reprise planned the same job in another way: nobody can approve that.
-    stale = [old.id for old in waiting if old.request.job == asked.job]
+    stale = [old.id for old in waiting if old.request.job == run_request.job]
     for old in stale:
         ledger.cancel(PLAN_CHANGED, run=old)
     return Settled(kind="waiting", runs=(run.id, *stale), reaction="eyes")
 
 
-def unshowable(event: IssueEvent, asked: RunRequest) -> tuple[str, ...]:
+def unshowable(event: IssueEvent, run_request: RunRequest) -> tuple[str, ...]:
     """What of a requested plan no comment can show as it would run."""
-    return replies.unshowable_programs(asked.plan, _new(event, asked, RunState.WAITING))
+    return replies.unshowable_programs(run_request.plan, _new(event, run_request, RunState.WAITING))
 
 
-def limited(event: IssueEvent, ledger: AppStore, limit: str) -> Settled:
+def refuse_over_limit(event: IssueEvent, ledger: AppStore, limit: str) -> Settled:
     """A refusal by a limit. One person is told once a day; after that there is a reaction."""
     key = f"quota:{event.delivery.sender}:{event.context.day():%Y-%m-%d}"
-    asked = event.delivery.trigger == "comment"
-    told = asked and tally(ledger, event.target.repository, key) > 1
+    is_comment = event.delivery.trigger == "comment"
+    is_repeated = is_comment and tally(ledger, event.target.repository, key) > 1
     return Settled(
-        text="" if told else replies.refused(limit, replies.NOT_RUN), reaction="confused"
+        text="" if is_repeated else replies.refusal(limit, replies.NOT_RUN), reaction="confused"
     )
 
 
@@ -260,9 +260,9 @@ def tally(ledger: AppStore, repository: str, key: str) -> int:
     """Count one more under a key. The count is kept as a comment of an issue number that no issue
     has.
     """
-    known = ledger.comment(repository, 0, key)
+    comment = ledger.comment(repository, 0, key)
     count = OurComment(
-        repository=repository, number=0, key=key, comment=known.comment + 1 if known else 1
+        repository=repository, number=0, key=key, comment=comment.comment + 1 if comment else 1
     )
     ledger.put_comment(count)
     return count.comment
@@ -279,9 +279,9 @@ def among_first(event: IssueEvent) -> bool:
     return event.context.store.decide(event.delivery.cause, _REPLY, count).kind == "said"
 
 
-def opened_twice(event: IssueEvent, asked: RunRequest, ledger: AppStore) -> bool:
+def opened_twice(event: IssueEvent, run_request: RunRequest, ledger: AppStore) -> bool:
     """Whether another event of the same opening has started a run already."""
-    at, text = event.delivery.received_at, (asked.job.issue.title, asked.job.issue.body)
+    at, text = event.delivery.received_at, (run_request.job.issue.title, run_request.job.issue.body)
     return any(
         run.request.trigger in {"opened", "labeled"}
         and (run.request.job.issue.title, run.request.job.issue.body) == text
@@ -291,9 +291,12 @@ def opened_twice(event: IssueEvent, asked: RunRequest, ledger: AppStore) -> bool
     )
 
 
-def without_model(asked: RunRequest) -> RunRequest:
+def without_model(run_request: RunRequest) -> RunRequest:
     """The same without a model: an approval is for the programs that were shown."""
-    return with_job(asked, asked.job.model_copy(update={"without": (*asked.job.without, "model")}))
+    return with_job(
+        run_request,
+        run_request.job.model_copy(update={"without": (*run_request.job.without, "model")}),
+    )
 
 
 def with_job(asked: RunRequest, job: ReproduceIssue) -> RunRequest:
@@ -301,22 +304,22 @@ def with_job(asked: RunRequest, job: ReproduceIssue) -> RunRequest:
     return replace(asked, job=job, plan=plan(job))
 
 
-def _new(event: IssueEvent, asked: RunRequest, state: RunState) -> NewRun:
+def _new(event: IssueEvent, run_request: RunRequest, state: RunState) -> NewRun:
     delivery = event.delivery
     assert delivery.repository is not None
     return NewRun(
         delivery=delivery.guid,
-        ordinal=asked.ordinal,
+        ordinal=run_request.ordinal,
         installation=delivery.installation,
         repository=delivery.repository,
         number=event.number,
         comment=delivery.comment,
-        requester=asked.requester,
+        requester=run_request.requester,
         trigger=delivery.trigger,
-        job=asked.job,
-        device=asked.job.environment.device,
-        plan=plan_hash(asked.job, asked.plan),
-        proof=asked.proof,
+        job=run_request.job,
+        device=run_request.job.environment.device,
+        plan=plan_hash(run_request.job, run_request.plan),
+        proof=run_request.proof,
         asked_at=delivery.received_at,
         state=state,
     )
@@ -328,11 +331,11 @@ def _new(event: IssueEvent, asked: RunRequest, state: RunState) -> NewRun:
 
 def carry_out(context: AppContext, outcome: Settled) -> Settled:
     """Do what an outcome says, as far as it is not done yet; the outcome with what came of it."""
-    stored = (context.store.run(run) for run in outcome.runs)
-    found = [run for run in stored if run is not None]
+    runs_or_none = (context.store.run(run) for run in outcome.runs)
+    present_runs = [run for run in runs_or_none if run is not None]
     if outcome.kind == "pull_request":
-        return pull_requests.answer(context, found) if found else outcome
-    runs = [run for run in found if run.state in LIVE]
+        return pull_requests.answer(context, present_runs) if present_runs else outcome
+    runs = [run for run in present_runs if run.state in LIVE]
     match outcome.kind:
         case "queued":
             for run in runs:
@@ -369,7 +372,7 @@ def _begin(context: AppContext, run: Run) -> None:
 def _propose(context: AppContext, run: Run) -> None:
     if run.state is RunState.WAITING:
         where, number = publish.target(run.request), run.request.number
-        text = replies.waiting(planned(run), run, page=context.page(run))
+        text = replies.waiting(plan_of(run), run, page=context.page(run))
         publish.reply(context, where, number, publish.plan_key(run), text)
 
 

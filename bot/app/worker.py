@@ -23,7 +23,7 @@ from bot.app.ports import (
     CREDENTIALS_ALARM,
     CredentialsRefused,
     Device,
-    Gone,
+    GoneError,
     Handler,
     Hook,
     PeriodicTask,
@@ -104,7 +104,7 @@ class Service:
         except Throttled as error:
             self._defer(task, owner, error.after_s)
         except TransientError as error:
-            most = _MOST_GONE if isinstance(error, Gone) else _MOST_TURNS
+            most = _MOST_GONE if isinstance(error, GoneError) else _MOST_TURNS
             if task.turn < most:
                 self._defer(task, owner, _patience(task.turn))
             else:
@@ -156,17 +156,19 @@ def reconcile(context: AppContext) -> int:
     tries: dict[str, list[Hook]] = {}
     for hook in sorted(context.github.hooks(now - _LOOK_BACK), key=lambda hook: hook.at):
         tries.setdefault(hook.guid, []).append(hook)
-    failed = [each for each in tries.values() if not any(hook.ok for hook in each)]
-    pauses = [max(_IN_FLIGHT, _pause(len(each))) for each in failed]
-    missed = [
-        each[-1] for each, pause in zip(failed, pauses, strict=True) if each[-1].at <= now - pause
+    failed = [attempts for attempts in tries.values() if not any(hook.ok for hook in attempts)]
+    pauses = [max(_IN_FLIGHT, _pause(len(attempts))) for attempts in failed]
+    missed_hooks = [
+        attempts[-1]
+        for attempts, pause in zip(failed, pauses, strict=True)
+        if attempts[-1].at <= now - pause
     ]
-    seen = context.store.seen([hook.guid for hook in missed])
-    asked = [hook for hook in missed if hook.guid not in seen][:_MOST]
-    for hook in asked:
+    handled = context.store.seen([hook.guid for hook in missed_hooks])
+    hooks = [hook for hook in missed_hooks if hook.guid not in handled][:_MOST]
+    for hook in hooks:
         _log.info("asked GitHub for delivery %s (%s) again", hook.guid, hook.event)
         context.github.redeliver(hook.id)
-    return len(asked)
+    return len(hooks)
 
 
 def _pause(tries: int) -> timedelta:
@@ -209,11 +211,11 @@ def run(
     stop = stop or Event()
     active = _ActiveTasks(handle, secrets)
     _log.info("worker started device=%s slots=%d", device, slots)
-    with _signals() as received, ThreadPoolExecutor(1, thread_name_prefix="worker") as threads:
+    with _signals() as signals, ThreadPoolExecutor(1, thread_name_prefix="worker") as threads:
         working = threads.submit(queue.work, active.handle, device=device, slots=slots, stop=stop)
         with _periodic(ticks, stop, secrets):
             try:
-                _supervise(working, active, stop, received, grace_s)
+                _supervise(working, active, stop, signals, grace_s)
             finally:
                 stop.set()
                 active.abort()
@@ -240,21 +242,21 @@ def _supervise(
 @contextmanager
 def _signals() -> Iterator[list[int]]:
     """The signals received so far. After the second, the system handles them again."""
-    received: list[int] = []
+    signals: list[int] = []
     if current_thread() is not main_thread():
-        yield received
+        yield signals
         return
-    before = {number: signal.signal(number, partial(_receive, received)) for number in _SIGNALS}
+    before = {number: signal.signal(number, partial(_receive, signals)) for number in _SIGNALS}
     try:
-        yield received
+        yield signals
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
 
 
-def _receive(received: list[int], number: int, _frame: object) -> None:
-    received.append(number)
-    if len(received) > 1:
+def _receive(signals: list[int], number: int, _frame: object) -> None:
+    signals.append(number)
+    if len(signals) > 1:
         for again in _SIGNALS:
             signal.signal(again, signal.SIG_DFL)
 
@@ -285,7 +287,7 @@ class _ActiveTasks:
             self._handle(task, event)
             _log.info("task done %s seconds=%.2f", name, monotonic() - began)
         except Exception as error:
-            seconds, text = monotonic() - began, _described(error, self._secrets)
+            seconds, text = monotonic() - began, _describe_error(error, self._secrets)
             _log.error("task failed %s seconds=%.2f error=%s", name, seconds, text)
         finally:
             with self._lock:
@@ -314,11 +316,11 @@ def _repeat(tick: PeriodicTask, stop: Event, secrets: Sequence[str]) -> None:
         try:
             tick.do()
         except Exception as error:
-            _log.error("tick failed name=%s error=%s", tick.name, _described(error, secrets))
+            _log.error("tick failed name=%s error=%s", tick.name, _describe_error(error, secrets))
         pause = tick.every_s * uniform(0.9, 1.1)  # noqa: S311
 
 
-def _described(error: Exception, secrets: Sequence[str]) -> str:
+def _describe_error(error: Exception, secrets: Sequence[str]) -> str:
     """One line for an expected error, the traceback for a defect; without secrets."""
     if isinstance(error, RepriseError):
         text = f"{type(error).__name__}: {error}"

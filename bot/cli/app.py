@@ -36,8 +36,8 @@ for command in (
     app.command()(command)
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(is_requested: bool) -> None:
+    if is_requested:
         typer.echo(f"reprise {metadata.version('reprise')}")
         raise typer.Exit
 

@@ -48,7 +48,7 @@ from sandbox.port import Sandbox
 
 # What `reprise diagnose`, `probe` and `rules` do; each returns the exit code or a text.
 
-_DIAGNOSED = 0
+_DIAGNOSIS = 0
 
 
 def run_diagnosis(
@@ -85,29 +85,29 @@ def run_probe(
         sys.stdout.write(f"{work.folder / run_folder.TRACE}\n")
         if why:
             say(f"The trace says nothing about training: {why}.")
-        return OTHER if why else _DIAGNOSED
+        return OTHER if why else _DIAGNOSIS
 
 
 def _of_run(path: Path, options: JobOptions, *, as_json: bool) -> int:
     """Diagnose the program of a finished run in its own environment, and update its report."""
     settings, report, job = load(), kept_report(path), kept_job(path)
-    job = _limited(job, options)
+    job = _with_limits(job, options)
     sandbox = choose_sandbox(job)
     with working_in(path, settings) as (folder, cancel), shown_on(errors()) as listener:
-        found = bootstrap.prove(
+        report_of_run = bootstrap.prove(
             report, job, settings, folder, products.of_report,
             listener=listener, cancel=cancel, sandbox=sandbox,
         )  # fmt: skip
-        notes = [note.text for note in found.notes if note not in report.notes]
-        run = found.diagnosis if not notes else None
+        notes = [note.text for note in report_of_run.notes if note not in report.notes]
+        run = report_of_run.diagnosis if not notes else None
         run = run or DiagnosedRun(undecided="; ".join(notes) or "there is nothing to train")
-        name = found.script.entry if found.script is not None else path.name
+        name = report_of_run.script.entry if report_of_run.script is not None else path.name
         listener.stop()
-        diagnosis = ProgramDiagnosis(run, found.environment)
+        diagnosis = ProgramDiagnosis(run, report_of_run.environment)
         return _show(diagnosis, name, path, settings, sandbox, as_json=as_json)
 
 
-def _limited(job: ReproduceIssue, options: JobOptions) -> ReproduceIssue:
+def _with_limits(job: ReproduceIssue, options: JobOptions) -> ReproduceIssue:
     """The job of a finished run with the limits of this command."""
     own = {name: getattr(options.environment, name) for name in ("sandbox", "device")}
     model = {name: getattr(options.model, name) for name in ("name", "max_cost", "max_tokens")}
@@ -151,7 +151,7 @@ def _show(
     whole = diagnosis_document(run, name=name, folder=str(folder))
     sys.stdout.write(text if as_json else for_people(whole))
     sys.stdout.flush()
-    return OTHER if run.undecided else _DIAGNOSED
+    return OTHER if run.undecided else _DIAGNOSIS
 
 
 # `reprise diagnose PROGRAM`, `reprise probe PROGRAM` and `reprise rules`.
@@ -219,7 +219,7 @@ def diagnose(
     from bot.cli import options as cli_options
 
     limits = ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens)
-    skipped = cli_options.parts(*without or (), known=("model",))
+    skipped = cli_options.parts(*without or (), choices=("model",))
     options = training_options(sandbox, device, python, pins, timeout, limits, skipped)
     raise typer.Exit(run_diagnosis(source, tuple(arguments or ()), options, out, as_json=as_json))
 

@@ -26,7 +26,7 @@ from bot.kernel.settings import Settings, host, load, secrets
 from bot.kernel.values import Record
 from sandbox import cache as sandbox_cache, footprint
 from sandbox.cache import Cache
-from sandbox.indexes import DEFAULT, Indexes, read
+from sandbox.indexes import DEFAULT, Indexes, read_indexes
 from sandbox.interpreters import discover
 from sandbox.select import kinds
 
@@ -70,7 +70,7 @@ class Findings(Record):
 
 def check_sandboxes() -> tuple[CheckResult, ...]:
     """Try each sandbox, and tell what it contains. Any one that isolates is enough."""
-    checked = ((sandbox.name, sandbox.check()) for sandbox in kinds())
+    sandboxes_and_health = ((sandbox.name, sandbox.check()) for sandbox in kinds())
     return tuple(
         CheckResult(
             area="sandbox",
@@ -81,7 +81,7 @@ def check_sandboxes() -> tuple[CheckResult, ...]:
             protects=health.protects if health.works else (),
             exposes=health.exposes if health.works else (),
         )
-        for name, health in checked
+        for name, health in sandboxes_and_health
     )
 
 
@@ -105,11 +105,11 @@ def pythons() -> tuple[CheckResult, ...]:
 def devices() -> tuple[CheckResult, ...]:
     """NVIDIA GPUs. Only --device gpu needs one."""
     query = "--query-gpu=name,memory.total,driver_version"
-    listed = run(("nvidia-smi", query, "--format=csv,noheader"))
-    if listed is None:
+    listing = run(("nvidia-smi", query, "--format=csv,noheader"))
+    if listing is None:
         detail = "no NVIDIA GPU found; reports that need one end in needs_hardware"
         return (CheckResult(area="device", name="gpu", ok=None, detail=detail),)
-    lines = (line.strip() for line in listed.splitlines())
+    lines = (line.strip() for line in listing.splitlines())
     return tuple(
         CheckResult(area="device", name="gpu", ok=True, detail=line) for line in lines if line
     )
@@ -142,18 +142,18 @@ def _tool(name: str, version: str | None, fix: str, *, needed: bool) -> CheckRes
 def run(argv: Sequence[str]) -> str | None:
     """A program's output, or None if it is missing, fails or takes too long."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             argv, capture_output=True, text=True, errors="replace", timeout=_PROGRAM_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return done.stdout if done.returncode == 0 else None
+    return process.stdout if process.returncode == 0 else None
 
 
 def packages() -> tuple[CheckResult, ...]:
     """The index settings in force, and whether the index and PyTorch's CPU index answer."""
     environ = host()
-    indexes = read(environ)
+    indexes = read_indexes(environ)
     if indexes.offline:
         places = len(indexes.find_links)
         detail = f"offline by configuration; files from {places} find-links locations"
@@ -178,8 +178,8 @@ def _torch(environ: Mapping[str, str], indexes: Indexes) -> CheckResult:
         return CheckResult(
             area="packages", name=_TORCH, ok=True, detail="PyTorch's own index answers"
         )
-    found = (path for folder in indexes.folders for path in folder.glob("torch-*+cpu-*.whl"))
-    if wheels := sorted(path.name for path in found):
+    wheel_paths = (path for folder in indexes.folders for path in folder.glob("torch-*+cpu-*.whl"))
+    if wheels := sorted(path.name for path in wheel_paths):
         detail = f"from find-links: {', '.join(wheels[:4])} (PyTorch's own index does not answer)"
         return CheckResult(area="packages", name=_TORCH, ok=True, detail=detail)
     return CheckResult(
@@ -207,7 +207,7 @@ def _resolve(environ: Mapping[str, str], indexes: Indexes, name: str, *options: 
     env = {"PATH": environ.get("PATH", ""), "HOME": environ.get("HOME", "/")}
     argv = [find_uv_bin(), *_COMPILE, *options, "--python", sys.executable, "-"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             argv,
             input=name,
             capture_output=True,
@@ -221,10 +221,10 @@ def _resolve(environ: Mapping[str, str], indexes: Indexes, name: str, *options: 
         return "no answer in time"
     except OSError as error:
         return str(error)
-    if done.returncode == 0:
+    if process.returncode == 0:
         return ""
-    lines = (re.sub(r"^\W+|^error: ", "", line).strip() for line in done.stderr.splitlines())
-    return next((line for line in lines if line), f"uv exited with status {done.returncode}")
+    lines = (re.sub(r"^\W+|^error: ", "", line).strip() for line in process.stderr.splitlines())
+    return next((line for line in lines if line), f"uv exited with status {process.returncode}")
 
 
 def github(settings: Settings) -> tuple[CheckResult, ...]:
@@ -266,13 +266,13 @@ def disk(settings: Settings) -> tuple[CheckResult, ...]:
         _share(area.name, area.used(Cache(cache)), settings.caps[area.name])
         for area in sandbox_cache.AREAS
     )
-    runs = sum(map(footprint.taken, settings.runs_dir.glob("*/")))
+    runs = sum(map(footprint.size_of, settings.runs_dir.glob("*/")))
     return (room, *areas, _share("runs", runs, int(settings.runs_gb * 1e9)))
 
 
-def _share(name: str, used: int, most: int) -> CheckResult:
+def _share(name: str, usage: int, most: int) -> CheckResult:
     """How much of a cap is in use. What exceeds it goes before the next run."""
-    detail = f"{used / 1e9:.1f} of at most {most / 1e9:g} GB (REPRISE_{name.upper()}_GB)"
+    detail = f"{usage / 1e9:.1f} of at most {most / 1e9:g} GB (REPRISE_{name.upper()}_GB)"
     return CheckResult(area="disk", name=name, ok=True, detail=detail)
 
 
@@ -302,10 +302,14 @@ def examine(settings: Settings) -> Findings:
         lambda: github(settings),
     ]
     with ThreadPoolExecutor(max_workers=len(every)) as pool:
-        found = [finding for part in pool.map(lambda check: check(), every) for finding in part]
-    sandboxes = (each for each in found if each.area == "sandbox" and each.name != "process")
-    ready = any(each.ok for each in sandboxes) and all(each.ok for each in found if each.needed)
-    return Findings(ready=ready, findings=tuple(found))
+        findings = [finding for part in pool.map(lambda check: check(), every) for finding in part]
+    sandboxes = (
+        finding for finding in findings if finding.area == "sandbox" and finding.name != "process"
+    )
+    ready = any(finding.ok for finding in sandboxes) and all(
+        finding.ok for finding in findings if finding.needed
+    )
+    return Findings(ready=ready, findings=tuple(findings))
 
 
 def as_text(findings: Findings, width: int = 80) -> str:
@@ -316,18 +320,18 @@ def as_text(findings: Findings, width: int = 80) -> str:
             area = finding.area
             lines += ["", _TITLES[finding.area]] if lines else [_TITLES[finding.area]]
         head = f"  {_STATES[finding.ok]:<3} {finding.name}: {finding.detail}"
-        lines.append(_wrapped(head, width))
+        lines.append(_wrap(head, width))
         details = (
             ("fix", finding.fix),
             ("protects", "; ".join(finding.protects)),
             ("does not protect", "; ".join(finding.exposes)),
         )
-        lines += [_wrapped(f"      {label}: {text}", width) for label, text in details if text]
+        lines += [_wrap(f"      {label}: {text}", width) for label, text in details if text]
     last = "Ready to reproduce." if findings.ready else "Not ready: fix what is marked NO."
     return redact("\n".join([*lines, "", last])) + "\n"
 
 
-def _wrapped(text: str, width: int) -> str:
+def _wrap(text: str, width: int) -> str:
     return fill(
         text,
         max(width, 40),
@@ -372,7 +376,7 @@ def prompts(
 
 
 def _all(*, as_json: bool) -> str:
-    entries = room.listed()
+    entries = room.list_entries()
     if as_json:
         keys = ("id", "stage", "version", "live", "prompt_sha256", "schema_sha256")
         return json.dumps(
@@ -385,12 +389,12 @@ def _all(*, as_json: bool) -> str:
 
 
 def _one(stage: str, version: str | None, *, as_json: bool) -> str:
-    known = {entry.stage for entry in room.listed() if version in {None, entry.version}}
-    if stage not in known:
-        named = f"{stage} {version}" if version else stage
+    stages = {entry.stage for entry in room.list_entries() if version in {None, entry.version}}
+    if stage not in stages:
+        prompt_name = f"{stage} {version}" if version else stage
         raise UserError(
-            f"There is no prompt {named}.",
-            f"Stages: {', '.join(sorted({entry.stage for entry in room.listed()}))}.",
+            f"There is no prompt {prompt_name}.",
+            f"Stages: {', '.join(sorted({entry.stage for entry in room.list_entries()}))}.",
         )
     prompt = room.load(stage, version)
     if as_json:

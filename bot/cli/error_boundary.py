@@ -58,7 +58,7 @@ def say(text: str) -> None:
         return
 
 
-def opened(path: Path) -> Folder:
+def open_folder(path: Path) -> Folder:
     """The run folder. Raises UserError when the path cannot be one."""
     try:
         return Folder(path)
@@ -95,10 +95,10 @@ def boundary(
         sys.stderr = sys.stdout = open(os.devnull, "w")  # noqa: SIM115, PTH123
         raise typer.Exit(OTHER) from None
     except OSError as error:
-        known = _disk_error(error)
-        if known is None:
+        problem = _disk_error(error)
+        if problem is None:
             raise _defect(error, folder(), secrets()) from None
-        raise _user_error(*known) from None
+        raise _user_error(*problem) from None
     except (SandboxError, BuildError, Exception) as error:
         raise _defect(error, folder(), secrets()) from None
 
@@ -120,11 +120,11 @@ def _defect(error: BaseException, folder: Path | None, secrets: tuple[str, ...])
     details = redact("".join(traceback.format_exception(error)), secrets)
     failed = "The sandbox failed" if isinstance(error, SandboxError) else "A bug in Reprise"
     summary = clip(one_line(redact(f"{type(error).__name__}: {error}", secrets)), 200)
-    say(f"{failed} ({summary}). Please report it with the details in {_saved(details, folder)}.")
+    say(f"{failed} ({summary}). Please report it with the details in {_save(details, folder)}.")
     return typer.Exit(DEFECT)
 
 
-def _saved(details: str, folder: Path | None) -> str:
+def _save(details: str, folder: Path | None) -> str:
     try:
         if folder is not None and folder.is_dir():
             path = folder / "crash.txt"
@@ -155,12 +155,12 @@ def stoppable(cancel: Event) -> Iterator[None]:
 @contextmanager
 def on_signal(then: Callable[[], object], *more: signal.Signals) -> Iterator[None]:
     """The first SIGINT, SIGTERM or one `more` calls `then`; the second ends the process at once."""
-    received = Event()
+    signal_event = Event()
 
     def receive(_number: int, _frame: FrameType | None) -> None:
-        if received.is_set():
+        if signal_event.is_set():
             os._exit(AT_ONCE)
-        received.set()
+        signal_event.set()
         then()
 
     numbers = (signal.SIGINT, signal.SIGTERM, *more)

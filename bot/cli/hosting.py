@@ -20,7 +20,7 @@ from bot.cli.error_boundary import on_signal, say
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.settings import Settings, load, secrets
 from handlers import server
-from handlers.server import ListenSocket, address, bound
+from handlers.server import ListenSocket, address, bind
 
 # `reprise serve` and `reprise worker`: from settings to running processes, until a signal.
 
@@ -44,7 +44,7 @@ def run_server(*, embedded: bool, host: str | None, port: int | None, slots: int
         store = stack.enter_context(closing(factory.store(settings)))
         queue = stack.enter_context(closing(_queue(settings, embedded=embedded)))
         port = settings.port if port is None else port
-        sock = stack.enter_context(bound(host or settings.bind, port))
+        sock = stack.enter_context(bind(host or settings.bind, port))
         listener = ListenSocket(sock, Event())
         stack.enter_context(on_signal(listener.close))
         settings = _listening_on(settings, sock)
@@ -110,8 +110,8 @@ def _serve(
 def _log_settings(settings: Settings, *, embedded: bool) -> None:
     slug = settings.app_slug or "(name unknown)"
     _log.info("App %s (id %s) on %s", slug, settings.app_id, settings.github_url)
-    _log.info("Database %s", server.shown(settings.database_url.get_secret_value()))
-    redis = server.shown(settings.redis_url.get_secret_value())
+    _log.info("Database %s", server.redact_url(settings.database_url.get_secret_value()))
+    redis = server.redact_url(settings.redis_url.get_secret_value())
     _log.info("Queue %s", "in this process" if embedded else redis)
 
 
@@ -127,7 +127,7 @@ def _set_up(settings: Settings, listener: ListenSocket) -> Settings:
             f"Set it to {settings.github_url}/api/v3.",
         )
     registration.check_place(settings.app_file)
-    setup = Setup(settings, lambda _kept: listener.leave())
+    setup = Setup(settings, lambda _files: listener.leave())
     _log.info("Listening on %s", address(listener.sock))
     page = f"{settings.public_url}/setup?key={setup.key}"  # not logged: the log hides keys
     say(f"No App is registered yet. To register one, open {page}")
@@ -196,10 +196,10 @@ def _registered_later() -> Settings:
 def _listening_on(settings: Settings, sock: socket.socket) -> Settings:
     """The settings with the actual port, also in the default public address."""
     port = sock.getsockname()[1]
-    changed: dict[str, object] = {"port": port}
+    changes: dict[str, object] = {"port": port}
     if "public_url" not in settings.model_fields_set:
-        changed["public_url"] = f"http://localhost:{port}"
-    return settings.model_copy(update=changed)
+        changes["public_url"] = f"http://localhost:{port}"
+    return settings.model_copy(update=changes)
 
 
 # The commands of the App: its server, its workers, one saved delivery, and the kill switches.

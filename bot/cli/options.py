@@ -80,13 +80,13 @@ def pins(values: Sequence[str]) -> tuple[str, ...]:
     """Requirements such as torch==2.1.0; no addresses, no markers."""
     for value in values:
         try:
-            parsed = Requirement(value)
+            requirement = Requirement(value)
         except InvalidRequirement:
             raise UserError(
                 f"--with {value} is not a requirement.", "Write it as --with 'torch==2.1.0'."
             ) from None
-        if parsed.url or parsed.marker:
-            what = "a URL" if parsed.url else "an environment marker"
+        if requirement.url or requirement.marker:
+            what = "a URL" if requirement.url else "an environment marker"
             raise UserError(
                 f"--with {value} contains {what}.",
                 "Use a name and a version, or --repo for a clone.",
@@ -96,10 +96,10 @@ def pins(values: Sequence[str]) -> tuple[str, ...]:
 
 def times(value: str) -> float:
     """A multiple such as 10x."""
-    found = re.fullmatch(r"(\d{1,4}(?:\.\d{1,2})?)x?", value, re.ASCII)
-    if found is None or float(found[1]) < 1:
+    match = re.fullmatch(r"(\d{1,4}(?:\.\d{1,2})?)x?", value, re.ASCII)
+    if match is None or float(match[1]) < 1:
         raise UserError(f"--budget {value} is not a multiple of at least 1.", "Write it as 10x.")
-    return float(found[1])
+    return float(match[1])
 
 
 def repo(value: str | None) -> str | None:
@@ -132,13 +132,13 @@ def ref(value: str | None, repo: str | None = None, option: str = "--ref") -> st
     return value
 
 
-def parts(*texts: str, known: Sequence[Part] = PARTS) -> tuple[Part, ...]:
+def parts(*texts: str, choices: Sequence[Part] = PARTS) -> tuple[Part, ...]:
     """The parts to skip, from one or several comma-separated texts."""
     split = (name.strip() for text in texts for name in text.split(","))
-    named = tuple(name for name in split if name)
-    able: dict[str, Part] = {part: part for part in known}
-    if unknown := [name for name in named if name not in able]:
+    names = tuple(name for name in split if name)
+    able: dict[str, Part] = {part: part for part in choices}
+    if unknown := [name for name in names if name not in able]:
         raise UserError(
             f"--without {unknown[0]} is not a part of a run.", f"Choose from {', '.join(able)}."
         )
-    return tuple(able[name] for name in dict.fromkeys(named))
+    return tuple(able[name] for name in dict.fromkeys(names))

@@ -64,8 +64,8 @@ class LiveLine(PlainLines):
     def show(self, line: str) -> None:
         """Show the new line; the finished one scrolls up."""
         if self.line:
-            spent = f"  {monotonic() - self.since:.1f} s"
-            self.console.print(Text(self.line + spent, style="dim"))
+            elapsed = f"  {monotonic() - self.since:.1f} s"
+            self.console.print(Text(self.line + elapsed, style="dim"))
         self.since = monotonic()
         self.status.update(Text(line))
 
@@ -86,13 +86,13 @@ def losses_on(view: PlainLines) -> Callable[[int, float], None]:
     """What shows the last losses of a training run as a row of bars."""
     last: deque[float] = deque(maxlen=_BARS)
 
-    def heard(step: int, loss: float) -> None:
+    def show_step(step: int, loss: float) -> None:
         last.append(loss)
         axis = scale(last)
         bars = "".join(_LEVELS[round(axis.at(value) * 7)] for value in last)
         view.update(f"step {step}, loss {loss:.4g} {bars}")
 
-    return heard
+    return show_step
 
 
 def shown_on(console: Console) -> PlainLines:

@@ -51,11 +51,11 @@ def bisect_releases(command: ProofCommand, package: str | None, *, as_json: bool
 def _check_installed(package: str | None, report: Report) -> None:
     if package is None or report.environment is None:
         return
-    if not outcome.installed(package, report.environment):
-        known = ", ".join(installed.name for installed in report.environment.packages[:6])
+    if not outcome.installed_name(package, report.environment):
+        package_names = ", ".join(package.name for package in report.environment.packages[:6])
         raise UserError(
             f"{package} is not installed in the environment of this run.",
-            f"Installed packages include: {known}.",
+            f"Installed packages include: {package_names}.",
         )
 
 
@@ -71,13 +71,13 @@ def bisect_commits(
         return report
 
     more = ("--repo", repo, "--good", good, "--bad", bad)
-    swapped = ("--repo", repo, "--good", bad, "--bad", good)
-    code = run_proof(replace(command, more=more, swapped=swapped), work, as_json=as_json)
+    swapped_arguments = ("--repo", repo, "--good", bad, "--bad", good)
+    code = run_proof(replace(command, more=more, swapped=swapped_arguments), work, as_json=as_json)
     if not bisections or bisections[0].bounded:
         return code
-    found = bisections[0]
-    reason = found.ends or found.stopped or "no commit between the two could be tested"
-    detail = "" if found.ends and not as_json else f": {reason}"  # the report has just said it
+    bisection = bisections[0]
+    reason = bisection.ends or bisection.stopped or "no commit between the two could be tested"
+    detail = "" if bisection.ends and not as_json else f": {reason}"  # the report has just said it
     say(one_line(f"No commit was identified{detail}."))
     return OTHER
 
@@ -103,20 +103,20 @@ def commit_range(
 
 
 def run_minimize(
-    command: ProofCommand, given: Script | None, script: Path, out: Path | None, *, as_json: bool
+    command: ProofCommand, program: Script | None, script: Path, out: Path | None, *, as_json: bool
 ) -> int:
     """Make the program of the command's run smaller, or the one given, which came from `script`."""
-    if given is None and not (command.run / STATE).is_file():
+    if program is None and not (command.run / STATE).is_file():
         raise UserError(
             f"Reprise does not know what counts as the failure of {script}.",
             "Name a run folder with --signature; reprise reproduce creates one.",
         )
-    if out is not None and _has_result(out, kept_report(command.run), given):
+    if out is not None and _has_result(out, kept_report(command.run), program):
         say(f"{out} already contains this result. Continuing from it.")
-        command, out, given = replace(command, run=out), None, None
-    work = partial(proofs.resume_proof, proof="minimize", script=given)
-    into = _destination(given, script, out)
-    return run_proof(command, work, as_json=as_json, into=into, given=given)
+        command, out, program = replace(command, run=out), None, None
+    work = partial(proofs.resume_proof, proof="minimize", script=program)
+    into = _destination(program, script, out)
+    return run_proof(command, work, as_json=as_json, into=into, script=program)
 
 
 def program(path: Path) -> Script:
@@ -150,21 +150,24 @@ def _text(path: Path) -> str:
         raise UserError(f"Cannot read {path} ({error.strerror}).", "Check the path.") from None
 
 
-def _has_result(out: Path, report: Report, given: Script | None) -> bool:
+def _has_result(out: Path, report: Report, program: Script | None) -> bool:
     """Whether `out` holds a result for this program and failure. Raises UserError for another."""
     if not (out / REPORT).exists():
         return False
-    kept, ours = kept_report(out), given or proofs.program(report)
-    theirs = proofs.program(kept)
+    report_before, ours = kept_report(out), program or proofs.program(report)
+    theirs = proofs.program(report_before)
     same = theirs is not None and ours is not None and theirs.digest == ours.digest
-    if same and (kept.signature_hash, kept.spec) == (report.signature_hash, report.spec):
+    if same and (report_before.signature_hash, report_before.spec) == (
+        report.signature_hash,
+        report.spec,
+    ):
         return True
     raise not_ours(out)
 
 
-def _destination(given: Script | None, path: Path, out: Path | None) -> Path | None:
+def _destination(program: Script | None, path: Path, out: Path | None) -> Path | None:
     """A new folder for a program from elsewhere; None: the folder of the run."""
-    if given is None and out is None:
+    if program is None and out is None:
         return None
     name = f"{path.stem or 'program'}-minimized-{datetime.now().astimezone():%Y%m%d-%H%M%S}"
     return out or load().runs_dir / name
@@ -286,7 +289,7 @@ def pr(run: Run, into: Into, repair: RepairFolder = None, dry_run: DryRun = Fals
     from bot.kernel import files as kernel_files
     from bot.report.run_folder import kept_report
 
-    files, patch = kernel_files.opened(into), None
+    files, patch = kernel_files.open_checkout(into), None
     if repair is not None:
         try:
             patch = of_repair(kept_repair(repair), files)
@@ -296,7 +299,7 @@ def pr(run: Run, into: Into, repair: RepairFolder = None, dry_run: DryRun = Fals
     if dry_run:
         typer.echo(proposal.diff, nl=False)
         return
-    for path in kernel_files.put(into, proposal.files):
+    for path in kernel_files.put_files(into, proposal.files):
         say(f"Wrote {path}.")
     if (test := proposal.test) is not None:
         say(f"It is an expected failure until the bug is fixed. To run it: {test.command}")

@@ -19,7 +19,7 @@ from bot.kernel.document import count
 from bot.kernel.errors import UserError
 from bot.kernel.run import Delivery
 from bot.kernel.settings import Settings
-from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, read
+from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, parse_event
 
 _MAX_BYTES = 25_000_000
 
@@ -37,7 +37,7 @@ def receive(
     """Handle one delivery from end to end."""
     identity = AppIdentity(settings.app_id, settings.app_slug)
     guid = f"rehearsal-{uuid4().hex[:12]}"
-    deliveries = read(event, guid, _bytes(payload), datetime.now(UTC), identity)
+    deliveries = parse_event(event, guid, _bytes(payload), datetime.now(UTC), identity)
     if isinstance(deliveries, InvalidPayload):
         raise UserError(
             f"{payload} is not a delivery of {event}: {deliveries.reason}.",
@@ -50,21 +50,21 @@ def receive(
     github: GitHub = (
         DryRunGitHub(deliveries[0], permission, text) if dry_run else factory.hub(settings)
     )
-    written = _rehearse(deliveries, settings, github, quiet=as_json)
+    writes = _rehearse(deliveries, settings, github, quiet=as_json)
     would = "would be written" if dry_run else "was written"
-    outcome = f"{count(len(written), 'write')}. This {would} to GitHub."
-    outcome = outcome if written else f"Nothing {would} to GitHub."
-    _print(written, outcome, as_json=as_json)
+    outcome = f"{count(len(writes), 'write')}. This {would} to GitHub."
+    outcome = outcome if writes else f"Nothing {would} to GitHub."
+    _print(writes, outcome, as_json=as_json)
 
 
 def _rehearse(
     deliveries: tuple[Delivery, ...], settings: Settings, github: GitHub, *, quiet: bool
 ) -> list[Write]:
     """Handle deliveries on a store in memory; returns what was written to GitHub."""
-    written: list[Write] = []
+    writes: list[Write] = []
 
     def record(write: Write) -> None:
-        written.append(write)
+        writes.append(write)
         if not quiet:
             error_boundary.say(f"{write.what} on {write.where}")
 
@@ -79,7 +79,7 @@ def _rehearse(
     for delivery in deliveries:
         queue.offer(Task(kind="delivery", id=delivery.guid))
     queue.work(service.handle, device="cpu", slots=1, stop=Event())
-    return written
+    return writes
 
 
 def _bytes(path: Path) -> bytes:
@@ -95,13 +95,13 @@ def _bytes(path: Path) -> bytes:
     return data
 
 
-def _print(written: list[Write], outcome: str, *, as_json: bool) -> None:
+def _print(github_writes: list[Write], outcome: str, *, as_json: bool) -> None:
     if as_json:
-        writes = [write.model_dump(exclude={"notifies"}) for write in written]
+        writes = [write.model_dump(exclude={"notifies"}) for write in github_writes]
         typer.echo(json.dumps({"outcome": outcome, "writes": writes}, indent=2))
         return
     console = Console(highlight=False, markup=False)
-    for write in written:
+    for write in github_writes:
         console.rule(f"{write.what} on {write.where}", align="left")
         console.print(write.text, soft_wrap=True)
     console.print(outcome, soft_wrap=True)

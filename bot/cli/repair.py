@@ -43,30 +43,30 @@ def run_repair(
 def kept_repair(folder: Path) -> Repair:
     """The repair that an earlier command wrote. Raises UserError when there is none."""
     try:
-        written = json.loads((folder / "repair.json").read_bytes())
-        program = {"entry": written["program"], "source_sha": written.get("program_sha", "")}
-        kept = {**written["repair"], **program}
-        return Repair.model_validate({**kept, "undecided": kept["undecided"] or ""})
+        document = json.loads((folder / "repair.json").read_bytes())
+        program = {"entry": document["program"], "source_sha": document.get("program_sha", "")}
+        fields = {**document["repair"], **program}
+        return Repair.model_validate({**fields, "undecided": fields["undecided"] or ""})
     except (OSError, ValueError, KeyError, TypeError):
         raise UserError(
             f"{folder} is not the folder of a repair.", "Pass a folder that contains repair.json."
         ) from None
 
 
-def _show(work: TrainingWork, found: Repair, name: str, *, as_json: bool) -> int:
+def _show(work: TrainingWork, repair_result: Repair, name: str, *, as_json: bool) -> int:
     """Write the repair, print it for people or as JSON, and return the exit code."""
     hide = partial(redact, secrets=work.settings.secrets)
-    found, folder = rewritten(found, hide), work.folder
-    text = repair_text(found, program=name, hide=hide)
+    repair_result, folder = rewritten(repair_result, hide), work.folder
+    text = repair_text(repair_result, program=name, hide=hide)
     write(folder / "repair.json", text)
-    if found.diff:
-        write(folder / "repair.diff", found.diff)
-    run_folder.keep_plot(folder / "repair.svg", found.curves)
+    if repair_result.diff:
+        write(folder / "repair.diff", repair_result.diff)
+    run_folder.keep_plot(folder / "repair.svg", repair_result.curves)
     work.view.stop()
-    whole = repair_document(found, name=name, folder=str(folder))
+    whole = repair_document(repair_result, name=name, folder=str(folder))
     sys.stdout.write(text if as_json else for_people(whole))
     sys.stdout.flush()
-    return _PROVEN if found.proven else OTHER
+    return _PROVEN if repair_result.proven else OTHER
 
 
 # `reprise repair PROGRAM`.
@@ -123,8 +123,8 @@ def repair(
 
     times = cli_options.times(budget)
     limits = ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens)
-    skipped = cli_options.parts(*without or (), known=("model",))
+    skipped = cli_options.parts(*without or (), choices=("model",))
     options = training_options(sandbox, device, python, pins, timeout, limits, skipped)
     request = RepairRequest(metric=metric, budget=times, jobs=jobs)
-    given = tuple(arguments or ())
-    raise typer.Exit(run_repair(program, given, options, out, request, as_json=as_json))
+    program_arguments = tuple(arguments or ())
+    raise typer.Exit(run_repair(program, program_arguments, options, out, request, as_json=as_json))

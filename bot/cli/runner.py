@@ -14,7 +14,7 @@ from threading import Event
 from rich.console import Console
 
 from bot.app import bootstrap
-from bot.cli.error_boundary import DEFECT, OTHER, boundary, code, opened, say, stoppable
+from bot.cli.error_boundary import DEFECT, OTHER, boundary, code, open_folder, say, stoppable
 from bot.cli.options import DEFAULT_PROOF_MINUTES, SandboxName
 from bot.cli.progress import LiveLine, PlainLines, losses_on, shown_on
 from bot.kernel.attempt import Script
@@ -34,7 +34,7 @@ from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose
 
 MOST_BYTES, MOST_FILES = 64_000_000, 500
-_VISITED, _DEPTH = 20_000, 4
+_MOST_FILES, _DEPTH = 20_000, 4
 _MARKS = ("pyvenv.cfg", MARK)  # an environment, the folder of a run
 _ASIDE = {"__pycache__", "node_modules", "site-packages", "reprise-runs", "build", "dist"}
 
@@ -64,20 +64,20 @@ def read_program(
 
 
 def _beside(root: Path, entry: str) -> list[tuple[int, str]]:
-    found = [(path.stat().st_size, path.relative_to(root).as_posix()) for path in _visible(root)]
-    others = (row for row in found if row[1] != entry)
+    files = [(path.stat().st_size, path.relative_to(root).as_posix()) for path in _visible(root)]
+    others = (row for row in files if row[1] != entry)
     return sorted(others, key=lambda row: (not row[1].endswith(".py"), row))
 
 
 def _visible(root: Path) -> Iterator[Path]:
     """Regular files below a folder; hidden ones, environments and caches are left out."""
-    visited = 0
+    count = 0
     for folder, names, files in os.walk(root):
         deep = len(Path(folder).relative_to(root).parts) >= _DEPTH
-        names[:] = [] if deep else [each for each in names if _plain(Path(folder) / each)]
+        names[:] = [] if deep else [name for name in names if _plain(Path(folder) / name)]
         for path in (Path(folder) / name for name in files if not name.startswith(".")):
-            visited += 1
-            if visited > _VISITED:
+            count += 1
+            if count > _MOST_FILES:
                 return
             if path.is_file() and not path.is_symlink():
                 yield path
@@ -103,9 +103,9 @@ Work = Callable[[Report, ReproduceIssue, Ports], Report]
 @contextmanager
 def working_in(path: Path, settings: Settings) -> Iterator[tuple[Folder, Event]]:
     """A run folder, and the event that Ctrl-C sets, while something works in it."""
-    folder, cancel = opened(path), Event()
-    guarded = boundary(lambda: folder.path, lambda: settings.secrets)
-    with closing(folder), guarded, stoppable(cancel):
+    folder, cancel = open_folder(path), Event()
+    error_boundary = boundary(lambda: folder.path, lambda: settings.secrets)
+    with closing(folder), error_boundary, stoppable(cancel):
         yield folder, cancel
 
 
@@ -165,39 +165,39 @@ def run_proof(
     *,
     as_json: bool,
     into: Path | None = None,
-    given: Script | None = None,
+    script: Script | None = None,
     package: str = "",
 ) -> int:
     """Return the exit code. The report goes into the run's own folder, or into `into`."""
     settings, report = load(), kept_report(command.run)
     with working_in(into or command.run, settings) as (folder, cancel):
-        job, copied = command.job(), into is not None and given is None
+        job, is_copy = command.job(), into is not None and script is None
         sandbox = choose_sandbox(job)
         try:
             with shown_on(Console(stderr=True)) as listener:
-                found = bootstrap.prove(
+                proof_report = bootstrap.prove(
                     report, job, settings, folder, work,
-                    listener=listener, cancel=cancel, sandbox=sandbox, given=given,
-                    run=command.run if copied else None,
+                    listener=listener, cancel=cancel, sandbox=sandbox, script=script,
+                    run=command.run if is_copy else None,
                 )  # fmt: skip
         except (UserError, Stopped):
             folder.discard()
             raise
-        cut_short = found.cut_short.get(command.proof)
+        cut_short = proof_report.cut_short.get(command.proof)
         longer = 2 if cut_short is Interruption.OUT_OF_TIME else 1
         telling = ProofRequest(
             proof=command.proof,
             run=str(folder.path),
             again=command.line(folder.path, command.more, longer),
             swapped=command.line(folder.path, command.swapped) if command.swapped else "",
-            notes=found.notes_on(command.proof),
-            before=report if given is None else None,
+            notes=proof_report.notes_on(command.proof),
+            before=report if script is None else None,
             package=package,
         )
-        _show(found, settings, folder, as_json=as_json, proof=telling)
-        if command.proof in found.defects:
+        _show(proof_report, settings, folder, as_json=as_json, proof=telling)
+        if command.proof in proof_report.defects:
             return DEFECT
-        return OTHER if cut_short else code(found)
+        return OTHER if cut_short else code(proof_report)
 
 
 def limited(job: ReproduceIssue, sandbox: SandboxName, proof: ProofOptions) -> ReproduceIssue:

@@ -96,15 +96,15 @@ def from_object(data: Mapping[str, Any], name: str) -> Issue:
             f"{name} is a pull request, not an issue.", "Pass the issue that it belongs to."
         )
     repository = data.get("repository") or issue.get("repository")
-    held: dict[str, Any] = repository if isinstance(repository, dict) else {}
+    fields: dict[str, Any] = repository if isinstance(repository, dict) else {}
     url = _text(issue.get("html_url")) or _text(issue.get("url"))
-    clone_url = _text(held.get("clone_url"))
+    clone_url = _text(fields.get("clone_url"))
     number = issue.get("number")
     return Issue(
         title=_whole(title),
         body=_whole(body or ""),
         repository=_slug(
-            repository if isinstance(repository, str) else _text(held.get("full_name")), issue
+            repository if isinstance(repository, str) else _text(fields.get("full_name")), issue
         ),
         number=number if isinstance(number, int) else None,
         author=_login(issue),
@@ -115,10 +115,10 @@ def from_object(data: Mapping[str, Any], name: str) -> Issue:
     )
 
 
-def _slug(stated: str, issue: Mapping[str, Any]) -> str:
+def _slug(slug: str, issue: Mapping[str, Any]) -> str:
     """The repository as stated, else as the issue's addresses imply."""
-    if _SLUG.match(stated):
-        return stated
+    if _SLUG.match(slug):
+        return slug
     for key in ("repository_url", "html_url", "url"):
         parts = [part for part in urlsplit(_text(issue.get(key))).path.split("/") if part]
         if "repos" in parts:
@@ -167,13 +167,13 @@ def from_markdown(text: str) -> Issue:
             front[match.group(1).lower()] = match.group(2).strip()
         rest = rest[1:]
     title = heading.group(1).strip() if heading else lines[at].strip()[:200]
-    stated = front.get("repository") or front.get("repo") or ""
+    slug = front.get("repository") or front.get("repo") or ""
     number = front.get("number") or front.get("issue") or ""
     url = front.get("url", "")
     return Issue(
         title=title,
         body="\n".join(rest).rstrip() + "\n",
-        repository=_slug(stated, {"html_url": url}),
+        repository=_slug(slug, {"html_url": url}),
         number=int(number.lstrip("#")) if re.fullmatch(r"#?\d{1,9}", number, re.ASCII) else None,
         author=front.get("author", ""),
         created_at=_when(front.get("created") or front.get("created at") or front.get("date")),
@@ -236,21 +236,21 @@ def reference(source: str, github_url: str) -> IssueReference | None:
     parts = urlsplit(source)
     if parts.scheme not in {"http", "https"}:
         return None
-    known = urlsplit(github_url).hostname or ""
-    if (parts.hostname or "") not in {known, f"www.{known}"}:
+    host = urlsplit(github_url).hostname or ""
+    if (parts.hostname or "") not in {host, f"www.{host}"}:
         raise UserError(
-            f"{parts.hostname or source} is not the GitHub host that Reprise uses ({known}).",
+            f"{parts.hostname or source} is not the GitHub host that Reprise uses ({host}).",
             "For a GitHub Enterprise Server set REPRISE_GITHUB_URL and REPRISE_GITHUB_API_URL. "
             "Save an issue from another host to a file.",
         )
-    found = _PATH.match(parts.path)
-    if found is None or found.group(3) == "pull":
-        what = "a pull request" if found else "not the address of an issue"
+    match = _PATH.match(parts.path)
+    if match is None or match.group(3) == "pull":
+        what = "a pull request" if match else "not the address of an issue"
         raise UserError(
             f"{source} is {what}.",
             f"An issue's address looks like {github_url}/owner/name/issues/12.",
         )
-    return IssueReference(found.group(1), found.group(2), int(found.group(4)))
+    return IssueReference(match.group(1), match.group(2), int(match.group(4)))
 
 
 class IssueReader:
@@ -310,7 +310,7 @@ def _problem(
 ) -> UserError | TransientError:
     status, headers = answer.status, answer.headers
     used_up = headers.get("x-ratelimit-remaining") == "0" or "retry-after" in headers
-    limited = status == 429 or (status == 403 and used_up)
+    is_limited = status == 429 or (status == 403 and used_up)
     limit = f"GitHub's rate limit is used up{_until(answer)}."
     more = "" if with_token else ", or set REPRISE_GITHUB_TOKEN for a higher limit"
     unread = (
@@ -319,13 +319,13 @@ def _problem(
         else "Check the address. If it is private, set REPRISE_GITHUB_TOKEN to a token "
         "that may read it."
     )
-    refused = "Renew REPRISE_GITHUB_TOKEN, or unset it for public issues."
+    refusal = "Renew REPRISE_GITHUB_TOKEN, or unset it for public issues."
     failed = f"GitHub failed with status {status}."
     other = f"GitHub answers {status} for {where}."
     errors = (
-        (limited, TransientError(limit, f"Wait{more}, or pass the issue as a file.")),
+        (is_limited, TransientError(limit, f"Wait{more}, or pass the issue as a file.")),
         (status >= 500, TransientError(failed, "Try again in a few minutes.")),
-        (status == 401, UserError("GitHub refuses the token.", refused)),
+        (status == 401, UserError("GitHub refuses the token.", refusal)),
         (status in _MISSING, UserError(f"{where} was not found, or is private.", unread)),
         (status == 410, UserError(f"{where} was deleted.", "Pass a saved copy as a file.")),
         (True, UserError(other, f"Check the address. {_WRONG_API}")),
@@ -365,7 +365,7 @@ def load(
         return example()
     if source == "-":
         return from_text(
-            _decoded((stdin or sys.stdin.buffer).read(_MOST_BYTES + 1), "Standard input"),
+            _decode((stdin or sys.stdin.buffer).read(_MOST_BYTES + 1), "Standard input"),
             "Standard input",
         )
     where = reference(source, settings.github_url)
@@ -374,7 +374,7 @@ def load(
             settings.github_api_url, settings.token, settings.network_timeout_s
         )
         return client.issue(where)
-    return from_text(_read(Path(source)), source)
+    return from_text(_read_text(Path(source)), source)
 
 
 def example() -> Issue:
@@ -382,12 +382,12 @@ def example() -> Issue:
     return from_markdown(files("bot.data").joinpath("example.md").read_text(encoding="utf-8"))
 
 
-def _read(path: Path) -> str:
+def _read_text(path: Path) -> str:
     try:
         if path.is_dir():
             raise UserError(f"{path} is a folder, not an issue.", "Pass a file from it.")
         with path.open("rb") as file:
-            return _decoded(file.read(_MOST_BYTES + 1), str(path))
+            return _decode(file.read(_MOST_BYTES + 1), str(path))
     except FileNotFoundError:
         number = f"For an issue of a repository add its number: {path}#12."
         hint = number if _REPOSITORY.match(str(path)) else _KINDS
@@ -395,11 +395,11 @@ def _read(path: Path) -> str:
     except PermissionError:
         raise UserError(f"{path} is not readable.", "Check the permissions of the file.") from None
     except (OSError, ValueError) as error:
-        said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise UserError(f"{str(path)[:200]!r} cannot be read: {said}.", _KINDS) from None
+        cause = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise UserError(f"{str(path)[:200]!r} cannot be read: {cause}.", _KINDS) from None
 
 
-def _decoded(data: bytes, name: str) -> str:
+def _decode(data: bytes, name: str) -> str:
     if len(data) > _MOST_BYTES:
         raise UserError(
             f"{name} is too large for an issue (more than {_MOST_BYTES // 1_000_000} MB).",

@@ -31,8 +31,8 @@ from bot.kernel.environment import (
 from bot.kernel.errors import BuildError, IndexUnreachable, Stopped, TransientError
 from bot.kernel.ports import Builder
 from sandbox import indexes, interpreters
-from sandbox.cache import Cache, Held
-from sandbox.environment import FORMAT, Built, IndexDown, Installer, Unresolvable, Wishes
+from sandbox.cache import Cache, LockHolder
+from sandbox.environment import FORMAT, IndexDown, Installation, Installer, Unresolvable, Wishes
 from sandbox.footprint import DiskFull
 from sandbox.interpreters import Snapshot
 from sandbox.port import Sandbox, SandboxError
@@ -47,26 +47,28 @@ _UNBUILT = "the clone has uncommitted changes; commit {} was built without them"
 def outcome(
     spec: EnvironmentSpec,
     draft: Draft,
-    built: Built,
+    installation: Installation,
     steps: tuple[BuildStep, ...],
     checkout: Checkout | None,
 ) -> Environment:
     """The environment that was built."""
-    packages = _packages(draft, built.pins)
-    mounts = [str(built.python.root), str(built.root)]
-    variables = {**built.python.variables, **spec.variables}
+    packages = _packages(draft, installation.pins)
+    mounts = [str(installation.python.root), str(installation.root)]
+    variables = {**installation.python.variables, **spec.variables}
     if checkout is not None and not draft.cloned:
         mounts.append(str(checkout.tree))
         variables["PYTHONPATH"] = f"{checkout.tree}:{checkout.tree}/src"
     return Environment(
-        id=built.id,
-        python=built.python.version,
-        interpreter=str(built.interpreter),
+        id=installation.id,
+        python=installation.python.version,
+        interpreter=str(installation.interpreter),
         mounts=tuple(mounts),
         variables=variables,
         packages=packages,
-        lock="".join(f"{pin}\n" for pin in (f"# python {built.python.version}", *built.pins)),
-        claims=_claims(spec, draft, packages, built.python.version),
+        lock="".join(
+            f"{pin}\n" for pin in (f"# python {installation.python.version}", *installation.pins)
+        ),
+        claims=_claims(spec, draft, packages, installation.python.version),
         steps=steps,
         commit=checkout.commit if checkout else "",
         cloned=draft.cloned,
@@ -77,42 +79,44 @@ def outcome(
 
 
 def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
-    asked = {each.name: each for each in draft.requirements}
-    bounds = {each.name: each.rung for each in (*draft.constraints, *draft.overrides)}
-    found = []
+    requirements = {requirement.name: requirement for requirement in draft.requirements}
+    bounds = {bound.name: bound.rung for bound in (*draft.constraints, *draft.overrides)}
+    packages = []
     for pin in pins:
         name, _, version = pin.partition("==")
         plain = canonicalize_name(name.partition("[")[0].strip())
-        each = asked.get(plain)
+        requirement = requirements.get(plain)
         rung = bounds.get(plain, PinSource.DEPENDENCY)
-        if each is not None:
-            dated = draft.exclude_newer and plain not in draft.undated and not each.specifier
-            rung = PinSource.DATE if dated else each.rung
-        found.append(Package(name=plain, version=version.partition(" ")[0], rung=rung))
-    return tuple(found)
+        if requirement is not None:
+            dated = draft.exclude_newer and plain not in draft.undated and not requirement.specifier
+            rung = PinSource.DATE if dated else requirement.rung
+        packages.append(Package(name=plain, version=version.partition(" ")[0], rung=rung))
+    return tuple(packages)
 
 
 def _claims(
     spec: EnvironmentSpec, draft: Draft, packages: tuple[Package, ...], python: str
 ) -> tuple[Claimed, ...]:
     """What the report names of what was built, what was left out, and what had to give way."""
-    resolved = {each.name: each.version for each in packages} | {"python": python}
+    resolved = {package.name: package.version for package in packages} | {"python": python}
     resolved.setdefault("tensorflow", resolved.get("tensorflow-cpu", ""))
     notes: dict[str, str] = {}
     for name, note in draft.notes:
         notes[name] = f"{notes[name]}; {note}" if name in notes else note
-    found = []
+    claims = []
     for claim in spec.claims:
         version = resolved.get(claim.name, "")
         if version or claim.name in notes:
             differs = "" if _agrees(claim, version) else "differs"
-            told = "; ".join(filter(None, (claim.note, notes.pop(claim.name, ""))))
-            found.append(claim.model_copy(update={"resolved": version, "note": told or differs}))
+            joined_notes = "; ".join(filter(None, (claim.note, notes.pop(claim.name, ""))))
+            claims.append(
+                claim.model_copy(update={"resolved": version, "note": joined_notes or differs})
+            )
     extra = [
         Claimed(name=name, claimed="", resolved=resolved.get(name, ""), note=note)
         for name, note in notes.items()
     ]
-    return (*found, *extra)
+    return (*claims, *extra)
 
 
 def _agrees(claim: Claimed, resolved: str) -> bool:
@@ -123,12 +127,12 @@ def _agrees(claim: Claimed, resolved: str) -> bool:
     specifier = versions.specifier(claim.claimed, "text")
     if not specifier or not resolved:
         return True
-    wanted = specifier.removeprefix("==").removesuffix(".*")
+    version = specifier.removeprefix("==").removesuffix(".*")
     try:
         public = Version(resolved).public
     except InvalidVersion:
         return False
-    return public == wanted or public.startswith(f"{wanted}.")
+    return public == version or public.startswith(f"{version}.")
 
 
 # Builds environments with uv: the ladder of tries around one resolver, and what came of each try.
@@ -159,41 +163,45 @@ class UvBuilder(Builder):
     _index: PackageIndex = field(init=False)
     _settings: indexes.Indexes = field(init=False)
     _probing: Lock = field(default_factory=Lock, init=False)
-    _held: Held = field(default_factory=Held, init=False)
+    _held: LockHolder = field(default_factory=LockHolder, init=False)
     _visions: dict[Torch, str] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
-        self._settings = indexes.read(self.environ)
+        self._settings = indexes.read_indexes(self.environ)
         self._index = PackageIndex(self._settings)
 
     @override
     def releases(self, name: str) -> tuple[str, ...]:
-        return tuple(each.version for each in self.history(name) if not each.yanked)
+        return tuple(release.version for release in self.history(name) if not release.yanked)
 
     @override
     def history(self, name: str) -> tuple[Release, ...]:
         try:
-            found = self._index.releases(name)
+            releases = self._index.releases(name)
         except IndexUnreachable:
             return ()
         return tuple(
             Release(
-                version=str(each.version),
-                uploaded_at=each.uploaded,
-                yanked=each.yanked,
-                prerelease=each.version.is_prerelease,
-                wheels=each.wheels,
+                version=str(release.version),
+                uploaded_at=release.uploaded,
+                yanked=release.yanked,
+                prerelease=release.version.is_prerelease,
+                wheels=release.wheels,
             )
-            for each in found
+            for release in releases
         )
 
     def usable(self, name: str, minor: str) -> tuple[str, ...]:
         """The releases with a wheel for Linux and a Python."""
         try:
-            found = self._index.releases(name)
+            releases = self._index.releases(name)
         except IndexUnreachable:
             return ()
-        return tuple(str(each.version) for each in found if each.fits(minor) and not each.yanked)
+        return tuple(
+            str(release.version)
+            for release in releases
+            if release.fits(minor) and not release.yanked
+        )
 
     @override
     def changelog(self, name: str) -> str:
@@ -204,16 +212,20 @@ class UvBuilder(Builder):
 
     @override
     def matched(self, spec: EnvironmentSpec) -> tuple[EnvironmentSpec, tuple[str, ...]]:
-        return (spec, ()) if self._settings.offline else matching.matched(spec, self._index)
+        return (spec, ()) if self._settings.offline else matching.match_spec(spec, self._index)
 
     @override
     def fitting(
-        self, built: Environment, name: str, frames: tuple[Frame, ...], before: datetime | None
+        self,
+        environment: Environment,
+        name: str,
+        frames: tuple[Frame, ...],
+        before: datetime | None,
     ) -> str:
-        site = next(self.cache.glob(f"envs/{built.id}/lib/python3*/site-packages"), None)
+        site = next(self.cache.glob(f"envs/{environment.id}/lib/python3*/site-packages"), None)
         if site is None or self._settings.offline:
             return ""
-        return matching.release(self._index, site, name, built.version(name), frames, before)
+        return matching.release(self._index, site, name, environment.version(name), frames, before)
 
     @override
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
@@ -221,7 +233,7 @@ class UvBuilder(Builder):
         cache = Cache(self.cache, cancel, self._held)
         try:
             warm = self._warm(spec, cache) if spec.repo is None else None
-            built = warm or _Job(self, spec, cache).run()
+            environment = warm or _Job(self, spec, cache).run()
         except Interrupted as error:
             raise Stopped("the build was cancelled") from error
         except IndexDown as error:
@@ -232,7 +244,7 @@ class UvBuilder(Builder):
             raise TransientError(
                 "The disk is full.", f"Free some space, or empty {self.cache}."
             ) from error
-        return built.model_copy(
+        return environment.model_copy(
             update={"warm": warm is not None, "seconds": time.monotonic() - started}
         )
 
@@ -252,16 +264,16 @@ class UvBuilder(Builder):
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
 
     def _warm(self, spec: EnvironmentSpec, cache: Cache) -> Environment | None:
-        noted = cache.recall(self.spec_key(spec))
-        if noted is None or (
-            spec.exclude_newer is None and time.time() - noted.get("at", 0) > _FRESH_S
+        note = cache.recall(self.spec_key(spec))
+        if note is None or (
+            spec.exclude_newer is None and time.time() - note.get("at", 0) > _FRESH_S
         ):
             return None
-        known = Environment.model_validate(noted["environment"])
-        whole = cache.using("envs", known.id) and all(
-            Path(mount).exists() for mount in known.mounts
+        environment = Environment.model_validate(note["environment"])
+        whole = cache.using("envs", environment.id) and all(
+            Path(mount).exists() for mount in environment.mounts
         )
-        return known if whole else None
+        return environment if whole else None
 
     def reachable(self, installer: Installer, python: Snapshot) -> bool:
         """Whether the index of CPU builds of torch answers; asked once an hour at most, as the
@@ -269,9 +281,9 @@ class UvBuilder(Builder):
         """
         with self._probing:
             if self.torch_index is None:
-                noted = installer.cache.recall("torch-index") or {}
-                if time.time() - noted.get("at", 0) < _PROBE_S:
-                    self.torch_index = bool(noted.get("answers"))
+                note = installer.cache.recall("torch-index") or {}
+                if time.time() - note.get("at", 0) < _PROBE_S:
+                    self.torch_index = bool(note.get("answers"))
                 else:
                     self.torch_index = installer.reachable("cpu", python)
                     installer.cache.note(
@@ -301,7 +313,9 @@ class _Job:
     def __init__(self, owner: UvBuilder, spec: EnvironmentSpec, cache: Cache) -> None:
         self.owner, self.spec, self.cache = owner, spec, cache
         self.installer = Installer(cache, owner._settings)
-        self.found = {each.minor: each for each in interpreters.discover(owner.environ)}
+        self.found = {
+            interpreter.minor: interpreter for interpreter in interpreters.discover(owner.environ)
+        }
         self.steps: list[BuildStep] = []
         self.checkout: Checkout | None = None
         self.torch = Torch(anything=True)
@@ -320,10 +334,10 @@ class _Job:
         if self.torch.pin:
             self.at_hand = self._local()
         draft = self._first()
-        tried, causes = list[Draft](), dict[str, str]()
+        attempts, causes = list[Draft](), dict[str, str]()
         older: tuple[Draft, tuple[str, ...]] | None = None
         while True:
-            tried.append(draft)
+            attempts.append(draft)
             following = None
             pins, error = self._resolved(draft)
             causes[draft.minor] = error
@@ -334,25 +348,25 @@ class _Job:
                     older = (draft, pins) if following is not None else None
                 if following is None:
                     return self._installed(draft, pins)
-            elif len(tried) < _TRIES:
-                following = fallbacks.next_draft(draft, error, self._world(), tried)
+            elif len(attempts) < _TRIES:
+                following = fallbacks.next_draft(draft, error, self._world(), attempts)
             if following is None and older is not None:
                 return self._installed(*older)
             if following is None:
                 # Other Pythons fail for reasons of their own: what the one that was asked for could
                 # not do is the cause.
-                cause = releases.first_cause(causes[tried[0].minor])
+                cause = releases.first_cause(causes[attempts[0].minor])
                 raise BuildError(f"No environment could be built: {cause}", tuple(self.steps))
             draft = following
 
     def _first(self) -> Draft:
-        wanted, why = self._python()
+        minor, why = self._python()
         requirements, notes = self._requirements()
         notes += (("python", why),) if why else ()
         undated = (*_TORCH_DEPENDENCIES, *self.at_hand, *fallbacks.exact(requirements))
         draft = Draft(
-            what=f"as the bug report says, Python {wanted}",
-            minor=wanted,
+            what=f"as the bug report says, Python {minor}",
+            minor=minor,
             requirements=requirements,
             constraints=self.spec.constraints,
             exclude_newer=self.spec.exclude_newer,
@@ -368,40 +382,42 @@ class _Job:
         the resolver took an older one because a dependency of the newest is not of that day.
         """
         resolved = dict(pin.split("==", 1) for pin in pins if "==" in pin)
-        for each in draft.requirements:
-            taken = resolved.get(each.name)
-            if each.specifier or each.rung is not PinSource.REPOSITORY or not taken:
+        for requirement in draft.requirements:
+            version = resolved.get(requirement.name)
+            if requirement.specifier or requirement.rung is not PinSource.REPOSITORY or not version:
                 continue
-            newest = self._newest_release(each.name, draft.exclude_newer)
-            if newest and Version(newest) > Version(taken):
-                return fallbacks.at_least(draft, each, newest)
+            newest = self._newest_release(requirement.name, draft.exclude_newer)
+            if newest and Version(newest) > Version(version):
+                return fallbacks.at_least(draft, requirement, newest)
         return None
 
     def _newest_release(self, name: str, before: datetime | None) -> str:
-        offered = (
-            each.version
-            for each in self.owner.history(name)
-            if not (each.yanked or each.prerelease)
-            and (before is None or (each.uploaded_at is not None and each.uploaded_at < before))
+        release_names = (
+            release.version
+            for release in self.owner.history(name)
+            if not (release.yanked or release.prerelease)
+            and (
+                before is None or (release.uploaded_at is not None and release.uploaded_at < before)
+            )
         )
-        return max(offered, key=Version, default="")
+        return max(release_names, key=Version, default="")
 
     def _python(self) -> tuple[str, str]:
         """The Python to begin with, and why it is not the one that was asked for."""
-        asked = self.spec.python
-        if any(each.name == "torch" for each in self.spec.requirements):
+        minor = self.spec.python
+        if any(requirement.name == "torch" for requirement in self.spec.requirements):
             if not self.torch.possible:
                 raise BuildError(fallbacks.NONE_TO_BE_HAD)
             if self.torch.minor and not self._fixed():
                 why = f"{self.torch.minor}, for which there is a CPU build of torch"
-                return self.torch.minor, why if self.torch.minor != asked else ""
-        if asked in self.found:
-            return asked, ""
+                return self.torch.minor, why if self.torch.minor != minor else ""
+        if minor in self.found:
+            return minor, ""
         if self._fixed():
             raise BuildError(
-                f"Python {asked} is not installed here; available: {', '.join(self.found)}."
+                f"Python {minor} is not installed here; available: {', '.join(self.found)}."
             )
-        near = versions.by_distance(asked, tuple(self.found))[0]
+        near = versions.by_distance(minor, tuple(self.found))[0]
         return near, f"{near}, the nearest on this machine"
 
     def _local(self) -> dict[str, tuple[str, str]]:
@@ -416,23 +432,23 @@ class _Job:
         """What to install, with the versions of torch and torchvision that are available; packages
         that load only with another torch are left out.
         """
-        kept, notes = [], []
-        for each in self.spec.requirements:
-            if each.name in self.at_hand:
-                kept.append(fallbacks.at_hand(each, *self.at_hand[each.name]))
-                if kept[-1].rung is PinSource.NEIGHBOUR:
-                    notes.append((each.name, kept[-1].reason))
-            elif self.torch.pin and each.name in imports.CUDA_ONLY:
+        requirements, notes = [], []
+        for requirement in self.spec.requirements:
+            if requirement.name in self.at_hand:
+                requirements.append(fallbacks.at_hand(requirement, *self.at_hand[requirement.name]))
+                if requirements[-1].rung is PinSource.NEIGHBOUR:
+                    notes.append((requirement.name, requirements[-1].reason))
+            elif self.torch.pin and requirement.name in imports.CUDA_ONLY:
                 notes.append(
                     (
-                        each.name,
+                        requirement.name,
                         "omitted: no build of it works with a CPU build of torch from a folder",
                     )
                 )
-                self.steps.append(BuildStep(what=f"omit {each.name}", error=notes[-1][1]))
+                self.steps.append(BuildStep(what=f"omit {requirement.name}", error=notes[-1][1]))
             else:
-                kept.append(each)
-        return tuple(kept), tuple(notes)
+                requirements.append(requirement)
+        return tuple(requirements), tuple(notes)
 
     def _resolved(self, draft: Draft) -> tuple[tuple[str, ...] | None, str]:
         started = time.monotonic()
@@ -454,21 +470,28 @@ class _Job:
 
     def _outlier(self, draft: Draft, pins: tuple[str, ...]) -> str:
         """What is wrong with the release that the resolver fell back to, "" when nothing is."""
-        taken = dict(pin.split("==", 1) for pin in pins if "==" in pin)
-        for each in draft.requirements:
-            free = not each.specifier and each.name in taken and each.name not in draft.undated
-            history = self.owner.history(each.name) if free else ()
-            if told := releases.outlier(
-                each.name, taken.get(each.name, ""), history, draft.exclude_newer
+        versions_by_name = dict(pin.split("==", 1) for pin in pins if "==" in pin)
+        for requirement in draft.requirements:
+            free = (
+                not requirement.specifier
+                and requirement.name in versions_by_name
+                and requirement.name not in draft.undated
+            )
+            history = self.owner.history(requirement.name) if free else ()
+            if outlier := releases.outlier(
+                requirement.name,
+                versions_by_name.get(requirement.name, ""),
+                history,
+                draft.exclude_newer,
             ):
-                return told
+                return outlier
         return ""
 
     def _wishes(self, draft: Draft) -> Wishes:
         excludes = [
             name for name in imports.CUDA_ONLY if self.torch.pin and name not in self.at_hand
         ]
-        if any(each.name == "tensorflow-cpu" for each in draft.requirements):
+        if any(requirement.name == "tensorflow-cpu" for requirement in draft.requirements):
             excludes += [name for name in imports.TENSORFLOW if name != "tensorflow-cpu"]
         day = draft.exclude_newer
         return Wishes(
@@ -488,7 +511,9 @@ class _Job:
     def _installed(self, draft: Draft, pins: tuple[str, ...]) -> Environment:
         started = time.monotonic()
         try:
-            built = self.installer.install(pins, self._wishes(draft), self._snapshot(draft.minor))
+            installation = self.installer.install(
+                pins, self._wishes(draft), self._snapshot(draft.minor)
+            )
         except Unresolvable as failure:
             cause = releases.first_cause(str(failure))
             raise BuildError(
@@ -498,20 +523,20 @@ class _Job:
         self.steps.append(
             BuildStep(what=f"install {len(pins)} packages", seconds=time.monotonic() - started)
         )
-        if interpreters.missing(built.site):
+        if interpreters.missing(installation.site):
             self.steps.append(BuildStep(what="use torchvision", error=_UNCOMPILED))
             draft = replace(draft, notes=(*draft.notes, ("torchvision", _UNCOMPILED)))
-        return self._noted(draft, built)
+        return self._noted(draft, installation)
 
-    def _noted(self, draft: Draft, built: Built) -> Environment:
-        environment = outcome(self.spec, draft, built, tuple(self.steps), self.checkout)
+    def _noted(self, draft: Draft, installation: Installation) -> Environment:
+        environment = outcome(self.spec, draft, installation, tuple(self.steps), self.checkout)
         environment = environment.model_copy(update={"undated": self._undated(draft, environment)})
         if self.spec.repo is None:
             value = {"at": time.time(), "environment": environment.model_dump(mode="json")}
             self.cache.note(self.owner.spec_key(self.spec), value)
         return environment
 
-    def _undated(self, draft: Draft, built: Environment) -> tuple[str, ...]:
+    def _undated(self, draft: Draft, environment: Environment) -> tuple[str, ...]:
         """What is installed from after the date, or from no known day, because the date does not
         bind it.
         """
@@ -521,14 +546,19 @@ class _Job:
         )
         if cut_off is None:
             return ()
-        free = {name for name in names if built.version(name)} - {*self.spec.undated}
-        days = {name: self._day(name, built.version(name)) for name in sorted(free)}
+        free = {name for name in names if environment.version(name)} - {*self.spec.undated}
+        days = {name: self._day(name, environment.version(name)) for name in sorted(free)}
         return tuple(name for name, day in days.items() if day is None or day > cut_off)
 
     def _day(self, name: str, version: str) -> datetime | None:
         """When a release came out, None when the index does not say."""
         return next(
-            (each.uploaded_at for each in self.owner.history(name) if each.version == version), None
+            (
+                release.uploaded_at
+                for release in self.owner.history(name)
+                if release.version == version
+            ),
+            None,
         )
 
     def _snapshot(self, minor: str) -> Snapshot:
@@ -540,7 +570,9 @@ class _Job:
         )
 
     def _fixed(self) -> bool:
-        return any(each.name == "python" and each.note == "--python" for each in self.spec.claims)
+        return any(
+            claim.name == "python" and claim.note == "--python" for claim in self.spec.claims
+        )
 
     def _world(self) -> World:
         return World(
@@ -554,7 +586,10 @@ class _Job:
 
     def _oldest(self, draft: Draft) -> datetime | None:
         """When the oldest release that is pinned exactly came out."""
-        pins = ((each.name, versions.pinned(each.specifier)) for each in draft.requirements)
+        pins = (
+            (requirement.name, versions.exact_version(requirement.specifier))
+            for requirement in draft.requirements
+        )
         days = (self._day(name, pin) for name, pin in pins if pin and name != "torch")
         return min(filter(None, days), default=None)
 
@@ -572,30 +607,30 @@ class _Job:
         self.checkout = Git(
             self.cache, dict(self.owner.environ), credentials=self.owner.credentials
         ).checkout(self.spec.repo, self.spec.exclude_newer)
-        checkout, made = self.checkout, None
+        checkout, wheel = self.checkout, None
         if checkout.installable:
-            made = self._attempted(
+            wheel = self._attempted(
                 f"build the repository at {checkout.commit[:12]}",
                 lambda sandbox: source_builds.repository(
                     checkout, draft, self._workshop(draft, sandbox)
                 ),
             )
-        return source_builds.added(draft, checkout, made)
+        return source_builds.add_wheel(draft, checkout, wheel)
 
     def _workshop(self, draft: Draft, sandbox: Sandbox) -> Workshop:
         return Workshop(self.owner._index, self.installer, self._snapshot(draft.minor), sandbox)
 
     def _attempted(self, what: str, build: Callable[[Sandbox], Path | None]) -> Path | None:
-        started, error, made = time.monotonic(), "", None
+        started, error, wheel = time.monotonic(), "", None
         if self.owner.sandbox is None:
             error = "there is no sandbox to build it in"
         else:
             try:
-                made = build(self.owner.sandbox)
-                error = "" if made else "the index has no source archive of a matching release"
+                wheel = build(self.owner.sandbox)
+                error = "" if wheel else "the index has no source archive of a matching release"
             except (Interrupted, DiskFull):
                 raise
             except SandboxError as failure:
                 error = str(failure)
         self.steps.append(BuildStep(what=what, error=error, seconds=time.monotonic() - started))
-        return made
+        return wheel

@@ -22,13 +22,13 @@ from bot.kernel.job import EnvironmentOptions
 
 _HOSTS = frozenset({"github.com", "gitlab.com", "bitbucket.org", "codeberg.org"})
 _AFFIXES = ("python", "pytorch", "torch", "keras", "jax", "py", "dm", "tf")
-_MOVED = re.compile(r"^[^/]+\.data/(?:pure|plat)lib/")
-_NAMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_MOVED_FOLDER = re.compile(r"^[^/]+\.data/(?:pure|plat)lib/")
+_REQUIREMENT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _CODE = (".py", ".so", ".pyi", ".pyd")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class ProjectFacts:
     """What an index tells of a distribution: the dotted modules among its files, None where they
     cannot be read; the repositories ("owner/name") that its links name, and those that all of its
     metadata mention; what it needs.
@@ -40,32 +40,34 @@ class Known:
     mentions: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
 
-    def lacks(self, wanted: Sequence[str]) -> str:
+    def lacks(self, module_names: Sequence[str]) -> str:
         """The module (the first of `wanted`, with some below it) for which it cannot be meant, ""
         when it can: one without modules of its own consists of what it needs.
         """
-        below = [each for each in wanted[1:] if "." in each]
-        if not self.modules or (wanted[0] in self.modules and not below):
+        below = [name for name in module_names[1:] if "." in name]
+        if not self.modules or (module_names[0] in self.modules and not below):
             return ""
-        found = wanted[0] in self.modules and any(each in self.modules for each in below)
-        return "" if found else (below[0] if wanted[0] in self.modules else wanted[0])
+        has_module = module_names[0] in self.modules and any(name in self.modules for name in below)
+        return (
+            "" if has_module else (below[0] if module_names[0] in self.modules else module_names[0])
+        )
 
 
 def modules(files: Iterable[str]) -> frozenset[str]:
     """The dotted modules that the files of a wheel are, and the packages that they are in."""
-    found = set[str]()
+    names = set[str]()
     for path in files:
         if path.endswith(_CODE):
-            folder, _, name = _MOVED.sub("", path).rpartition("/")
+            folder, _, name = _MOVED_FOLDER.sub("", path).rpartition("/")
             parts = [*filter(None, folder.split("/")), name.split(".")[0]]
             if all(part.isidentifier() for part in parts):
-                found.update(".".join(parts[:length]) for length in range(1, len(parts) + 1))
-    return frozenset(name.removesuffix(".__init__") for name in found)
+                names.update(".".join(parts[:length]) for length in range(1, len(parts) + 1))
+    return frozenset(name.removesuffix(".__init__") for name in names)
 
 
 def projects(links: Iterable[str]) -> tuple[str, ...]:
     """The repositories that addresses name, in lower case."""
-    found = dict[str, None]()
+    paths = dict[str, None]()
     for link in links:
         try:
             parts = urlsplit(link.strip().lower())
@@ -73,14 +75,14 @@ def projects(links: Iterable[str]) -> tuple[str, ...]:
             continue
         path = parts.path.strip("/").split("/")
         if (parts.hostname or "").removeprefix("www.") in _HOSTS and len(path) >= 2:
-            found[f"{path[0]}/{path[1].removesuffix('.git')}"] = None
-    return tuple(found)
+            paths[f"{path[0]}/{path[1].removesuffix('.git')}"] = None
+    return tuple(paths)
 
 
 def names(requirements: Iterable[str]) -> tuple[str, ...]:
     """The distributions that requirements name, those of extras too."""
-    found = (_NAMED.match(each) for each in requirements)
-    return tuple(dict.fromkeys(canonicalize_name(each[0]) for each in found if each))
+    matches = (_REQUIREMENT_NAME.match(requirement) for requirement in requirements)
+    return tuple(dict.fromkeys(canonicalize_name(match[0]) for match in matches if match))
 
 
 def links(text: str) -> list[str]:
@@ -106,59 +108,63 @@ def _squeezed(name: str) -> str:
 
 
 def choose(
-    wanted: Sequence[str], repository: str, candidates: Iterable[Known], *, published: bool = False
+    module_names: Sequence[str],
+    repository: str,
+    candidates: Iterable[ProjectFacts],
+    *,
+    published: bool = False,
 ) -> tuple[str, str]:
     """The distribution that most speaks for as the one of a module (the first of `wanted`, with
     some below it), and what does; ("", why not) when all are ruled out. The first of equals is
     taken, and one that links to the repository at once. For what is `published` by the repository
     the module is a guess too.
     """
-    best, chosen, told = -1, "", ""
-    for known in candidates:
-        rank, why = _weighed(wanted, repository.lower(), known, published=published)
+    best, best_name, best_reason = -1, "", ""
+    for project in candidates:
+        rank, why = _weigh(module_names, repository.lower(), project, published=published)
         if rank > best:
-            best, chosen, told = rank, known.name, why
-        elif not told:
-            told = why
+            best, best_name, best_reason = rank, project.name, why
+        elif not best_reason:
+            best_reason = why
         if best == _CONFIRMED:
             break
-    return chosen, told
+    return best_name, best_reason
 
 
 _CONFIRMED = 2
 
 
-def _weighed(
-    wanted: Sequence[str], repository: str, known: Known, *, published: bool
+def _weigh(
+    module_names: Sequence[str], repository: str, project: ProjectFacts, *, published: bool
 ) -> tuple[int, str]:
     """How much speaks for a distribution, -1 when something speaks against it, and what."""
     if published:
-        tops = (each for each in sorted(known.modules or ()) if "." not in each)
-        named = next((each for each in tops if alike(each, wanted[0])), wanted[0])
-        wanted = (named, *wanted[1:])
-    confirmed = bool(repository) and repository in known.projects
-    if confirmed and (published or not known.lacks(wanted[:1])):
+        tops = (module for module in sorted(project.modules or ()) if "." not in module)
+        name = next((top for top in tops if alike(top, module_names[0])), module_names[0])
+        module_names = (name, *module_names[1:])
+    confirmed = bool(repository) and repository in project.projects
+    if confirmed and (published or not project.lacks(module_names[:1])):
         return _CONFIRMED, f"its links name {repository}"
-    if gap := known.lacks(wanted):
-        return -1, f"the {known.name} on the index has no module {gap}"
-    if _strangers(wanted, repository, known):
-        return -1, f"the {known.name} on the index belongs to {known.projects[0]}"
-    if known.modules:
-        return 1, f"its files contain {wanted[0]}"
+    if gap := project.lacks(module_names):
+        return -1, f"the {project.name} on the index has no module {gap}"
+    if _strangers(module_names, repository, project):
+        return -1, f"the {project.name} on the index belongs to {project.projects[0]}"
+    if project.modules:
+        return 1, f"its files contain {module_names[0]}"
     return 0, "only its name matches"
 
 
-def _strangers(wanted: Sequence[str], repository: str, known: Known) -> bool:
+def _strangers(module_names: Sequence[str], repository: str, project: ProjectFacts) -> bool:
     """Whether an import is named like the repository, and the distribution of that name is from
     elsewhere: its links name neither the owner nor, as the owner may have changed, a repository of
     that name.
     """
     owner, _, name = repository.rpartition("/")
-    if not (name and _squeezed(wanted[0]) == _squeezed(name) and known.projects):
+    if not (name and _squeezed(module_names[0]) == _squeezed(name) and project.projects):
         return False
-    kin = any(alike(each.partition("/")[0], owner) for each in known.projects)
-    same = any(alike(each.rpartition("/")[2], name) for each in known.projects)
-    return not (kin or same or repository in known.mentions)
+    kin = any(alike(path.partition("/")[0], owner) for path in project.projects)
+    same = any(alike(path.rpartition("/")[2], name) for path in project.projects)
+    return not (kin or same or repository in project.mentions)
 
 
 # The versions that a report names, by package: which to install, which are bounds, and how the
@@ -167,21 +173,21 @@ def _strangers(wanted: Sequence[str], repository: str, known: Known) -> bool:
 Claims = dict[str, list[VersionClaim]]
 
 
-def gathered(report: BugReport) -> Claims:
+def gather_claims(report: BugReport) -> Claims:
     """All claims by distribution, the most believable first; releases that travel together lend
     each other theirs.
     """
-    found: Claims = {}
+    by_name: Claims = {}
     for claim in report.versions:
-        found.setdefault(package_names.alias(claim.name), []).append(claim)
+        by_name.setdefault(package_names.alias(claim.name), []).append(claim)
     for pair in imports.SHARED_VERSIONS:
         for name, twin in (pair, pair[::-1]):
-            if twin in found and name not in found:
-                found[name] = found[twin]
-    return {name: versions.ranked(claims) for name, claims in found.items()}
+            if twin in by_name and name not in by_name:
+                by_name[name] = by_name[twin]
+    return {name: versions.rank_claims(claims) for name, claims in by_name.items()}
 
 
-def bounds(claims: Claims, wanted: dict[str, Requirement]) -> tuple[Requirement, ...]:
+def bounds(claims: Claims, requirements: dict[str, Requirement]) -> tuple[Requirement, ...]:
     """Versions that a program printed for packages nobody asked to install: bounds, should
     something draw them.
     """
@@ -189,46 +195,55 @@ def bounds(claims: Claims, wanted: dict[str, Requirement]) -> tuple[Requirement,
         "python",
         *imports.TORCH_FAMILY,
         *imports.TENSORFLOW,
-        *wanted,
-        *map(claim_name, wanted),
+        *requirements,
+        *map(claim_name, requirements),
     }
-    found = []
-    for name, ranked in claims.items():
-        specifier = versions.specifier(ranked[0].version, ranked[0].source)
+    bound_list = []
+    for name, claims_of_name in claims.items():
+        specifier = versions.specifier(claims_of_name[0].version, claims_of_name[0].source)
         if (
             name not in skip
             and specifier
-            and ranked[0].source != "label"
+            and claims_of_name[0].source != "label"
             and not imports.foreign(name)
         ):
-            reason = f"the report says {ranked[0].version} ({ranked[0].source})"
-            found.append(
+            reason = f"the report says {claims_of_name[0].version} ({claims_of_name[0].source})"
+            bound_list.append(
                 Requirement(name=name, specifier=specifier, rung=PinSource.ISSUE, reason=reason)
             )
-    return tuple(found)
+    return tuple(bound_list)
 
 
 def beside(claims: Claims, options: EnvironmentOptions) -> tuple[Claimed, ...]:
     """What the report itself names, for the comparison with what is built."""
-    found = [
-        Claimed(name=name, claimed=ranked[0].version, resolved="", note=_contradiction(ranked))
-        for name, ranked in claims.items()
-        if package_names.alias(ranked[0].name) == name
+    claim_list = [
+        Claimed(
+            name=name,
+            claimed=claims_of_name[0].version,
+            resolved="",
+            note=_contradiction(claims_of_name),
+        )
+        for name, claims_of_name in claims.items()
+        if package_names.alias(claims_of_name[0].name) == name
     ]
     if options.python:
-        found = [each for each in found if each.name != "python"]
-        found.append(Claimed(name="python", claimed=options.python, resolved="", note="--python"))
-    return tuple(found)
+        claim_list = [claim for claim in claim_list if claim.name != "python"]
+        claim_list.append(
+            Claimed(name="python", claimed=options.python, resolved="", note="--python")
+        )
+    return tuple(claim_list)
 
 
 def named(report: BugReport) -> tuple[str, ...]:
     """The distributions that a report names: installed by its author, or with a version."""
-    installed = names(line for fence in report.fences for line in fence.installs)
-    return tuple(dict.fromkeys((*installed, *names(each.name for each in report.versions))))
+    names_installed = names(line for fence in report.fences for line in fence.installs)
+    return tuple(dict.fromkeys((*names_installed, *names(claim.name for claim in report.versions))))
 
 
-def _contradiction(ranked: list[VersionClaim]) -> str:
-    others = dict.fromkeys(claim.version for claim in ranked if claim.version != ranked[0].version)
+def _contradiction(claims_of_name: list[VersionClaim]) -> str:
+    others = dict.fromkeys(
+        claim.version for claim in claims_of_name if claim.version != claims_of_name[0].version
+    )
     return f"the bug report also names {', '.join(others)}" if others else ""
 
 

@@ -56,19 +56,22 @@ def choose(
         return Torch(anything=True)
     if reachable():
         return Torch(backend="cpu")
-    found = list(local_builds(folders, minors))
-    if not found:
+    builds = list(local_builds(folders, minors))
+    if not builds:
         return Torch()
-    wanted = next((each.specifier for each in spec.requirements if each.name == "torch"), "")
-    numbers = {str(version) for version, _ in found}
-    exact = versions.pinned(wanted)
+    specifier = next(
+        (requirement.specifier for requirement in spec.requirements if requirement.name == "torch"),
+        "",
+    )
+    numbers = {str(version) for version, _ in builds}
+    exact = versions.exact_version(specifier)
     order = (
         versions.neighbours(exact, numbers) if exact else sorted(numbers, key=Version, reverse=True)
     )
     best = exact if exact in numbers else order[0]
     if exact and f"{exact}+cpu" in numbers:
         best = f"{exact}+cpu"
-    fitting = tuple(minor for version, minor in found if str(version) == best)
+    fitting = tuple(minor for version, minor in builds if str(version) == best)
     return Torch(pin=f"torch=={best}", minor=versions.by_distance(spec.python, fitting)[0])
 
 
@@ -81,10 +84,10 @@ def local_builds(folders: Iterable[Path], minors: tuple[str, ...]) -> Iterable[t
             except InvalidWheelFilename:
                 continue
             if version.local == "cpu":
-                yield from ((version, minor) for minor in minors if tags & _supported(minor))
+                yield from ((version, minor) for minor in minors if tags & _supported_tags(minor))
 
 
-def _supported(minor: str) -> frozenset[Tag]:
+def _supported_tags(minor: str) -> frozenset[Tag]:
     return frozenset(cpython_tags(python_version=versions.order(minor)))
 
 
@@ -139,7 +142,9 @@ def omit(draft: Draft, names: Sequence[str], why: str) -> Draft | None:
     return replace(
         draft,
         what=f"without {', '.join(names)}",
-        requirements=tuple(each for each in draft.requirements if each.name not in names),
+        requirements=tuple(
+            requirement for requirement in draft.requirements if requirement.name not in names
+        ),
         notes=(*draft.notes, *((name, why) for name in names)),
     )
 
@@ -159,7 +164,7 @@ def of_any_date(draft: Draft, names: Iterable[str], what: str, why: str) -> Draf
 
 def swap(draft: Draft, old: Requirement, new: Requirement) -> tuple[Requirement, ...]:
     """The requirements with one in place of another."""
-    return tuple(new if each is old else each for each in draft.requirements)
+    return tuple(new if requirement is old else requirement for requirement in draft.requirements)
 
 
 # Small changes to a draft that need no index: lines for the resolver, bounds, torch at hand, what
@@ -174,30 +179,36 @@ def line(requirement: Requirement) -> str:
 
 def exact(requirements: tuple[Requirement, ...]) -> tuple[str, ...]:
     """Names pinned to one release: the date says nothing about them."""
-    return tuple(each.name for each in requirements if versions.pinned(each.specifier))
+    return tuple(
+        requirement.name
+        for requirement in requirements
+        if versions.exact_version(requirement.specifier)
+    )
 
 
-def at_hand(wanted: Requirement, pin: str, why: str) -> Requirement:
+def at_hand(requirement: Requirement, pin: str, why: str) -> Requirement:
     """The requirement at the only release that can be had, and what that has to do with the
     claim.
     """
     version = pin.partition("==")[2]
-    if versions.pinned(wanted.specifier) == version.partition("+")[0]:
-        return wanted.model_copy(update={"specifier": f"=={version}"})
-    said = f"claimed {wanted.specifier.removeprefix('==')}, " if wanted.specifier else ""
-    reason = f"{said}{why} {version}"
-    return wanted.model_copy(
+    if versions.exact_version(requirement.specifier) == version.partition("+")[0]:
+        return requirement.model_copy(update={"specifier": f"=={version}"})
+    claim = f"claimed {requirement.specifier.removeprefix('==')}, " if requirement.specifier else ""
+    reason = f"{claim}{why} {version}"
+    return requirement.model_copy(
         update={"specifier": f"=={version}", "rung": PinSource.NEIGHBOUR, "reason": reason}
     )
 
 
-def at_least(draft: Draft, wanted: Requirement, version: str) -> Draft:
+def at_least(draft: Draft, requirement: Requirement, version: str) -> Draft:
     """The draft with one requirement at this release or a newer one."""
-    floor = wanted.model_copy(update={"specifier": f">={version}"})
+    floor = requirement.model_copy(update={"specifier": f">={version}"})
     return replace(
         draft,
-        what=f"with {wanted.name} {version}, the newest release before the bug report",
-        requirements=tuple(floor if each is wanted else each for each in draft.requirements),
+        what=f"with {requirement.name} {version}, the newest release before the bug report",
+        requirements=tuple(
+            floor if other is requirement else other for other in draft.requirements
+        ),
     )
 
 
@@ -205,9 +216,11 @@ def with_bounds(draft: Draft, bounds: tuple[Requirement, ...]) -> Draft:
     """Known bounds as constraints; setuptools itself is installed, because old packages import
     it without saying so.
     """
-    known = {each.name for each in draft.requirements}
+    names = {requirement.name for requirement in draft.requirements}
     needed = tuple(
-        each for each in bounds if each.name == "setuptools" and known and "setuptools" not in known
+        bound
+        for bound in bounds
+        if bound.name == "setuptools" and names and "setuptools" not in names
     )
     return replace(
         draft,
@@ -227,11 +240,11 @@ def completed(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
         for need in imports.UNDECLARED.get(name, ())
         if need not in names
     }
-    asked = {each.name for each in draft.requirements}
+    requirement_names = {requirement.name for requirement in draft.requirements}
     more = [
         Requirement(name=need, rung=PinSource.DEPENDENCY, reason=f"{name} assumes it is installed")
         for need, name in needed.items()
-        if need not in asked
+        if need not in requirement_names
     ]
     return (
         replace(draft, what=f"with {', '.join(needed)}", requirements=(*draft.requirements, *more))
@@ -250,10 +263,12 @@ def with_wheels(draft: Draft, text: str, _: World) -> Draft | None:
     """A package that the report does not name, and that had no wheel on the day: a later one
     rather than a build.
     """
-    claimed = {PinSource.OPTION, PinSource.ISSUE, PinSource.REPOSITORY}
-    named = {each.name for each in draft.requirements if each.rung in claimed}
-    named |= {each.name for each in draft.requirements[:1]}
-    names = [name for name in releases.without_wheel(text) if name not in named]
+    claim_sources = {PinSource.OPTION, PinSource.ISSUE, PinSource.REPOSITORY}
+    names_to_keep = {
+        requirement.name for requirement in draft.requirements if requirement.rung in claim_sources
+    }
+    names_to_keep |= {requirement.name for requirement in draft.requirements[:1]}
+    names = [name for name in releases.without_wheel(text) if name not in names_to_keep]
     why = "had no wheel on the date of the bug report; a later release was used"
     return of_any_date(draft, names, "a later {}", why)
 
@@ -263,13 +278,13 @@ def from_source(draft: Draft, text: str, world: World) -> Draft | None:
     for name in releases.without_wheel(text):
         if (name, "built from source") in draft.notes:
             continue  # its wheel is there and did not help
-        made = world.build(name, draft)
-        if made is not None:
+        wheel = world.build(name, draft)
+        if wheel is not None:
             note = (name, "built from source")
             return replace(
                 draft,
                 what=f"with {name} built from source",
-                wheels=(*draft.wheels, made),
+                wheels=(*draft.wheels, wheel),
                 notes=(*draft.notes, note),
             )
     return None
@@ -279,11 +294,11 @@ def relaxed(draft: Draft, text: str, world: World) -> Draft | None:
     """What packages require of a dependency that can be neither installed nor built gives way to
     the nearest release of it with a wheel.
     """
-    known = {each.name for each in (*draft.requirements, *draft.overrides)}
+    names = {requirement.name for requirement in (*draft.requirements, *draft.overrides)}
     for name in _without_wheel(text):
         span, usable = releases.span(text, name), world.usable(name, draft.minor)
         near = releases.beside(world.history(name), usable, span)
-        if name in known or not near or len(draft.overrides) >= releases.MOST:
+        if name in names or not near or len(draft.overrides) >= releases.MOST:
             continue
         reason = (
             f"{near} in place of {span}, which has no wheel for Python {draft.minor} and could not "
@@ -305,22 +320,29 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
     be neither installed nor built, or whose dependency cannot.
     """
     for old in _unfit(draft, text):
-        exact = versions.pinned(old.specifier)
-        refused = (*draft.refused, f"{old.name}=={exact}")
+        exact = versions.exact_version(old.specifier)
+        refusals = (*draft.refused, f"{old.name}=={exact}")
         near = releases.release(world.history(old.name), exact, draft.exclude_newer)
         usable = world.usable(old.name, draft.minor) or near
-        offered = [each for each in near if each in usable and f"{old.name}=={each}" not in refused]
-        if not offered or sum(each.startswith(f"{old.name}==") for each in refused) > releases.MOST:
+        candidates = [
+            version
+            for version in near
+            if version in usable and f"{old.name}=={version}" not in refusals
+        ]
+        if (
+            not candidates
+            or sum(pin.startswith(f"{old.name}==") for pin in refusals) > releases.MOST
+        ):
             continue
-        reason = f"{offered[0]} is the release nearest to the date of the bug report"
+        reason = f"{candidates[0]} is the release nearest to the date of the bug report"
         if exact:
-            reason = f"{exact} cannot be installed; {offered[0]} is near it"
-        update = {"specifier": f"=={offered[0]}", "rung": PinSource.NEIGHBOUR, "reason": reason}
+            reason = f"{exact} cannot be installed; {candidates[0]} is near it"
+        update = {"specifier": f"=={candidates[0]}", "rung": PinSource.NEIGHBOUR, "reason": reason}
         return replace(
             draft,
-            what=f"with {old.name} {offered[0]}",
+            what=f"with {old.name} {candidates[0]}",
             requirements=swap(draft, old, old.model_copy(update=update)),
-            refused=refused,
+            refused=refusals,
             notes=(*draft.notes, (old.name, reason)),
         )
     return None
@@ -333,30 +355,44 @@ def _without_wheel(text: str) -> list[str]:
 def _unfit(draft: Draft, text: str) -> list[Requirement]:
     """The requirements that stand in the way, those that only need what does after them."""
     unfit = {*_without_wheel(text), *releases.outlying(text)}
-    free = [each for each in draft.requirements if each.rung is not PinSource.OPTION]
-    needing = [each for each in free if unfit and releases.named(text, each.name)]
-    return list(dict.fromkeys([*(each for each in free if each.name in unfit), *needing]))
+    free = [
+        requirement
+        for requirement in draft.requirements
+        if requirement.rung is not PinSource.OPTION
+    ]
+    needing = [
+        requirement
+        for requirement in free
+        if unfit and releases.is_mentioned(text, requirement.name)
+    ]
+    return list(
+        dict.fromkeys(
+            [*(requirement for requirement in free if requirement.name in unfit), *needing]
+        )
+    )
 
 
 def leave_out(draft: Draft, text: str, _: World) -> Draft | None:
     """A package that the program merely imports, and that can be neither had nor built, is left
     out.
     """
-    guessed = {each.name for each in draft.requirements[1:] if each.rung in GUESSES}
-    gone = guessed.intersection(releases.without_wheel(text))
-    return omit(draft, sorted(gone), "has no wheel and cannot be built here; omitted")
+    guesses = {
+        requirement.name for requirement in draft.requirements[1:] if requirement.rung in GUESSES
+    }
+    omissions = guesses.intersection(releases.without_wheel(text))
+    return omit(draft, sorted(omissions), "has no wheel and cannot be built here; omitted")
 
 
 # The ladder of tries: a draft that could not be resolved, the resolver's words → the next draft,
 # or None at the bottom.
 
 
-def next_draft(draft: Draft, text: str, world: World, tried: Iterable[Draft]) -> Draft | None:
+def next_draft(draft: Draft, text: str, world: World, attempts: Iterable[Draft]) -> Draft | None:
     """The first move that leads to a draft which was not tried yet."""
-    seen = [_essence(each) for each in tried]
+    essences = [_essence(attempt) for attempt in attempts]
     for move in MOVES:
         new = move(draft, text, world)
-        if new is not None and _essence(new) not in seen:
+        if new is not None and _essence(new) not in essences:
             return new
     return None
 
@@ -367,8 +403,10 @@ def _essence(draft: Draft) -> Draft:
 
 def _forget_unknown(draft: Draft, text: str, _: World) -> Draft | None:
     """A name that was only guessed, and that no index knows, is left out."""
-    guessed = {each.name for each in draft.requirements if each.rung in GUESSES}
-    unknown = guessed.intersection(releases.unknown(text))
+    guesses = {
+        requirement.name for requirement in draft.requirements if requirement.rung in GUESSES
+    }
+    unknown = guesses.intersection(releases.unknown(text))
     return omit(draft, sorted(unknown), "not on any index; omitted")
 
 
@@ -376,24 +414,30 @@ def _drop_named_constraints(draft: Draft, text: str, _: World) -> Draft | None:
     """Bounds on dependencies go first, those in the way before the others, claimed ones before
     known ones.
     """
-    named = [each for each in draft.constraints if releases.named(text, each.name)]
-    claimed = [each for each in named if each.rung is PinSource.ISSUE]
-    return _without_requirement(draft, claimed or named)
+    culprits = [
+        constraint
+        for constraint in draft.constraints
+        if releases.is_mentioned(text, constraint.name)
+    ]
+    issue_pins = [constraint for constraint in culprits if constraint.rung is PinSource.ISSUE]
+    return _without_requirement(draft, issue_pins or culprits)
 
 
 def _drop_all_constraints(draft: Draft, _text: str, _: World) -> Draft | None:
     return _without_requirement(draft, draft.constraints)
 
 
-def _without_requirement(draft: Draft, gone: Sequence[Requirement]) -> Draft | None:
-    if not gone:
+def _without_requirement(draft: Draft, removals: Sequence[Requirement]) -> Draft | None:
+    if not removals:
         return None
-    names = sorted({each.name for each in gone})
+    names = sorted({requirement.name for requirement in removals})
     why = "conflicts with other requirements; the resolver chose the version"
     return replace(
         draft,
         what=f"without the bound on {', '.join(names)}",
-        constraints=tuple(each for each in draft.constraints if each not in gone),
+        constraints=tuple(
+            constraint for constraint in draft.constraints if constraint not in removals
+        ),
         notes=(*draft.notes, *((name, why) for name in names)),
     )
 
@@ -438,10 +482,13 @@ def _meets(minor: str, bound: str) -> bool:
 
 def _plain_tensorflow(draft: Draft, text: str, world: World) -> Draft | None:
     """The CPU build of TensorFlow does not exist for every version."""
-    old = next((each for each in draft.requirements if each.name == "tensorflow-cpu"), None)
+    old = next(
+        (requirement for requirement in draft.requirements if requirement.name == "tensorflow-cpu"),
+        None,
+    )
     if (
         old is None
-        or not releases.named(text, "tensorflow-cpu")
+        or not releases.is_mentioned(text, "tensorflow-cpu")
         or releases.pythons_with_wheels(text) & set(world.minors)
     ):
         return None
@@ -456,8 +503,8 @@ def _plain_tensorflow(draft: Draft, text: str, world: World) -> Draft | None:
 def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
     """The nearest release to one that is gone."""
     for old in draft.requirements:
-        exact = versions.pinned(old.specifier)
-        if not exact or old.rung is PinSource.OPTION or not releases.named(text, old.name):
+        exact = versions.exact_version(old.specifier)
+        if not exact or old.rung is PinSource.OPTION or not releases.is_mentioned(text, old.name):
             continue
         offered = world.releases(old.name)
         if exact in offered or not offered:
@@ -496,8 +543,8 @@ def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
     the first one (under test).
     """
     for old in reversed(draft.requirements[1:]):
-        pinned = old.specifier and old.rung in {PinSource.ISSUE, PinSource.REPAIR}
-        if pinned and releases.named(text, old.name):
+        is_pinned = old.specifier and old.rung in {PinSource.ISSUE, PinSource.REPAIR}
+        if is_pinned and releases.is_mentioned(text, old.name):
             reason = f"{old.specifier} conflicts with the other requirements"
             new = old.model_copy(
                 update={"specifier": "", "rung": PinSource.REPAIR, "reason": reason}
@@ -539,13 +586,13 @@ def bounds(draft: Draft, oldest: datetime | None) -> tuple[Requirement, ...]:
         )
         for rule in rules
         if all(
-            _agree(each.specifier, rule.specifier)
-            for each in (*draft.requirements, *draft.constraints)
-            if each.name == rule.name
+            _agree(requirement.specifier, rule.specifier)
+            for requirement in (*draft.requirements, *draft.constraints)
+            if requirement.name == rule.name
         )
     )
 
 
 def _agree(specifier: str, bound: str) -> bool:
-    exact = versions.pinned(specifier)
+    exact = versions.exact_version(specifier)
     return not specifier or (bool(exact) and SpecifierSet(bound).contains(exact))

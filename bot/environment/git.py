@@ -97,7 +97,7 @@ class TreeListing:
 # repository asks for.
 
 _REF = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@+~^-]{0,199}")
-_ASKED = "refs/heads/asked"
+_REQUESTED_REF = "refs/heads/asked"
 _COMPLETE = ".complete"
 _SETUP = ("setup.py", "setup.cfg")
 MOST_TEXT = 1_000_000
@@ -231,12 +231,12 @@ class Git:
         none, or when it is too large; DiskFull.
         """
         place, local = _place(source)
-        checked(source.ref)
+        check_ref(source.ref)
         with self._store(place) as store:
             alone = self._fetch(place, store, source.ref, local)
             commit = source.commit or self._commit(store, source.ref, before, alone=alone)
-            asked = source.commit or (source.ref and commit != self._resolved(store, HEAD))
-            changed = local and not asked and self._changed(place, store)
+            is_pinned = source.commit or (source.ref and commit != self._resolved(store, HEAD))
+            changed = local and not is_pinned and self._changed(place, store)
             return Checkout(
                 self._tree(store, commit), commit, self._described(store, commit), changed
             )
@@ -290,26 +290,26 @@ class Git:
         except TooLarge as error:
             raise UserError(f"The repository {place} has {error}.", _SMALLER) from error
         except (TooMuchOutput, TookTooLong) as error:
-            raise _unfetched(place, str(error)) from error
+            raise _fetch_error(place, str(error)) from error
 
     def _fetched(self, place: str, store: Path, ref: str, local: bool) -> bool:
         allow = _transport(place, local)
-        wanted = (f"+HEAD:{HEAD}", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
+        refspecs = (f"+HEAD:{HEAD}", "+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
         shallow = bool(ref) and not local
         upload = ("--upload-pack", _UPLOAD) if local else ()
-        one = ("fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:{_ASKED}")
+        one = ("fetch", "-q", "--depth=1", "--no-tags", "--", place, f"+{ref}:{_REQUESTED_REF}")
         if shallow and self._download(store, *allow, *one).code == 0:
             return True
         if (
             store / "shallow"
         ).exists():  # one commit was fetched before: its ancestors would stay hidden
             self._made(store)
-        everything = ("fetch", "-q", *upload, "--no-tags", "--force", "--", place, *wanted)
-        done = self._download(store, *allow, *everything)
-        if done.code and local:
+        everything = ("fetch", "-q", *upload, "--no-tags", "--force", "--", place, *refspecs)
+        download = self._download(store, *allow, *everything)
+        if download.code and local:
             raise UserError(f"{place} is not a git repository.", "Pass the path of a clone.")
-        if done.code:
-            raise _unfetched(place, _last(done.err))
+        if download.code:
+            raise _fetch_error(place, _last(download.err))
         self._git(
             store, "symbolic-ref", "HEAD", HEAD
         )  # what it means there, whichever branch that is on
@@ -325,16 +325,16 @@ class Git:
         watch = self._watch(store)
         try:
             watch.look()
-            done = self._git(store, *argv, check=False, watch=watch)
-            if done.code and _FILE_TOO_LARGE in done.err:
+            result = self._git(store, *argv, check=False, watch=watch)
+            if result.code and _FILE_TOO_LARGE in result.err:
                 raise TooLarge(f"more than {self.bounds.size / (1 << 30):g} GiB of data")
             watch.look()
         except (SandboxError, UserError):
             footprint.remove(store)
             raise
-        if before or done.code == 0:
+        if before or result.code == 0:
             whole.touch()
-        return done
+        return result
 
     def _watch(self, folder: Path) -> FolderWatch:
         bounds = self.bounds
@@ -346,16 +346,16 @@ class Git:
 
     def _commit(self, store: Path, ref: str, before: datetime | None, *, alone: bool) -> str:
         names = [f"refs/heads/{ref}", f"refs/tags/{ref}", ref] if ref else [HEAD]
-        names = [_ASKED] if alone else names
-        start = next((found for name in names if (found := self._resolved(store, name))), "")
+        names = [_REQUESTED_REF] if alone else names
+        start = next((sha for name in names if (sha := self._resolved(store, name))), "")
         if not start:
             raise UserError(
                 f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit."
             )
         if ref or before is None:
             return start
-        listed = ("rev-list", "-1", "--first-parent", f"--before={before.isoformat()}")
-        commit = self._git(store, *listed, start).out.strip()
+        command = ("rev-list", "-1", "--first-parent", f"--before={before.isoformat()}")
+        commit = self._git(store, *command, start).out.strip()
         if not commit:
             raise UserError(
                 f"The repository has no commit before {before:%Y-%m-%d}.", "Choose one with --ref."
@@ -363,7 +363,7 @@ class Git:
         return commit
 
     def _resolved(self, store: Path, name: str) -> str:
-        done = self._git(
+        result = self._git(
             store,
             "rev-parse",
             "--verify",
@@ -372,7 +372,7 @@ class Git:
             f"{name}^{{commit}}",
             check=False,
         )
-        return done.out.strip() if done.code == 0 else ""
+        return result.out.strip() if result.code == 0 else ""
 
     def _tree(self, store: Path, commit: str) -> Path:
         tree = self.cache.folder("trees") / f"{store.name}-{commit[:16]}"
@@ -416,22 +416,22 @@ class Git:
             "--git-path",
             "index",
         )
-        told = self._git(None, *where, check=False)
-        index = Path(told.out.strip())
-        if told.code or not index.is_file():
+        index_path = self._git(None, *where, check=False)
+        index = Path(index_path.out.strip())
+        if index_path.code or not index.is_file():
             return False
         quiet = ("--name-only", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
         with self.cache.scratch() as folder:
             # With its time, by which git knows which files it has to read.
             copy = shutil.copy2(index, folder / "index")
             diff = (f"--work-tree={place}", "diff", *quiet, HEAD, "--")
-            done = self._git(store, *diff, check=False, more={"GIT_INDEX_FILE": str(copy)})
-            return done.code == 0 and bool(done.out.strip())
+            diff_result = self._git(store, *diff, check=False, more={"GIT_INDEX_FILE": str(copy)})
+            return diff_result.code == 0 and bool(diff_result.out.strip())
 
     def _described(self, store: Path, commit: str) -> str:
-        done = self._git(store, "describe", "--tags", "--abbrev=0", commit, check=False)
-        found = re.search(r"\d+(?:\.\d+)+", done.out)
-        return found[0] if done.code == 0 and found else ""
+        result = self._git(store, "describe", "--tags", "--abbrev=0", commit, check=False)
+        match = re.search(r"\d+(?:\.\d+)+", result.out)
+        return match[0] if result.code == 0 and match else ""
 
     def _git(
         self,
@@ -446,7 +446,7 @@ class Git:
         if program is None:
             raise UserError("git is not installed.", "Install git, or omit --repo.")
         where = [f"--git-dir={store}"] if store is not None else []
-        done = subprocesses.run(
+        result = subprocesses.run(
             [program, *_SAFE, *_FRUGAL, *where, *argv],
             env=self._environment() | (more or {}),
             cancel=self.cache.cancel,
@@ -455,22 +455,22 @@ class Git:
             watch=watch,
             take=take,
         )
-        if done.code and _OUT_OF_MEMORY.search(done.err):
+        if result.code and _OUT_OF_MEMORY.search(result.err):
             most = self.bounds.memory / (1 << 30)
             raise UserError(f"git needs more than {most:g} GiB of memory for it.", _SMALLER)
-        if check and done.code:
-            raise TransientError(f"git could not prepare the repository: {_last(done.err)}")
-        return done
+        if check and result.code:
+            raise TransientError(f"git could not prepare the repository: {_last(result.err)}")
+        return result
 
     def _environment(self) -> dict[str, str]:
-        kept = {
+        variables = {
             name: text
             for name, text in self.environ.items()
             if name.lower().endswith("_proxy") or name in {"GIT_SSL_CAINFO"}
         }
         secret = self.credentials.variables() if self.credentials else {}
         return {
-            **kept,
+            **variables,
             **secret,
             "PATH": "/usr/bin:/bin",
             "HOME": str(self.cache.folder("home")),
@@ -485,7 +485,7 @@ class Git:
         }
 
 
-def checked(ref: str) -> None:
+def check_ref(ref: str) -> None:
     """Raises UserError for what is no name of a commit; "" is one. What passes cannot be taken
     for an option or a range.
     """
@@ -524,7 +524,7 @@ def _place(source: RepoSource) -> tuple[str, bool]:
     return source.url, False
 
 
-def _unfetched(place: str, why: str) -> TransientError:
+def _fetch_error(place: str, why: str) -> TransientError:
     return TransientError(
         f"The repository {place} cannot be fetched: {why}", "Check the address and the network."
     )
@@ -539,7 +539,7 @@ def _last(text: str) -> str:
 # two releases.
 
 _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}", re.ASCII)
-_RELEASED = re.compile(r"\d+\.\d+")
+_RELEASE_NUMBER = re.compile(r"\d+\.\d+")
 _FORMAT = "--format=%H%x09%cI%x09%s"
 _MOST = 20_000
 
@@ -561,13 +561,13 @@ class GitCommits(Commits):
 
     @override
     def commit(self, source: RepoSource, ref: str) -> Commit:
-        checked(ref)
+        check_ref(ref)
         for name in (f"refs/tags/{ref}", f"refs/heads/{ref}", ref) if ref else (HEAD,):
-            done = self.git.history(
+            result = self.git.history(
                 source, "rev-parse", "--verify", "-q", "--end-of-options", f"{name}^{{commit}}"
             )
-            if done.code == 0:
-                return self._log(source, "--max-count=1", done.out.strip())[0]
+            if result.code == 0:
+                return self._log(source, "--max-count=1", result.out.strip())[0]
         raise UserError(
             f"The repository has no {ref or 'commit'}.", "Look up the branch, tag or commit."
         )
@@ -583,22 +583,24 @@ class GitCommits(Commits):
 
     @override
     def provides(self, source: RepoSource, commit: str) -> Provided:
-        listed = self.git.history(
+        listing = self.git.history(
             source, "ls-tree", "-r", "-z", "--name-only", commit
         )  # -z: names as they are
-        if listed.code:
+        if listing.code:
             raise TransientError("git could not read the files of the repository.")
-        shown = {
+        results = {
             name: self.git.history(source, "cat-file", "blob", f"{commit}:{name}")
             for name in provided.METADATA
         }
-        texts = {name: done.out[:MOST_TEXT] for name, done in shown.items() if not done.code}
-        return provided.read(listed.out.split("\0"), texts)
+        texts = {
+            name: result.out[:MOST_TEXT] for name, result in results.items() if not result.code
+        }
+        return provided.read_layout(listing.out.split("\0"), texts)
 
     @override
     def tags(self, source: RepoSource, commit: str) -> tuple[str, str]:
         order = ("--sort=version:refname", "--sort=creatordate")
-        done = self.git.history(
+        result = self.git.history(
             source,
             "for-each-ref",
             *order,
@@ -606,25 +608,27 @@ class GitCommits(Commits):
             f"--contains={commit}",
             "refs/tags/",
         )
-        having = done.out.split() if done.code == 0 else []
+        having = result.out.split() if result.code == 0 else []
         before = self.git.history(source, "describe", "--tags", "--abbrev=0", f"{commit}^")
-        first = next((tag for tag in having if _RELEASED.search(tag)), having[0] if having else "")
+        first = next(
+            (tag for tag in having if _RELEASE_NUMBER.search(tag)), having[0] if having else ""
+        )
         return first, before.out.strip() if before.code == 0 else ""
 
     def _tag(self, source: RepoSource, version: str) -> str:
         """The tag of a release: its version, with a "v" or a name before it."""
         if not _VERSION.fullmatch(version):
             return ""
-        done = self.git.history(source, "for-each-ref", "--format=%(refname)", "refs/tags/")
-        tags = done.out.split() if done.code == 0 else []
+        result = self.git.history(source, "for-each-ref", "--format=%(refname)", "refs/tags/")
+        tags = result.out.split() if result.code == 0 else []
         ends = re.compile(rf"^refs/tags/(?:.*[^0-9.])?{re.escape(version)}$")
         return min((tag for tag in tags if ends.match(tag)), key=len, default="")
 
     def _log(self, source: RepoSource, *argv: str) -> tuple[Commit, ...]:
-        done = self.git.history(source, "log", _FORMAT, *argv, "--")
-        if done.code:
+        result = self.git.history(source, "log", _FORMAT, *argv, "--")
+        if result.code:
             raise TransientError("git could not read the history of the repository.")
-        rows = (line.split("\t", 2) for line in done.out.splitlines() if line.count("\t") >= 2)
+        rows = (line.split("\t", 2) for line in result.out.splitlines() if line.count("\t") >= 2)
         return tuple(
             Commit(id=name, date=datetime.fromisoformat(day), subject=subject[:200])
             for name, day, subject in rows

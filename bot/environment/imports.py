@@ -15,7 +15,7 @@ from packaging.version import Version
 from pyflakes import checker, messages
 
 from bot.environment import package_names
-from bot.environment.versions import pinned
+from bot.environment.versions import exact_version
 from bot.kernel.bug import ScriptFix
 from bot.kernel.environment import PinSource, Requirement
 from bot.kernel.source import symbols
@@ -120,11 +120,11 @@ MODULES, MEMBERS = _table(_MODULES), _table(_MEMBERS)
 @lru_cache(maxsize=64)
 def undefined(source: str) -> tuple[str, ...]:
     """Names that a program uses but never defines, by first use (pyflakes); () if unparseable."""
-    found = checker.Checker(module_of(source), filename="program").messages
+    pyflakes_messages = checker.Checker(module_of(source), filename="program").messages
     kinds = (messages.UndefinedName, messages.UndefinedLocal)
     rows = sorted(
         (message.lineno, message.col, str(message.message_args[0]))
-        for message in found
+        for message in pyflakes_messages
         if isinstance(message, kinds)
     )
     return tuple(dict.fromkeys(name for _, _, name in rows if not hasattr(builtins, name)))
@@ -156,12 +156,12 @@ def add_imports(
 ) -> tuple[str, tuple[ScriptFix, ...]]:
     """The program with statements added below its docstring and `__future__` imports."""
     lines = source.splitlines()
-    wanted = tuple(line for line in dict.fromkeys(statements) if line and line not in lines)
-    if not wanted:
+    missing = tuple(line for line in dict.fromkeys(statements) if line and line not in lines)
+    if not missing:
         return source, ()
     at = _first_line(source)
-    fixed = "\n".join([*lines[:at], *wanted, *lines[at:]]) + "\n"
-    return fixed, tuple(ScriptFix(what=f"added `{line}`", why=why) for line in wanted)
+    fixed = "\n".join([*lines[:at], *missing, *lines[at:]]) + "\n"
+    return fixed, tuple(ScriptFix(what=f"added `{line}`", why=why) for line in missing)
 
 
 def statements(source: str) -> tuple[tuple[str, frozenset[str]], ...]:
@@ -294,7 +294,7 @@ def distribution(module: str) -> str:
     )
 
 
-def guessed(module: str) -> str:
+def guess_distribution(module: str) -> str:
     """The top-level module where nothing but the name says which distribution it means; "" for a
     well-known one.
     """
@@ -305,7 +305,7 @@ def guessed(module: str) -> str:
 def well_known(name: str) -> bool:
     """Whether a table has a distribution."""
     tables = {*DISTRIBUTIONS.values(), *package_names.REPOSITORIES.values()}
-    return name in tables or package_names.known(name)
+    return name in tables or package_names.is_known(name)
 
 
 # Other packages that a distribution needs although its own metadata does not say so, or says so
@@ -375,7 +375,7 @@ KERAS_3: Final = datetime(2023, 11, 28, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class VersionBound:
     """A bound on a dependency. It holds for environments whose oldest pinned release is older
     than `until`.
     """
@@ -387,20 +387,20 @@ class Bound:
 
 
 BOUNDS: Final = (
-    Bound(
+    VersionBound(
         "setuptools",
         "<81",
         None,
         "packages from before 2026 import pkg_resources, which setuptools 82 no longer has "
         "(setuptools.pypa.io/history)",
     ),
-    Bound(
+    VersionBound(
         "numpy",
         "<2",
         datetime(2024, 6, 16, tzinfo=UTC),
         "wheels built before NumPy 2.0 do not work with it (numpy.org/doc/2.0-migration)",
     ),
-    Bound(
+    VersionBound(
         "protobuf",
         "<3.21",
         datetime(2022, 5, 25, tzinfo=UTC),
@@ -448,61 +448,63 @@ def foreign(name: str) -> bool:
 # The framework behind a library that leaves it to its user: which one the program means, and the
 # variable that says so.
 
-_CHOSEN = re.compile(r"KERAS_BACKEND\W{1,12}(tensorflow|jax|torch|numpy)\b")
+_BACKEND = re.compile(r"KERAS_BACKEND\W{1,12}(tensorflow|jax|torch|numpy)\b")
 Pin = Callable[[str, str], Requirement]
 
 
 def add_backend(
-    wanted: dict[str, Requirement], source: str, at: datetime | None, pin: Pin
+    requirements: dict[str, Requirement], source: str, at: datetime | None, pin: Pin
 ) -> dict[str, str]:
     """Add the frameworks that the wanted distributions need; returns the variables that choose
     between them.
     """
-    for name in list(wanted):
+    for name in list(requirements):
         needs = BACKENDS.get(name, ())
-        built = [installed_as(need, at) for need in needs]
-        if built and not any(each in wanted for each in built):
-            wanted[built[0]] = pin(built[0], f"{name} needs it and does not install it")
-    if "keras" not in wanted:
+        installed_names = [installed_as(need, at) for need in needs]
+        if installed_names and not any(name in requirements for name in installed_names):
+            requirements[installed_names[0]] = pin(
+                installed_names[0], f"{name} needs it and does not install it"
+            )
+    if "keras" not in requirements:
         return {}
-    return _keras(wanted, source, at, pin)
+    return _keras(requirements, source, at, pin)
 
 
 def _keras(
-    wanted: dict[str, Requirement], source: str, at: datetime | None, pin: Pin
+    requirements: dict[str, Requirement], source: str, at: datetime | None, pin: Pin
 ) -> dict[str, str]:
     tensorflow = installed_as("tensorflow", at)
-    three = keras_3(wanted["keras"].specifier, at)
-    backend = _backend(source, tensorflow in wanted) if three else "tensorflow"
+    three = keras_3(requirements["keras"].specifier, at)
+    backend = _backend(source, tensorflow in requirements) if three else "tensorflow"
     name = tensorflow if backend == "tensorflow" else backend
-    chosen = " that the program chooses" if _CHOSEN.search(source) else ""
-    if name not in wanted and name != "numpy":
-        wanted[name] = pin(name, f"the backend of Keras{chosen}")
-    _same_line(wanted, tensorflow, three)
+    by_program = " that the program chooses" if _BACKEND.search(source) else ""
+    if name not in requirements and name != "numpy":
+        requirements[name] = pin(name, f"the backend of Keras{by_program}")
+    _same_line(requirements, tensorflow, three)
     return {"KERAS_BACKEND": backend} if three else {}
 
 
-def _same_line(wanted: dict[str, Requirement], tensorflow: str, three: bool) -> None:
+def _same_line(requirements: dict[str, Requirement], tensorflow: str, three: bool) -> None:
     """Keras 2.4 to 2.15 came out together with TensorFlow of the same minor version."""
-    keras, beside = wanted["keras"], wanted.get(tensorflow)
-    found = re.fullmatch(r"==2\.(\d+)(?:\.[\w*]+)*", keras.specifier)
-    if not three and found and beside is not None and not beside.specifier and int(found[1]) >= 4:
-        reason = f"Keras 2.{found[1]} was released with TensorFlow 2.{found[1]}"
-        wanted[tensorflow] = Requirement(
-            name=tensorflow, specifier=f"==2.{found[1]}.*", rung=PinSource.ISSUE, reason=reason
+    keras, beside = requirements["keras"], requirements.get(tensorflow)
+    match = re.fullmatch(r"==2\.(\d+)(?:\.[\w*]+)*", keras.specifier)
+    if not three and match and beside is not None and not beside.specifier and int(match[1]) >= 4:
+        reason = f"Keras 2.{match[1]} was released with TensorFlow 2.{match[1]}"
+        requirements[tensorflow] = Requirement(
+            name=tensorflow, specifier=f"==2.{match[1]}.*", rung=PinSource.ISSUE, reason=reason
         )
 
 
 def _backend(source: str, has_tensorflow: bool) -> str:
-    if chosen := _CHOSEN.search(source):
-        return chosen[1]
-    used = () if has_tensorflow else symbols.top_level(source)
-    return next((name for name in ("torch", "jax") if name in used), "tensorflow")
+    if match := _BACKEND.search(source):
+        return match[1]
+    modules = () if has_tensorflow else symbols.top_level(source)
+    return next((name for name in ("torch", "jax") if name in modules), "tensorflow")
 
 
 def keras_3(specifier: str, at: datetime | None) -> bool:
     """Whether a Keras requirement means version 3, by its number, else by the day."""
-    if exact := pinned(specifier):
+    if exact := exact_version(specifier):
         return Version(exact).major >= 3
     if specifier:
         allowed = SpecifierSet(specifier)

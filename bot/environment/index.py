@@ -34,7 +34,7 @@ from packaging.version import Version
 from typing_extensions import override
 
 from bot.environment import evidence
-from bot.environment.evidence import Known
+from bot.environment.evidence import ProjectFacts
 from bot.kernel.bug import Wheels
 from bot.kernel.errors import IndexUnreachable
 from sandbox.indexes import Indexes
@@ -62,15 +62,16 @@ def fetch(
             httpx.Client(
                 verify=_trusted(certificate), timeout=timeout_s, follow_redirects=True
             ) as client,
-            client.stream("GET", url, headers=headers) as sent,
+            client.stream("GET", url, headers=headers) as response,
         ):
             answer = httpx.Response(
-                sent.status_code,
+                response.status_code,
                 headers={
-                    name: sent.headers.get(name, "") for name in ("content-type", "content-range")
+                    name: response.headers.get(name, "")
+                    for name in ("content-type", "content-range")
                 },
-                content=_body(sent, most, time.monotonic() + seconds),
-                request=sent.request,
+                content=_body(response, most, time.monotonic() + seconds),
+                request=response.request,
             )
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         raise IndexUnreachable(
@@ -92,9 +93,9 @@ def _trusted(certificate: str) -> ssl.SSLContext:
     )
 
 
-def _body(sent: httpx.Response, most: int, end: float) -> bytes:
+def _body(response: httpx.Response, most: int, end: float) -> bytes:
     body = bytearray()
-    for chunk in sent.iter_bytes():
+    for chunk in response.iter_bytes():
         body += chunk
         if len(body) > most or time.monotonic() > end:
             raise OSError("the answer is too long")
@@ -159,14 +160,14 @@ class _Ranged(io.RawIOBase):
         self._at += len(data)
         return len(data)
 
-    def _bytes(self, wanted: int) -> bytes:
-        if not wanted or self._at >= self._start:
-            return self._tail[max(self._at - self._start, 0) :][:wanted]
-        self._read += wanted
+    def _bytes(self, size: int) -> bytes:
+        if not size or self._at >= self._start:
+            return self._tail[max(self._at - self._start, 0) :][:size]
+        self._read += size
         if self._read > _MOST_READ:
             raise ValueError("too much of the archive would have to be read")
-        data, _ = self._fetch(self._at, wanted)
-        if len(data) != wanted:
+        data, _ = self._fetch(self._at, size)
+        if len(data) != size:
             raise ValueError("the server sent another range than requested")
         return data
 
@@ -192,10 +193,10 @@ def member(archive: zipfile.ZipFile, name: str) -> str:
 
 def metadata(archive: zipfile.ZipFile) -> str:
     """The METADATA of a wheel."""
-    found = (
+    members = (
         name for name in archive.namelist() if re.fullmatch(r"[^/]+\.dist-info/METADATA", name)
     )
-    return member(archive, next(found, ""))
+    return member(archive, next(members, ""))
 
 
 def source_files(name: str, data: bytes) -> list[str]:
@@ -207,8 +208,8 @@ def source_files(name: str, data: bytes) -> list[str]:
             paths = archive.namelist()
     else:
         with gzip.open(io.BytesIO(data)) as stream:
-            unpacked = stream.read(_MOST_UNPACKED)
-        with tarfile.open(fileobj=io.BytesIO(unpacked)) as pack:
+            archive_data = stream.read(_MOST_UNPACKED)
+        with tarfile.open(fileobj=io.BytesIO(archive_data)) as pack:
             paths = pack.getnames()
     below = (path.partition("/")[2].removeprefix("src/") for path in paths[:_MOST_FILES])
     return [path for path in below if path not in {"", "setup.py", "conftest.py"}]
@@ -260,7 +261,7 @@ class IndexRelease:
         ]
         return (
             "linux"
-            if any("linux" in each for each in platforms)
+            if any("linux" in platform for platform in platforms)
             else "any"
             if "any.whl" in platforms
             else "none"
@@ -298,7 +299,7 @@ class PackageIndex:
                 files = [
                     file for place in places for file in self._files(f"{place.rstrip('/')}/{name}/")
                 ]
-                self._known[name] = _grouped(files)
+                self._known[name] = _group_files(files)
             return self._known[name]
 
     def links(self, name: str) -> dict[str, str]:
@@ -322,8 +323,8 @@ class PackageIndex:
     def _wheel_links(self, name: str) -> dict[str, str]:
         wheels = [
             file
-            for each in self.releases(name)[-1:]
-            for file in each.files
+            for release in self.releases(name)[-1:]
+            for file in release.files
             if file.name.endswith(".whl")
         ]
         if not wheels or not wheels[0].url.startswith("http"):
@@ -332,29 +333,35 @@ class PackageIndex:
         metadata = (
             Parser().parsestr(answer.text, headersonly=True) if answer.is_success else Message()
         )
-        named = (str(each).partition(",") for each in metadata.get_all("Project-URL", []))
-        return {label.strip(): url.strip() for label, _, url in named}
+        entries = (str(entry).partition(",") for entry in metadata.get_all("Project-URL", []))
+        return {label.strip(): url.strip() for label, _, url in entries}
 
-    def about(self, name: str, at: datetime | None = None, specifier: str = "") -> Known | None:
+    def about(
+        self, name: str, at: datetime | None = None, specifier: str = ""
+    ) -> ProjectFacts | None:
         """What a distribution's newest release tells, of those that fit a specifier, else of those
         before a day; None when no index has it. What cannot be read is left out. Raises
         IndexUnreachable.
         """
-        found = [each for each in self.releases(name) if not each.yanked]
-        then = [each for each in found if not (at and each.uploaded and each.uploaded > at)]
-        asked = SpecifierSet(specifier)
-        fitting = [each for each in found if specifier and each.version in asked]
-        if not found:
+        releases = [release for release in self.releases(name) if not release.yanked]
+        then = [
+            release
+            for release in releases
+            if not (at and release.uploaded and release.uploaded > at)
+        ]
+        specifiers = SpecifierSet(specifier)
+        fitting = [release for release in releases if specifier and release.version in specifiers]
+        if not releases:
             return None
-        files, told = self._contents((fitting or then or found)[-1])
-        headers = Parser().parsestr(told, headersonly=True)
-        links = [each.partition(",")[2] for each in map(str, headers.get_all("Project-URL", []))]
+        files, metadata = self._contents((fitting or then or releases)[-1])
+        headers = Parser().parsestr(metadata, headersonly=True)
+        links = [entry.partition(",")[2] for entry in map(str, headers.get_all("Project-URL", []))]
         links += map(str, headers.get_all("Home-page", []))
         needs = evidence.names(map(str, headers.get_all("Requires-Dist", [])))
         projects = evidence.projects(links) or evidence.projects(self._index_links(name).values())
-        mentions = evidence.projects(evidence.links(told))
+        mentions = evidence.projects(evidence.links(metadata))
         modules = None if files is None else evidence.modules(files)
-        return Known(name, modules, projects, mentions, needs)
+        return ProjectFacts(name, modules, projects, mentions, needs)
 
     def _contents(self, release: IndexRelease) -> tuple[list[str] | None, str]:
         """The files that a release installs and its metadata; None where they cannot be read."""
@@ -460,19 +467,19 @@ def _from_html(page: str, base: str) -> Iterator[File]:
         address, _, fragment = (link.get("href") or "").partition("#")
         digest = fragment.removeprefix("sha256=") if fragment.startswith("sha256=") else ""
         name = unquote(urlsplit(address).path.rpartition("/")[2])
-        uploaded = _time(link.get("data-upload-time"))
-        yield File(name, urljoin(base, address), digest, uploaded, yanked="data-yanked" in link)
+        upload_time = _time(link.get("data-upload-time"))
+        yield File(name, urljoin(base, address), digest, upload_time, yanked="data-yanked" in link)
 
 
 def _time(text: str | None) -> datetime | None:
     try:
-        found = datetime.fromisoformat(text) if text else None
+        time = datetime.fromisoformat(text) if text else None
     except ValueError:
         return None
-    return found.replace(tzinfo=found.tzinfo or UTC) if found else None
+    return time.replace(tzinfo=time.tzinfo or UTC) if time else None
 
 
-def _grouped(files: list[File]) -> tuple[IndexRelease, ...]:
+def _group_files(files: list[File]) -> tuple[IndexRelease, ...]:
     groups: dict[Version, list[File]] = {}
     for file in files:
         version = _version(file.name)

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 
 from bot.environment import evidence, index as environment_index, package_names, releases, versions
-from bot.environment.evidence import Known
+from bot.environment.evidence import ProjectFacts
 from bot.environment.index import IndexRelease, PackageIndex
 from bot.kernel.bug import Frame
 from bot.kernel.environment import EnvironmentSpec, PinSource, Requirement
@@ -20,72 +20,76 @@ _MOST = 5
 UNCHECKED = "its name alone, as the index gave no evidence"
 
 
-def matched(spec: EnvironmentSpec, index: PackageIndex) -> tuple[EnvironmentSpec, tuple[str, ...]]:
+def match_spec(
+    spec: EnvironmentSpec, index: PackageIndex
+) -> tuple[EnvironmentSpec, tuple[str, ...]]:
     """The spec with each guess confirmed, replaced or left out, and why, for each left out."""
     end = time.monotonic() + _SECONDS
-    kept, told = dict[str, Requirement](), list[str]()
-    for wanted in spec.requirements:
-        name, why = wanted.name, wanted.evidence
-        if wanted.modules and not why:
+    requirements, notes = dict[str, Requirement](), list[str]()
+    for requirement in spec.requirements:
+        name, why = requirement.name, requirement.evidence
+        if requirement.modules and not why:
             try:
-                name, why = _chosen(wanted, spec, index, end)
+                name, why = _choose(requirement, spec, index, end)
             except IndexUnreachable:
                 why, end = UNCHECKED, 0.0  # nothing more is asked
         if name:
-            kept.setdefault(name, _named(wanted, name, why, spec))
+            requirements.setdefault(name, _rename(requirement, name, why, spec))
         else:
-            told.append(f"{wanted.name} is not installed: {why}")
-    return spec.model_copy(update={"requirements": tuple(kept.values())}), tuple(told)
+            notes.append(f"{requirement.name} is not installed: {why}")
+    return spec.model_copy(update={"requirements": tuple(requirements.values())}), tuple(notes)
 
 
-def _chosen(
-    wanted: Requirement, spec: EnvironmentSpec, index: PackageIndex, end: float
+def _choose(
+    requirement: Requirement, spec: EnvironmentSpec, index: PackageIndex, end: float
 ) -> tuple[str, str]:
-    target, told = package_names.distribution_of(spec.repository)[0], ""
+    target, reason = package_names.distribution_of(spec.repository)[0], ""
     owner = spec.repository.partition("/")[0].lower()
-    for names in ((wanted.name, target, owner, *spec.named), _needs(target, spec, index, end)):
-        candidates = _known(names, wanted, spec, index, end)
-        published = wanted.named or wanted.rung is PinSource.REPOSITORY
+    for names in ((requirement.name, target, owner, *spec.named), _needs(target, spec, index, end)):
+        candidates = _candidates(names, requirement, spec, index, end)
+        published = requirement.named or requirement.rung is PinSource.REPOSITORY
         name, why = evidence.choose(
-            wanted.modules, spec.repository, candidates, published=published
+            requirement.modules, spec.repository, candidates, published=published
         )
-        told = told or why
+        reason = reason or why
         if name:
             return name, why
-    return ("", told) if told else (wanted.name, UNCHECKED)
+    return ("", reason) if reason else (requirement.name, UNCHECKED)
 
 
-def _known(
+def _candidates(
     names: Iterable[str],
-    wanted: Requirement,
+    requirement: Requirement,
     spec: EnvironmentSpec,
     index: PackageIndex,
     end: float,
-) -> Iterator[Known]:
+) -> Iterator[ProjectFacts]:
     """What the index tells of the guess, and of names like it."""
-    fitting = (n for n in names if n == wanted.name or evidence.alike(n, wanted.modules[0]))
+    fitting = (
+        n for n in names if n == requirement.name or evidence.alike(n, requirement.modules[0])
+    )
     for name in islice(dict.fromkeys(fitting), _MOST):
-        specifier = wanted.specifier if name == wanted.name else ""
+        specifier = requirement.specifier if name == requirement.name else ""
         late = time.monotonic() > end
-        known = None if late else index.about(name, spec.exclude_newer, specifier)
-        if known is not None:
-            yield known
+        project = None if late else index.about(name, spec.exclude_newer, specifier)
+        if project is not None:
+            yield project
 
 
 def _needs(target: str, spec: EnvironmentSpec, index: PackageIndex, end: float) -> Iterator[str]:
     """What the package under test needs, with or without extras."""
-    asked = bool(target) and time.monotonic() < end
-    known = index.about(target, spec.exclude_newer) if asked else None
-    yield from known.needs if known else ()
+    is_checkable = bool(target) and time.monotonic() < end
+    project = index.about(target, spec.exclude_newer) if is_checkable else None
+    yield from project.needs if project else ()
 
 
-def _named(wanted: Requirement, name: str, why: str, spec: EnvironmentSpec) -> Requirement:
-    if name == wanted.name:
-        return wanted.model_copy(update={"evidence": why})
-    claimed = next((each.claimed for each in spec.claims if each.name == name), "")
-    specifier = wanted.specifier or versions.specifier(claimed, "text") or ""
+def _rename(requirement: Requirement, name: str, why: str, spec: EnvironmentSpec) -> Requirement:
+    if name == requirement.name:
+        return requirement.model_copy(update={"evidence": why})
+    version = next((claim.claimed for claim in spec.claims if claim.name == name), "")
+    specifier = requirement.specifier or versions.specifier(version, "text") or ""
     update = {"name": name, "specifier": specifier, "evidence": why}
-    return wanted.model_copy(update=update)
+    return requirement.model_copy(update=update)
 
 
 # The release of a distribution whose files have the lines that a traceback quotes; looked for
@@ -98,30 +102,34 @@ def release(
     index: PackageIndex,
     site: Path,
     name: str,
-    installed: str,
+    installed_version: str,
     frames: Sequence[Frame],
     before: datetime | None,
 ) -> str:
     """The version that fits better than the installed one, "" when none near it does."""
-    best, found = releases.count(frames, lambda path: _text(site / path)), ""
+    best, best_version = releases.count(frames, lambda path: _text(site / path)), ""
     if best == len(frames):
         return ""
     end = time.monotonic() + _SECONDS
     try:
-        offered = {
-            str(each.version): each
-            for each in index.releases(name)
-            if not (each.yanked or (before and each.uploaded and each.uploaded > before))
+        release_by_version = {
+            str(release.version): release
+            for release in index.releases(name)
+            if not (release.yanked or (before and release.uploaded and release.uploaded > before))
         }
-        for version in releases.neighbours(installed, list(offered)):
-            fitting = 0 if time.monotonic() > end else _fitting(index, offered[version], frames)
+        for version in releases.neighbours(installed_version, list(release_by_version)):
+            fitting = (
+                0
+                if time.monotonic() > end
+                else _fitting(index, release_by_version[version], frames)
+            )
             if fitting > best:
-                best, found = fitting, version
+                best, best_version = fitting, version
             if best == len(frames):
                 break
     except IndexUnreachable:
         return ""
-    return found
+    return best_version
 
 
 def _fitting(index: PackageIndex, release: IndexRelease, frames: Sequence[Frame]) -> int:

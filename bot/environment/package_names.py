@@ -140,7 +140,7 @@ def is_word(name: str) -> bool:
     return len(plain) < 3 or plain in _BESIDES_PACKAGES or plain.replace("-", "_") in OWN_FILES
 
 
-def known(name: str) -> bool:
+def is_known(name: str) -> bool:
     """Whether a name is one that people write for a package."""
     return normal(name) in PROSE_ALIASES
 

@@ -31,7 +31,7 @@ _ROOTS = ((), ("src",))  # what is searched for modules where a clone lies on th
 _OURS = {"setup", "conftest", "noxfile"}
 
 
-def read(paths: Iterable[str], texts: Mapping[str, str]) -> Provided:
+def read_layout(paths: Iterable[str], texts: Mapping[str, str]) -> Provided:
     """What a tree of these files provides; `texts` are those of its METADATA. What cannot be
     read is left out.
     """
@@ -43,40 +43,44 @@ def read(paths: Iterable[str], texts: Mapping[str, str]) -> Provided:
         or _of_setup(texts.get("setup.py", ""))
     )
     on_path = dict.fromkeys(
-        found for root in _ROOTS for path in files if (found := _below(path, root))
+        modules for root in _ROOTS for path in files if (modules := _below(path, root))
     )
     builds = bool(
         {"setup.cfg", "setup.py"} & set(texts)
         or {"project", "build-system"} & set(project)
         or _poetry(project)
     )
-    built = dict.fromkeys((*on_path, *_outermost(files))) if builds else ()
-    return Provided(name=canonicalize_name(name), on_path=tuple(on_path), built=tuple(built))
+    built_modules = dict.fromkeys((*on_path, *_outermost(files))) if builds else ()
+    return Provided(
+        name=canonicalize_name(name), on_path=tuple(on_path), built=tuple(built_modules)
+    )
 
 
 def dependencies(pyproject: str) -> list[str]:
     """What a project declares in its pyproject.toml that it needs, as written."""
     table = _toml(pyproject).get("project")
-    listed = table.get("dependencies") if isinstance(table, dict) else None
-    return [each for each in listed if isinstance(each, str)] if isinstance(listed, list) else []
+    entries = table.get("dependencies") if isinstance(table, dict) else None
+    return [item for item in entries if isinstance(item, str)] if isinstance(entries, list) else []
 
 
-def used(provided: Provided, modules: Collection[str], names: Collection[str]) -> str:
+def package_in_use(provided: Provided, modules: Collection[str], names: Collection[str]) -> str:
     """What to call what is provided, where a program uses it: it imports or runs through one of
     these top-level modules, or has one of these distributions installed. "" where it does not.
     """
-    known = {*names, *filter(None, map(distribution, modules))}
-    if provided.name and provided.name in known:
+    distributions = {*names, *filter(None, map(distribution, modules))}
+    if provided.name and provided.name in distributions:
         return provided.name
-    shared = next((each for each in (*provided.on_path, *provided.built) if each in modules), "")
+    shared = next(
+        (module for module in (*provided.on_path, *provided.built) if module in modules), ""
+    )
     return (provided.name or canonicalize_name(shared)) if shared else ""
 
 
-def importable(provided: Provided, called: str, modules: Collection[str]) -> bool:
+def importable(provided: Provided, name: str, modules: Collection[str]) -> bool:
     """Whether what is used of it (`called` as `used` has it) can be imported without a build."""
     return any(
-        each in modules or called in {distribution(each), canonicalize_name(each)}
-        for each in provided.on_path
+        module in modules or name in {distribution(module), canonicalize_name(module)}
+        for module in provided.on_path
     )
 
 
@@ -86,8 +90,8 @@ def _below(path: PurePosixPath, root: tuple[str, ...]) -> str:
     alone = not inner and path.stem not in _OURS
     package = inner[-1:] == ["__init__.py"] and (root or first != "src")
     name = first if inner else path.stem
-    found = path.parts[: len(root)] == root and first and (alone or package)
-    return name if found and name.isidentifier() else ""
+    is_package = path.parts[: len(root)] == root and first and (alone or package)
+    return name if is_package and name.isidentifier() else ""
 
 
 def _outermost(files: list[PurePosixPath]) -> Iterable[str]:
@@ -96,9 +100,9 @@ def _outermost(files: list[PurePosixPath]) -> Iterable[str]:
     """
     folders = {path.parent for path in files if path.name == "__init__.py"}
     return (
-        each.name
-        for each in sorted(folders)
-        if each.parent not in folders and each.name.isidentifier()
+        folder.name
+        for folder in sorted(folders)
+        if folder.parent not in folders and folder.name.isidentifier()
     )
 
 
@@ -133,7 +137,7 @@ def _of_cfg(text: str) -> str:
 def _of_setup(text: str) -> str:
     """The name that setup() is called with, where it is written out, there or in a constant."""
     tree = module_of(text)
-    given = (
+    nodes = (
         word.value
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and name_of(node.func) == "setup"
@@ -147,7 +151,7 @@ def _of_setup(text: str) -> str:
         for target in node.targets
         if isinstance(target, ast.Name)
     }
-    values = (constants.get(getattr(value, "id", ""), value) for value in given)
+    values = (constants.get(getattr(value, "id", ""), value) for value in nodes)
     names = (value.value for value in values if isinstance(value, ast.Constant))
     return next((name for name in names if isinstance(name, str)), "")
 
@@ -162,53 +166,57 @@ def spec(program: TrainingProgram, options: EnvironmentOptions) -> EnvironmentSp
     """The environment of a program: options, then its `# /// script` block and the
     requirements.txt beside it, then the newest releases of what it imports.
     """
-    found = specify.for_program(options, _imports(program))
-    asked = {each.name for each in found.requirements if each.rung is PinSource.OPTION}
+    environment_spec = specify.for_program(options, _imports(program))
+    names = {
+        requirement.name
+        for requirement in environment_spec.requirements
+        if requirement.rung is PinSource.OPTION
+    }
     for requirement in declared(program):
-        if requirement.name not in asked:
-            found = specify.add(found, requirement)
-    return found
+        if requirement.name not in names:
+            environment_spec = specify.add(environment_spec, requirement)
+    return environment_spec
 
 
 def declared(program: TrainingProgram) -> Iterator[Requirement]:
     """The requirements that the program states. Raises UserError for a malformed block."""
     rows = [(text, "its script block") for text in _script_block(program.source)]
-    listed = program.files.get(_FILE, b"").decode("utf-8", "replace").splitlines()
-    rows += [(line, _FILE) for line in listed]
+    lines = program.files.get(_FILE, b"").decode("utf-8", "replace").splitlines()
+    rows += [(line, _FILE) for line in lines]
     for text, where in rows:
-        if (parsed := _parsed(text)) is not None:
+        if (requirement := _parse_requirement(text)) is not None:
             yield Requirement(
-                name=imports.installed_as(package_names.alias(parsed.name)),
-                specifier=str(parsed.specifier),
-                extras=tuple(sorted(parsed.extras)),
+                name=imports.installed_as(package_names.alias(requirement.name)),
+                specifier=str(requirement.specifier),
+                extras=tuple(sorted(requirement.extras)),
                 rung=PinSource.OPTION,
                 reason=f"{where} says {text.strip()}",
             )
 
 
-def _parsed(text: str) -> Parsed | None:
+def _parse_requirement(text: str) -> Parsed | None:
     """A plain requirement; options, addresses and what is for other machines are left out."""
     try:
-        parsed = Parsed(re.sub(r"(?:^|\s)#.*", "", text).strip())
+        requirement = Parsed(re.sub(r"(?:^|\s)#.*", "", text).strip())
     except InvalidRequirement:
         return None
-    elsewhere = parsed.marker is not None and not parsed.marker.evaluate()
-    return None if parsed.url or elsewhere else parsed
+    elsewhere = requirement.marker is not None and not requirement.marker.evaluate()
+    return None if requirement.url or elsewhere else requirement
 
 
 def _script_block(source: str) -> list[str]:
-    found = _BLOCK.search(source)
-    if found is None:
+    match = _BLOCK.search(source)
+    if match is None:
         return []
-    body = "\n".join(line[2:] for line in found["body"].splitlines())
+    body = "\n".join(line[2:] for line in match["body"].splitlines())
     try:
-        listed = tomllib.loads(body).get("dependencies", [])
+        entries = tomllib.loads(body).get("dependencies", [])
     except tomllib.TOMLDecodeError as error:
         raise UserError(
             f"The `# /// script` block of the program is not valid TOML ({error}).",
             "Correct or remove it.",
         ) from None
-    return [text for text in listed if isinstance(text, str)] if isinstance(listed, list) else []
+    return [text for text in entries if isinstance(text, str)] if isinstance(entries, list) else []
 
 
 def _imports(program: TrainingProgram) -> str:
@@ -221,25 +229,27 @@ def _imports(program: TrainingProgram) -> str:
     own = {path.parts[0].removesuffix(".py") for path in texts}
     names = "|".join(sorted(map(re.escape, own)))
     local = re.compile(rf"(?m)^([ \t]*)(?:from|import)[ \t]+(?:{names})\b(?!\s*,).*$")
-    used = _used(PurePosixPath(program.entry), texts)
-    ordered = sorted(used, key=lambda path: (str(path) != program.entry, path))
+    files = _reachable_files(PurePosixPath(program.entry), texts)
+    ordered = sorted(files, key=lambda path: (str(path) != program.entry, path))
     return "\n\n".join(local.sub(r"\1pass", texts[path]) for path in ordered)
 
 
-def _used(entry: PurePosixPath, texts: Mapping[PurePosixPath, str]) -> set[PurePosixPath]:
+def _reachable_files(
+    entry: PurePosixPath, texts: Mapping[PurePosixPath, str]
+) -> set[PurePosixPath]:
     """The files that a program imports or names, directly or through others; of a package all.
     Another script of the same folder may need what is of no use here.
     """
     own = {path.parts[0].removesuffix(".py") for path in texts}
-    found, waiting = {entry}, {entry}
+    files, waiting = {entry}, {entry}
     while waiting:
         text = texts[waiting.pop()]
         words = {word for line in _IMPORT.findall(text) for word in _named_requirement(line, own)}
         words |= set(_SCRIPT.findall(text))
-        more = {path for path in texts if words & _names(path)} - found
-        found |= more
+        more = {path for path in texts if words & _names(path)} - files
+        files |= more
         waiting |= more
-    return found
+    return files
 
 
 def _named_requirement(line: str, own: set[str]) -> list[str]:
@@ -247,8 +257,10 @@ def _named_requirement(line: str, own: set[str]) -> list[str]:
     a file in some folder may have too.
     """
     parts = [line] if re.search(r"\bimport\b", line) else line.split(",")
-    found = (words for part in parts if (words := _WORD.findall(part)))
-    return [word for words in found if words[0] in own or not _library(words[0]) for word in words]
+    word_lists = (words for part in parts if (words := _WORD.findall(part)))
+    return [
+        word for words in word_lists if words[0] in own or not _library(words[0]) for word in words
+    ]
 
 
 def _library(module: str) -> bool:

@@ -26,12 +26,15 @@ def release(history: Sequence[Release], exact: str, day: datetime | None) -> lis
     """The releases with wheels at most two years from the exact one, else from the day; the nearest
     first.
     """
-    own = next((each.uploaded_at for each in history if each.version == exact), None)
+    own = next((release.uploaded_at for release in history if release.version == exact), None)
     about = own or day
     dated = [
-        (abs(each.uploaded_at - about), each.version)
-        for each in history
-        if about and each.uploaded_at and each.wheels not in {"none", None} and _final(each)
+        (abs(release.uploaded_at - about), release.version)
+        for release in history
+        if about
+        and release.uploaded_at
+        and release.wheels not in {"none", None}
+        and _final(release)
     ]
     return [version for far, version in sorted(dated) if far <= FAR]
 
@@ -40,29 +43,33 @@ def beside(history: Sequence[Release], usable: Sequence[str], span: str) -> str:
     """The usable release that is nearest to those of a specifier, the later of two; "" when there
     is none.
     """
-    known = sorted((each.version for each in history if _final(each)), key=Version)
-    meant = [place for place, version in enumerate(known) if span and version in SpecifierSet(span)]
+    releases = sorted((release.version for release in history if _final(release)), key=Version)
+    places = [
+        place for place, version in enumerate(releases) if span and version in SpecifierSet(span)
+    ]
     far = {
-        version: (min(abs(place - each) for each in meant), -place)
-        for place, version in enumerate(known)
-        if meant and place not in meant and version in usable
+        version: (min(abs(place - other) for other in places), -place)
+        for place, version in enumerate(releases)
+        if places and place not in places and version in usable
     }
     return min(far, key=lambda version: far[version], default="")
 
 
-def outlier(name: str, taken: str, history: Sequence[Release], before: datetime | None) -> str:
+def outlier(name: str, version: str, history: Sequence[Release], before: datetime | None) -> str:
     """Why the release that a resolver took for any version is not one that a report can mean: a
     pre-release, or one years older than the newest of the day; "" when it can be.
     """
-    then = [each for each in history if _final(each) and _by(each, before)]
-    newest = max(then, key=lambda each: Version(each.version), default=None)
-    if newest is None or not taken:
+    then = [release for release in history if _final(release) and _by(release, before)]
+    newest = max(then, key=lambda release: Version(release.version), default=None)
+    if newest is None or not version:
         return ""
-    if Version(taken).is_prerelease:
-        return f"only {name}=={taken} fits, a pre-release"
-    day = next((each.uploaded_at for each in history if each.version == taken), None)
+    if Version(version).is_prerelease:
+        return f"only {name}=={version} fits, a pre-release"
+    day = next((release.uploaded_at for release in history if release.version == version), None)
     old = day and newest.uploaded_at and newest.uploaded_at - day > FAR
-    return f"only {name}=={taken} fits, a release years older than {newest.version}" if old else ""
+    return (
+        f"only {name}=={version} fits, a release years older than {newest.version}" if old else ""
+    )
 
 
 def _final(release: Release) -> bool:
@@ -98,7 +105,9 @@ class ReleaseLine:
     left_out: tuple[Skipped, ...] = ()
 
 
-def line(history: tuple[Release, ...], bad: str, named: Collection[str] = ()) -> ReleaseLine:
+def line(
+    history: tuple[Release, ...], bad: str, extra_versions: Collection[str] = ()
+) -> ReleaseLine:
     """The line on which a version lies. Pre-releases and withdrawn releases are left out unless
     they are `named`, and so are later patches of earlier lines, which would make the order of
     days another than that of the code. Of a package that has compiled wheels so are releases
@@ -107,34 +116,36 @@ def line(history: tuple[Release, ...], bad: str, named: Collection[str] = ()) ->
     A version that itself is such a patch is seen in the order of versions. One that the index does
     not have is put in place.
     """
-    wanted = {_key(version) for version in (bad, *named)}
+    required = {_key(version) for version in (bad, *extra_versions)}
     if not any(same(release.version, bad) for release in history):
         history = (*history, Release(version=bad))
-    compiled = any(release.wheels == "linux" for release in history)
-    rows = [(_why_not(release, compiled), release) for release in history]
-    rows = [("" if _key(release.version) in wanted else why, release) for why, release in rows]
-    ordered, beside = _by_day([release for why, release in rows if not why], wanted)
+    has_wheels = any(release.wheels == "linux" for release in history)
+    rows = [(_why_not(release, has_wheels), release) for release in history]
+    rows = [("" if _key(release.version) in required else why, release) for why, release in rows]
+    ordered, beside = _by_day([release for why, release in rows if not why], required)
     late = [("a later patch of an earlier line", release) for release in beside]
     left_out = tuple(Skipped(at=release.version, why=why) for why, release in [*rows, *late] if why)
     place = next(at for at, release in enumerate(ordered) if same(release.version, bad))
     return ReleaseLine(tuple(ordered), place, left_out)
 
 
-def _why_not(release: Release, compiled: bool) -> str:
+def _why_not(release: Release, has_wheels: bool) -> str:
     why = "yanked" if release.yanked else "a pre-release" if release.prerelease else ""
-    return why or ("no wheel for Linux" if compiled and release.wheels == "none" else "")
+    return why or ("no wheel for Linux" if has_wheels and release.wheels == "none" else "")
 
 
-def _by_day(kept: list[Release], wanted: set[Version | str]) -> tuple[list[Release], list[Release]]:
-    by_version = sorted(kept, key=lambda release: _order(release.version))
+def _by_day(
+    releases: list[Release], required: set[Version | str]
+) -> tuple[list[Release], list[Release]]:
+    by_version = sorted(releases, key=lambda release: _order(release.version))
     dated = [(release.uploaded_at, release) for release in by_version if release.uploaded_at]
-    if len(dated) < len(kept):
+    if len(dated) < len(releases):
         return by_version, []
     trunk, beside = list[Release](), list[Release]()
     for _, release in sorted(dated, key=lambda row: row[0].timestamp()):
         newer = not trunk or _order(release.version) > _order(trunk[-1].version)
         (trunk if newer else beside).append(release)
-    if any(_key(release.version) in wanted for release in beside):
+    if any(_key(release.version) in required for release in beside):
         return by_version, []
     return trunk, beside
 
@@ -147,8 +158,8 @@ def newest(history: tuple[Release, ...]) -> Release | None:
 
 def before(history: tuple[Release, ...], version: str) -> Release | None:
     """The release that comes right before a version on its line."""
-    found = line(history, version)
-    return found.releases[found.bad - 1] if found.bad else None
+    release_line = line(history, version)
+    return release_line.releases[release_line.bad - 1] if release_line.bad else None
 
 
 def older(version: str, other: str) -> bool:
@@ -189,7 +200,7 @@ def _order(version: str) -> Version:
 # uv's error messages.
 
 _UNKNOWN = re.compile(r"\b([\w.-]+) was not found in the package registry")
-_FILTERED = re.compile(r"`([\w.-]+)` was filtered by `exclude-newer`")
+_FILTERED_RELEASE = re.compile(r"`([\w.-]+)` was filtered by `exclude-newer`")
 _NO_WHEEL = re.compile(
     r"Wheels are required for `([\w.-]+)`|\b([\w.-]+)(?:\[[\w,.-]+\])?(?:[=<>!]=?\S+)? ha(?:s|ve) "
     r"no usable wheels"
@@ -212,7 +223,7 @@ def unknown(text: str) -> list[str]:
 
 def hidden_by_date(text: str) -> list[str]:
     """Names whose fitting releases are newer than the cut-off."""
-    return list(dict.fromkeys(_FILTERED.findall(text)))
+    return list(dict.fromkeys(_FILTERED_RELEASE.findall(text)))
 
 
 def without_wheel(text: str) -> list[str]:
@@ -227,8 +238,8 @@ def for_other_pythons(text: str) -> list[str]:
 
 def span(text: str, name: str) -> str:
     """The versions of a distribution that have no wheel, as a specifier; "" for all of them."""
-    found = re.search(rf"(?<![\w.-]){re.escape(name)}((?:,?[<>=!~]=?[^\s,]+)+) {_HAVE_NONE}", text)
-    return found[1] if found else ""
+    match = re.search(rf"(?<![\w.-]){re.escape(name)}((?:,?[<>=!~]=?[^\s,]+)+) {_HAVE_NONE}", text)
+    return match[1] if match else ""
 
 
 def outlying(text: str) -> list[str]:
@@ -247,7 +258,7 @@ def python_bounds(text: str) -> list[str]:
     return [bound.rstrip(".,)") for bound in _PYTHON.findall(text)]
 
 
-def named(text: str, name: str) -> bool:
+def is_mentioned(text: str, name: str) -> bool:
     """Whether the resolver speaks of a distribution."""
     return re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text) is not None
 
@@ -259,8 +270,10 @@ def first_cause(text: str) -> str:
         for line in text.splitlines()
         if line.strip() and not line.startswith(("hint", "error: No sol"))
     ]
-    joined = " ".join(lines).removeprefix("cause: ")
-    return re.split(r", we can conclude|\. And because", joined)[0].removeprefix("Because ")[:300]
+    joined_text = " ".join(lines).removeprefix("cause: ")
+    return re.split(r", we can conclude|\. And because", joined_text)[0].removeprefix("Because ")[
+        :300
+    ]
 
 
 # Whether the lines that a reported traceback quotes are those of a release: (file, line, code) of
@@ -269,19 +282,19 @@ def first_cause(text: str) -> str:
 _MOST = 40
 
 
-def quoted(report: BugReport, target: Requirement) -> tuple[Frame, ...]:
+def quoted_frames(report: BugReport, target: Requirement) -> tuple[Frame, ...]:
     """The frames of the report's tracebacks that quote a line of a distribution's own files."""
-    traces = [each for trace in report.tracebacks for each in (trace, *trace.chained)]
+    traces = [traceback for trace in report.tracebacks for traceback in (trace, *trace.chained)]
     frames = (frame for trace in traces for frame in trace.frames)
-    found = (frame for frame in frames if _comparable(frame, target))
-    return tuple(dict.fromkeys(found))[:_MOST]
+    matching_frames = (frame for frame in frames if _comparable(frame, target))
+    return tuple(dict.fromkeys(matching_frames))[:_MOST]
 
 
 def _comparable(frame: Frame, target: Requirement) -> bool:
     path = PurePosixPath(frame.module_path)
     package = frame.package
-    named = imports.installed_as(distribution(package)) == target.name
-    inside = package and (named or package in target.modules[:1])
+    is_same_package = imports.installed_as(distribution(package)) == target.name
+    inside = package and (is_same_package or package in target.modules[:1])
     plain = not path.is_absolute() and ".." not in path.parts and path.suffix == ".py"
     return bool(inside and plain and frame.line and frame.line > 0 and frame.code.strip())
 
@@ -297,12 +310,12 @@ def count(frames: Iterable[Frame], text: Callable[[str], str]) -> int:
     return fitting
 
 
-def neighbours(installed: str, offered: Sequence[str], most: int = 8) -> list[str]:
+def neighbours(version: str, versions: Sequence[str], most: int = 8) -> list[str]:
     """The releases (oldest first) to look at in turn: the nearest of both sides, older ones first,
     as a report is never older than what it was made with.
     """
-    if installed not in offered:
+    if version not in versions:
         return []
-    at = offered.index(installed)
-    older, newer = offered[:at][::-1], offered[at + 1 :]
+    at = versions.index(version)
+    older, newer = versions[:at][::-1], versions[at + 1 :]
     return [*older[: most - 2], *newer[:2]][:most]

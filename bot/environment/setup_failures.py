@@ -30,12 +30,12 @@ _WORDS = frozenset(
 )
 """What stands behind "install" in a sentence and is the name of nothing."""
 # An environment variable that holds a secret, and one whose name alone says so.
-_KEPT = r"(?-i:\b([A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){0,6}_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS))\b)"
+_KEY_VARIABLE = r"(?-i:\b([A-Z][A-Z0-9]{0,30}(?:_[A-Z0-9]{1,30}){0,6}_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS))\b)"
 _OWN = r"(?-i:((?:[A-Z0-9]+_)+(?:API|ACCESS|AUTH|SECRET)_(?:KEY|TOKEN)|(?:HF|HUGGING_?FACE)(?:_HUB)?_TOKEN))"
 _LACKING = r"environ|\bset\b|missing|required?|not found|did not find|provide|no api[ _]key"
 # Looked for from the starts of lines and from words that may be one of the two: from every
 # character, a long message would cost quadratic time.
-_BOTH = rf"(?:(?m:^)|(?={_LACKING}|(?-i:\b[A-Z])))(?=[\s\S]{{0,400}}?(?:{_LACKING}))[\s\S]{{0,400}}?{_KEPT}"
+_BOTH = rf"(?:(?m:^)|(?={_LACKING}|(?-i:\b[A-Z])))(?=[\s\S]{{0,400}}?(?:{_LACKING}))[\s\S]{{0,400}}?{_KEY_VARIABLE}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,9 +120,9 @@ def recognise(exception: str, message: str) -> SetupFailure | None:
     """The setup failure that an exception (its bare class name) and its message show, or None."""
     name = exception.rsplit(".", 1)[-1]
     for rule in RULES:
-        found = rule.pattern.search(message) if _applies(rule, name) else None
-        if found and not _is_word(rule, found):
-            return _setup_failure(rule, found)
+        match = rule.pattern.search(message) if _applies(rule, name) else None
+        if match and not _is_word(rule, match):
+            return _setup_failure(rule, match)
     return None
 
 
@@ -139,20 +139,20 @@ def _applies(rule: SetupFailureRule, name: str) -> bool:
     return not rule.only or not name or name in rule.only or own
 
 
-def _is_word(rule: SetupFailureRule, found: re.Match[str]) -> bool:
-    named = rule.way in {"module", "requirement"} and not rule.value
-    return named and found[1].lower().rstrip(".,;:") in _WORDS
+def _is_word(rule: SetupFailureRule, match: re.Match[str]) -> bool:
+    is_guess = rule.way in {"module", "requirement"} and not rule.value
+    return is_guess and match[1].lower().rstrip(".,;:") in _WORDS
 
 
-def _setup_failure(rule: SetupFailureRule, found: re.Match[str]) -> SetupFailure:
-    value = rule.value or (found.group(1).rstrip(".,;:") if found.groups() else "")
+def _setup_failure(rule: SetupFailureRule, match: re.Match[str]) -> SetupFailure:
+    value = rule.value or (match.group(1).rstrip(".,;:") if match.groups() else "")
     value = f"[{value}]" if rule.id == "extra-hint" else value
-    filled: dict[str, Any] = {rule.way: (value,) if rule.way == "names" else value}
+    fields: dict[str, Any] = {rule.way: (value,) if rule.way == "names" else value}
     if rule.way == "rewrite":
-        filled["hardware"] = "a GPU"
+        fields["hardware"] = "a GPU"
     if rule.way == "variable":
-        filled["needs"] = f"a program that works without {value}"
-    return SetupFailure(id=rule.id, what=" ".join(found[0].split())[:200], **filled)
+        fields["needs"] = f"a program that works without {value}"
+    return SetupFailure(id=rule.id, what=" ".join(match[0].split())[:200], **fields)
 
 
 @dataclass(frozen=True, slots=True)

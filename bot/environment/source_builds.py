@@ -19,7 +19,7 @@ from bot.environment.index import IndexRelease, PackageIndex
 from bot.kernel.environment import PinSource, Requirement
 from sandbox import build as sandboxed
 from sandbox.build import BuildFailed, BuildSource, MoreRequired
-from sandbox.environment import Built, Installer, Unresolvable, Wishes
+from sandbox.environment import Installation, Installer, Unresolvable, Wishes
 from sandbox.interpreters import Snapshot
 from sandbox.port import Sandbox
 
@@ -60,18 +60,18 @@ def build(
         tools = _tools(backend.requires, workshop, draft, from_source)
         try:
             return sandboxed.wheel(source, backend, tools, workshop.sandbox, into, cancel)
-        except MoreRequired as told:
-            backend = backend.requiring(told.requires)
+        except MoreRequired as missing:
+            backend = backend.requiring(missing.requires)
     tools = _tools(backend.requires, workshop, draft, from_source)
     return sandboxed.wheel(source, backend, tools, workshop.sandbox, into, cancel)
 
 
 def _tools(
     requires: tuple[str, ...], workshop: Workshop, draft: Draft, from_source: FromSource
-) -> Built:
+) -> Installation:
     """The environment of the build: of the report's day where it can be had, else of any."""
-    asked = tuple(map(_requirement, requires))
-    wishes = Wishes(tuple(map(str, asked)), exclude_newer=_day(draft))
+    requirements = tuple(map(_requirement, requires))
+    wishes = Wishes(tuple(map(str, requirements)), exclude_newer=_day(draft))
     for _ in range(_MOST_SOURCES):
         try:
             pins = workshop.installer.resolve(wishes, workshop.python)
@@ -87,26 +87,28 @@ def _other(
     """What to try next: tools of any day, or one of them built from source."""
     if wishes.exclude_newer:
         return replace(wishes, exclude_newer="")
-    known = {wheel.name.partition("-")[0] for wheel in wishes.wheels}
+    built_names = {wheel.name.partition("-")[0] for wheel in wishes.wheels}
     for name in releases.without_wheel(why):
-        if name.replace("-", "_") in known or len(workshop.under_way) >= _DEEPEST:
+        if name.replace("-", "_") in built_names or len(workshop.under_way) >= _DEEPEST:
             continue
-        if made := from_source(name, _draft(name, wishes, draft)):
-            return replace(wishes, wheels=(*wishes.wheels, made))
+        if wheel := from_source(name, _draft(name, wishes, draft)):
+            return replace(wishes, wheels=(*wishes.wheels, wheel))
     cause = releases.first_cause(why)
     raise BuildFailed(f"its build requirements are not available as wheels: {cause}")
 
 
 def _draft(name: str, wishes: Wishes, draft: Draft) -> Draft:
     """A draft that asks for one build requirement."""
-    parsed = (Parsed(line) for line in wishes.requirements)
+    requirements = (Parsed(line) for line in wishes.requirements)
     specifier = ",".join(
-        str(each.specifier) for each in parsed if canonicalize_name(each.name) == name
+        str(requirement.specifier)
+        for requirement in requirements
+        if canonicalize_name(requirement.name) == name
     )
-    asked = Requirement(
+    requirement = Requirement(
         name=name, specifier=specifier, rung=PinSource.DEPENDENCY, reason="needed by a build"
     )
-    return Draft(f"{name} for a build", draft.minor, (asked,))
+    return Draft(f"{name} for a build", draft.minor, (requirement,))
 
 
 def _requirement(line: str) -> Parsed:
@@ -114,14 +116,16 @@ def _requirement(line: str) -> Parsed:
     address or read a file.
     """
     try:
-        parsed = Parsed(line)
+        requirement = Parsed(line)
     except InvalidRequirement:
         raise BuildFailed(
             f"its build requires {line[:100]!r}, which is not a requirement"
         ) from None
-    if parsed.url:
-        raise BuildFailed(f"its build requires {parsed.name} from an address, not from the index")
-    return parsed
+    if requirement.url:
+        raise BuildFailed(
+            f"its build requires {requirement.name} from an address, not from the index"
+        )
+    return requirement
 
 
 def _day(draft: Draft) -> str:
@@ -143,28 +147,32 @@ def release(name: str, draft: Draft, workshop: Workshop) -> Path | None:
     distribution.
     """
     specifier = next(
-        (each.specifier for each in (*draft.requirements, *draft.constraints) if each.name == name),
+        (
+            requirement.specifier
+            for requirement in (*draft.requirements, *draft.constraints)
+            if requirement.name == name
+        ),
         "",
     )
-    chosen = _newest(workshop.index.releases(name), SpecifierSet(specifier), draft, name)
-    if chosen is None or chosen.source is None:
+    release = _newest(workshop.index.releases(name), SpecifierSet(specifier), draft, name)
+    if release is None or release.source is None:
         return None
-    file = chosen.source
-    source = BuildSource(workshop.index.download(file), file.name, str(chosen.version))
+    file = release.source
+    source = BuildSource(workshop.index.download(file), file.name, str(release.version))
     return _once(source, f"{file.url}\0{file.sha256}", draft, workshop)
 
 
 def _newest(
-    releases: tuple[IndexRelease, ...], wanted: SpecifierSet, draft: Draft, name: str
+    releases: tuple[IndexRelease, ...], specifiers: SpecifierSet, draft: Draft, name: str
 ) -> IndexRelease | None:
     limit = None if name in draft.undated else draft.exclude_newer
     fitting = (
-        each
-        for each in reversed(releases)
-        if each.source is not None
-        and not each.yanked
-        and not (limit and each.uploaded and each.uploaded > limit)
-        and wanted.contains(each.version, prereleases=bool(wanted.prereleases))
+        release
+        for release in reversed(releases)
+        if release.source is not None
+        and not release.yanked
+        and not (limit and release.uploaded and release.uploaded > limit)
+        and specifiers.contains(release.version, prereleases=bool(specifiers.prereleases))
     )
     return next(fitting, None)
 
@@ -175,49 +183,53 @@ def repository(checkout: Checkout, draft: Draft, workshop: Workshop) -> Path:
     return _once(source, str(checkout.tree), draft, workshop)
 
 
-def added(draft: Draft, checkout: Checkout, made: Path | None) -> Draft:
+def add_wheel(draft: Draft, checkout: Checkout, wheel: Path | None) -> Draft:
     """The draft with the clone in place of the index's release and of what was guessed for its
     modules, or with its requirements where it could not be built.
     """
     reason = f"the repository at {checkout.commit[:12]}"
-    if made is not None:
-        inside = _modules(made)
-        name, version, _, _ = parse_wheel_filename(made.name)
+    if wheel is not None:
+        inside = _modules(wheel)
+        name, version, _, _ = parse_wheel_filename(wheel.name)
         own = Requirement(
             name=name, specifier=f"=={version}", rung=PinSource.REPOSITORY, reason=reason
         )
         others = tuple(
-            each
-            for each in draft.requirements
-            if each.name != name and inside.isdisjoint(each.modules[:1])
+            requirement
+            for requirement in draft.requirements
+            if requirement.name != name and inside.isdisjoint(requirement.modules[:1])
         )
-        bounds = tuple(each for each in draft.constraints if each.name != name)
+        bounds = tuple(constraint for constraint in draft.constraints if constraint.name != name)
         return replace(
             draft,
             requirements=(own, *others),
             constraints=bounds,
-            wheels=(*draft.wheels, made),
+            wheels=(*draft.wheels, wheel),
             cloned=name,
         )
-    known = {each.name for each in draft.requirements}
+    names = {requirement.name for requirement in draft.requirements}
     return replace(
         draft,
         requirements=(
             *draft.requirements,
-            *(each for each in _listed(checkout, reason) if each.name not in known),
+            *(
+                requirement
+                for requirement in _requirements_in_files(checkout, reason)
+                if requirement.name not in names
+            ),
         ),
     )
 
 
-def _modules(made: Path) -> frozenset[str]:
+def _modules(wheel: Path) -> frozenset[str]:
     try:
-        with index.open_wheel(made.open("rb")) as archive:
+        with index.open_wheel(wheel.open("rb")) as archive:
             return evidence.modules(archive.namelist())
     except index.UNREADABLE:
         return frozenset()
 
 
-def _listed(checkout: Checkout, reason: str) -> list[Requirement]:
+def _requirements_in_files(checkout: Checkout, reason: str) -> list[Requirement]:
     """The plain lines of requirements.txt and of the dependencies in pyproject.toml; options,
     addresses and markers that do not hold are left alone.
     """
@@ -225,23 +237,23 @@ def _listed(checkout: Checkout, reason: str) -> list[Requirement]:
         *checkout.text("requirements.txt").splitlines(),
         *provided.dependencies(checkout.text("pyproject.toml")),
     ]
-    found = []
+    requirements = []
     for line in lines[:500]:
         try:
-            parsed = Parsed(line.partition("#")[0].strip())
+            requirement = Parsed(line.partition("#")[0].strip())
         except InvalidRequirement:
             continue
-        if not parsed.url and (parsed.marker is None or parsed.marker.evaluate()):
-            found.append(
+        if not requirement.url and (requirement.marker is None or requirement.marker.evaluate()):
+            requirements.append(
                 Requirement(
-                    name=canonicalize_name(parsed.name),
-                    specifier=str(parsed.specifier),
-                    extras=tuple(sorted(parsed.extras)),
+                    name=canonicalize_name(requirement.name),
+                    specifier=str(requirement.specifier),
+                    extras=tuple(sorted(requirement.extras)),
                     rung=PinSource.REPOSITORY,
                     reason=f"required by {reason}",
                 )
             )
-    return found
+    return requirements
 
 
 def _once(source: BuildSource, key: str, draft: Draft, workshop: Workshop) -> Path:
@@ -254,7 +266,7 @@ def _once(source: BuildSource, key: str, draft: Draft, workshop: Workshop) -> Pa
     within = workshop.within(name)
     with cache.guarded(f"wheel-{name}"):
         cache.touch(into, name)
-        made = next(into.glob("*.whl"), None)
-        return made or build(
-            source, into, within, draft, lambda name, tried: release(name, tried, within)
+        wheel = next(into.glob("*.whl"), None)
+        return wheel or build(
+            source, into, within, draft, lambda name, attempt: release(name, attempt, within)
         )

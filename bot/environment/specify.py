@@ -25,7 +25,7 @@ from bot.kernel.source import symbols
 # Pure: nothing here asks an index. When something cannot be installed as requested, the builder
 # looks for the next best.
 
-_WORDED = "the errors in the bug report are worded as in this version"
+_WORDING_REASON = "the errors in the bug report are worded as in this version"
 HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
@@ -44,9 +44,9 @@ def specify(
     """The environment that a report describes: options, then claims, then the date, for what the
     program imports.
     """
-    claims, at = evidence.gathered(report), issue.created_at
+    claims, at = evidence.gather_claims(report), issue.created_at
     target = _published(report, issue, source, claims)
-    wishes = (*target, *_imported(report, source, at))
+    wishes = (*target, *_wishes_of_imports(report, source, at))
     spec = _specified(options, source, wishes, claims, at)
     python, why = _python(options, claims, at, versions.possible(report))
     update = {
@@ -63,7 +63,7 @@ def for_program(options: EnvironmentOptions, source: str) -> EnvironmentSpec:
     """The environment of a program that nobody reports on: options, then the newest releases of
     what it imports.
     """
-    return _specified(options, source, _imported(None, source, None), {}, None)
+    return _specified(options, source, _wishes_of_imports(None, source, None), {}, None)
 
 
 def _specified(
@@ -73,7 +73,7 @@ def _specified(
     claims: Claims,
     at: datetime | None,
 ) -> EnvironmentSpec:
-    wanted = _asked(options)
+    wanted = _option_requirements(options)
     for name, reason, rung, modules in wishes:
         new = pin_versions(name, reason, rung, claims, at)
         wanted.setdefault(name, new.model_copy(update={"modules": modules}))
@@ -101,20 +101,22 @@ def _specified(
 def add(spec: EnvironmentSpec, requirement: Requirement) -> EnvironmentSpec:
     """The spec with one requirement more; one of the same name is replaced, keeping its extras."""
     name = imports.installed_as(canonicalize_name(requirement.name))
-    old = next((each for each in spec.requirements if each.name == name), None)
+    old = next((requirement for requirement in spec.requirements if requirement.name == name), None)
     extras = tuple(sorted({*requirement.extras, *(old.extras if old else ())}))
     specifier = requirement.specifier or (old.specifier if old else "")
     new = requirement.model_copy(update={"name": name, "extras": extras, "specifier": specifier})
-    kept = tuple(each for each in spec.requirements if each.name != name)
-    bounds = tuple(each for each in spec.constraints if each.name != name)
-    return spec.model_copy(update={"requirements": (*kept, new), "constraints": bounds})
+    requirements = tuple(
+        requirement for requirement in spec.requirements if requirement.name != name
+    )
+    bounds = tuple(constraint for constraint in spec.constraints if constraint.name != name)
+    return spec.model_copy(update={"requirements": (*requirements, new), "constraints": bounds})
 
 
 def alternatives(
     spec: EnvironmentSpec,
     report: BugReport,
     issue: Issue,
-    built: Environment | None = None,
+    environment: Environment | None = None,
 ) -> tuple[EnvironmentSpec, ...]:
     """At most two other environments that the report may mean, for when the first did not show
     the failure, after one with the Python that words errors like the report.
@@ -122,44 +124,49 @@ def alternatives(
     Another version that the report names; the newest release before the report where a version
     was named; the release before the one that was tried.
     """
-    return (*_other_python(spec, report, built), *_other_releases(spec, report, issue, built))
+    return (
+        *_other_python(spec, report, environment),
+        *_other_releases(spec, report, issue, environment),
+    )
 
 
 def _other_python(
-    spec: EnvironmentSpec, report: BugReport, built: Environment | None
+    spec: EnvironmentSpec, report: BugReport, environment: Environment | None
 ) -> tuple[EnvironmentSpec, ...]:
-    used = versions.python_minor(built.python if built else spec.python)
-    worded = versions.possible(report).nearest(used or spec.python)
-    asked = any(each.name == "python" and each.note == "--python" for each in spec.claims)
-    if asked or worded in {used, spec.python}:
+    minor = versions.python_minor(environment.python if environment else spec.python)
+    python_range = versions.possible(report).nearest(minor or spec.python)
+    is_option = any(claim.name == "python" and claim.note == "--python" for claim in spec.claims)
+    if is_option or python_range in {minor, spec.python}:
         return ()
-    return (spec.model_copy(update={"python": worded, "python_why": _WORDED}),)
+    return (spec.model_copy(update={"python": python_range, "python_why": _WORDING_REASON}),)
 
 
 def _other_releases(
-    spec: EnvironmentSpec, report: BugReport, issue: Issue, built: Environment | None
+    spec: EnvironmentSpec, report: BugReport, issue: Issue, environment: Environment | None
 ) -> tuple[EnvironmentSpec, ...]:
     target = under_test(spec, report, issue)
     if target is None:
         return ()
-    tried = versions.pinned(target.specifier) or (built.version(target.name) if built else "")
-    others = {other.specifier: other for other in _others(target, report, issue, tried)}
+    version = versions.exact_version(target.specifier) or (
+        environment.version(target.name) if environment else ""
+    )
+    others = {other.specifier: other for other in _others(target, report, issue, version)}
     others.pop(target.specifier, None)
     return tuple(at_version(spec, other) for other in list(others.values())[:2])
 
 
 def _others(
-    target: Requirement, report: BugReport, issue: Issue, tried: str
+    target: Requirement, report: BugReport, issue: Issue, version: str
 ) -> Iterator[Requirement]:
-    for claim in evidence.gathered(report).get(evidence.claim_name(target.name), []):
+    for claim in evidence.gather_claims(report).get(evidence.claim_name(target.name), []):
         if specifier := versions.specifier(claim.version, claim.source):
             reason = f"the bug report also names {claim.version} ({claim.source})"
             yield _with(target, specifier, PinSource.ISSUE, reason)
     if target.specifier and issue.created_at:
         reason = f"newest release before {issue.created_at:%Y-%m-%d}"
         yield _with(target, "", PinSource.DATE, reason)
-    if tried:
-        yield _with(target, f"<{tried}", PinSource.NEIGHBOUR, f"the release before {tried}")
+    if version:
+        yield _with(target, f"<{version}", PinSource.NEIGHBOUR, f"the release before {version}")
 
 
 def _with(target: Requirement, specifier: str, rung: PinSource, reason: str) -> Requirement:
@@ -183,16 +190,20 @@ def at_version(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
         for name in pair
         if name != new.name
     }
-    changed = tuple(
+    requirements = tuple(
         new
-        if each.name == new.name
-        else _with(each, new.specifier, new.rung, new.reason)
-        if each.name in followers
-        else each
-        for each in spec.requirements
+        if requirement.name == new.name
+        else _with(requirement, new.specifier, new.rung, new.reason)
+        if requirement.name in followers
+        else requirement
+        for requirement in spec.requirements
     )
-    bounds = tuple(each for each in spec.constraints if each.name not in followers)
-    return spec.model_copy(update={"requirements": changed, "constraints": bounds, "repo": None})
+    bounds = tuple(
+        constraint for constraint in spec.constraints if constraint.name not in followers
+    )
+    return spec.model_copy(
+        update={"requirements": requirements, "constraints": bounds, "repo": None}
+    )
 
 
 def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requirement | None:
@@ -204,66 +215,74 @@ def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requir
     frames = (frame for trace in report.tracebacks for frame in trace.frames[::-1] if frame.package)
     for frame in frames:
         names += [imports.installed_as(imports.distribution(frame.package)), frame.package]
-    known = {module: each for each in spec.requirements for module in each.modules[:1]}
-    known |= {each.name: each for each in spec.requirements}
+    requirements = {
+        module: requirement
+        for requirement in spec.requirements
+        for module in requirement.modules[:1]
+    }
+    requirements |= {requirement.name: requirement for requirement in spec.requirements}
     for name in names:
-        if name in known:
-            return known[name]
+        if name in requirements:
+            return requirements[name]
     return next(
         (
-            each
-            for each in spec.requirements
-            if each.rung is PinSource.ISSUE and each.name != "torch"
+            requirement
+            for requirement in spec.requirements
+            if requirement.rung is PinSource.ISSUE and requirement.name != "torch"
         ),
         None,
     )
 
 
-def _asked(options: EnvironmentOptions) -> dict[str, Requirement]:
-    wanted = {}
+def _option_requirements(options: EnvironmentOptions) -> dict[str, Requirement]:
+    requirements = {}
     for text in options.pins:
         try:
-            parsed = Parsed(text)
+            requirement = Parsed(text)
         except InvalidRequirement as error:
             raise UserError(
                 f"--with {text!r} is not a requirement.", "Write it like 'numpy==1.26.4'."
             ) from error
-        if parsed.url or parsed.marker:
+        if requirement.url or requirement.marker:
             raise UserError(
                 f"--with {text!r} is not a plain requirement.", "Use a package name and a version."
             )
-        name = imports.installed_as(package_names.alias(parsed.name))
-        wanted[name] = Requirement(
+        name = imports.installed_as(package_names.alias(requirement.name))
+        requirements[name] = Requirement(
             name=name,
-            specifier=str(parsed.specifier),
-            extras=tuple(sorted(parsed.extras)),
+            specifier=str(requirement.specifier),
+            extras=tuple(sorted(requirement.extras)),
             rung=PinSource.OPTION,
             reason=f"--with {text}",
         )
-    return wanted
+    return requirements
 
 
-def used(top: str, imported: Iterable[str], report: BugReport | None) -> tuple[str, ...]:
+def used_modules(
+    top: str, module_names: Iterable[str], report: BugReport | None
+) -> tuple[str, ...]:
     """A top-level module whose distribution is only guessed, with what the report imports of it or
     quotes the files of; () for none.
     """
     if not top:
         return ()
     traces = report.tracebacks if report else ()
-    quoted = (frame.module_path for trace in traces for frame in trace.frames)
-    files = (path.removesuffix(".py").removesuffix("/__init__") for path in quoted)
-    names = (*imported, *(path.replace("/", ".") for path in files))
-    return tuple(dict.fromkeys((top, *(each for each in names if each.startswith(f"{top}.")))))
+    paths = (frame.module_path for trace in traces for frame in trace.frames)
+    files = (path.removesuffix(".py").removesuffix("/__init__") for path in paths)
+    names = (*module_names, *(path.replace("/", ".") for path in files))
+    return tuple(
+        dict.fromkeys((top, *(module for module in names if module.startswith(f"{top}."))))
+    )
 
 
-def _imported(report: BugReport | None, source: str, at: datetime | None) -> list[_Wish]:
-    names = symbols.imported(source)
+def _wishes_of_imports(report: BugReport | None, source: str, at: datetime | None) -> list[_Wish]:
+    names = symbols.imported_modules(source)
     return [
         _Wish(
             imports.installed_as(name, at),
             f"the program imports {module}",
             PinSource.IMPORT,
-            used(imports.guessed(module), names, report),
+            used_modules(imports.guess_distribution(module), names, report),
         )
         for module in names
         if (name := imports.distribution(module))
@@ -274,28 +293,30 @@ def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> 
     """The repository's own distribution. One that is only guessed from the repository's name
     needs a second sign.
     """
-    name, known = package_names.distribution_of(issue.repository)
+    name, distribution = package_names.distribution_of(issue.repository)
     if not name:
         return []
     name = _published_as(name, source)
-    seen = {
+    distributions = {
         imports.distribution(frame.package)
         for trace in report.tracebacks
         for frame in trace.frames
         if frame.package
     }
     unexplained = [
-        each for each in imports.undefined(source) if not imports.conventional(each, source)
+        name for name in imports.undefined(source) if not imports.conventional(name, source)
     ]
-    if not (known or name in claims or name in seen or unexplained or not source.strip()):
+    if not (
+        distribution or name in claims or name in distributions or unexplained or not source.strip()
+    ):
         return []
     reason = (
         f"{issue.repository} publishes it"
-        if known
+        if distribution
         else f"named like the repository {issue.repository}"
     )
-    top = "" if known or imports.well_known(name) else name.replace("-", "_")
-    modules = used(top, symbols.imported(source), report)
+    top = "" if distribution or imports.well_known(name) else name.replace("-", "_")
+    modules = used_modules(top, symbols.imported_modules(source), report)
     name = imports.installed_as(name, issue.created_at)
     return [_Wish(name, reason, PinSource.REPOSITORY, modules)]
 
@@ -304,8 +325,12 @@ def _published_as(name: str, source: str) -> str:
     """One of the names under which a project publishes: the one that the program imports."""
     for pair in imports.SHARED_VERSIONS:
         if name == pair[0]:
-            used = {imports.distribution(module) for module in symbols.imported(source)}
-            return next((each for each in pair if each in used), name)
+            distributions = {
+                imports.distribution(module) for module in symbols.imported_modules(source)
+            }
+            return next(
+                (distribution for distribution in pair if distribution in distributions), name
+            )
     return name
 
 
@@ -333,7 +358,7 @@ def pin_versions(
 
 
 def _python(
-    options: EnvironmentOptions, claims: Claims, at: datetime | None, worded: Range
+    options: EnvironmentOptions, claims: Claims, at: datetime | None, python_range: Range
 ) -> tuple[str, str]:
     """The minor version, and what decided it."""
     if options.python:
@@ -348,20 +373,20 @@ def _python(
         if minor := versions.python_minor(claim.version):
             return minor, f"the report says {claim.version} ({claim.source})"
     usual = versions.usual(at, HOST)
-    near = worded.nearest(usual)
-    return near, "usual at the date of the bug report" if near == usual else _WORDED
+    near = python_range.nearest(usual)
+    return near, "usual at the date of the bug report" if near == usual else _WORDING_REASON
 
 
 def _repo(options: EnvironmentOptions, target: str, claims: Claims) -> RepoSource | None:
     """The clone, when one was given and the report does not name a release that the index has."""
     if not options.repo:
         return None
-    named = any(
+    is_named = any(
         versions.specifier(claim.version, claim.source)
         for claim in claims.get(evidence.claim_name(target), [])
     )
-    released = named and target and not options.ref
-    return None if released else RepoSource.of(options.repo, options.ref or "")
+    is_release = is_named and target and not options.ref
+    return None if is_release else RepoSource.of(options.repo, options.ref or "")
 
 
 # What is asked for after an environment was derived: by a run that lacks a module, or by a model
@@ -375,48 +400,48 @@ def for_import(name: str, report: BugReport | None = None) -> Requirement | None
     distribution = imports.distribution(name)
     if not distribution or name.partition(".")[0] in sys.stdlib_module_names:
         return None
-    claims = evidence.gathered(report) if report else {}
-    pinned = pin_versions(
+    claims = evidence.gather_claims(report) if report else {}
+    requirement = pin_versions(
         distribution, f"module {name} was missing in a run", PinSource.REPAIR, claims, None
     )
     update = {
         "name": imports.installed_as(distribution),
-        "modules": used(imports.guessed(name), (name,), report),
+        "modules": used_modules(imports.guess_distribution(name), (name,), report),
     }
-    return pinned.model_copy(update=update)
+    return requirement.model_copy(update=update)
 
 
 def by_model(
-    name: str, version: str, reason: str, imported: Iterable[str] = ()
+    name: str, version: str, reason: str, module_names: Iterable[str] = ()
 ) -> Requirement | None:
     """What a model asks for, to be weighed by a module of it that is `imported`, else by its name;
     None when it is no plain name with a plain version.
     """
     specifier = f"=={version}" if version else ""
     try:
-        parsed = Parsed(f"{name}{specifier}")
+        requirement = Parsed(f"{name}{specifier}")
     except InvalidRequirement:
         return None
-    if parsed.url or parsed.marker or parsed.extras:
+    if requirement.url or requirement.marker or requirement.extras:
         return None
-    plain = package_names.alias(canonicalize_name(parsed.name))
+    plain = package_names.alias(canonicalize_name(requirement.name))
     return Requirement(
         name=imports.installed_as(plain),
         specifier=specifier,
         rung=PinSource.REPAIR,
         reason=f"a model asked for it: {reason}" if reason else "a model asked for it",
-        modules=modules(plain, imported),
+        modules=modules(plain, module_names),
         named=True,
     )
 
 
-def modules(name: str, imported: Iterable[str]) -> tuple[str, ...]:
+def modules(name: str, module_names: Iterable[str]) -> tuple[str, ...]:
     """The imported module that a named distribution seems to be for, else one of its name; () for
     a well-known distribution.
     """
     if imports.well_known(name):
         return ()
-    tops = (top for each in imported if (top := imports.guessed(each)))
+    tops = (top for module in module_names if (top := imports.guess_distribution(module)))
     return (next((top for top in tops if evidence.alike(top, name)), name.replace("-", "_")),)
 
 
@@ -430,10 +455,10 @@ def missing(
     return None if new is None or any(_same(new, each) for each in spec.requirements) else new
 
 
-def _same(new: Requirement, known: Requirement) -> bool:
-    if new.name != known.name:
+def _same(new: Requirement, present: Requirement) -> bool:
+    if new.name != present.name:
         return False
-    return new.specifier in {"", known.specifier} and set(new.extras) <= set(known.extras)
+    return new.specifier in {"", present.specifier} and set(new.extras) <= set(present.extras)
 
 
 def _requirement(text: str) -> Requirement | None:
@@ -441,16 +466,16 @@ def _requirement(text: str) -> Requirement | None:
     versions is refused.
     """
     try:
-        parsed = Parsed(text)
+        requirement = Parsed(text)
     except InvalidRequirement:
         return None
-    if parsed.url or parsed.marker:
+    if requirement.url or requirement.marker:
         return None
     reason = "named by the error message of a run"
-    extras = tuple(sorted(parsed.extras))
+    extras = tuple(sorted(requirement.extras))
     return Requirement(
-        name=package_names.alias(parsed.name),
-        specifier=str(parsed.specifier),
+        name=package_names.alias(requirement.name),
+        specifier=str(requirement.specifier),
         extras=extras,
         rung=PinSource.REPAIR,
         reason=reason,

@@ -40,49 +40,51 @@ def specifier(version: str, source: str) -> str | None:
     except InvalidSpecifier:
         return None
     except InvalidVersion:
-        found = _NUMBER.search(text)
-        if found is None:
+        match = _NUMBER.search(text)
+        if match is None:
             return "" if re.search(r"[A-Za-z]", text) else None
-        return specifier(found[0], source) if found[0] != text else None
+        return specifier(match[0], source) if match[0] != text else None
 
 
-def _exact(parsed: Version, source: str) -> str:
-    if parsed.is_devrelease:
+def _exact(version: Version, source: str) -> str:
+    if version.is_devrelease:
         return ""
-    if parsed.is_prerelease and parsed.local:
-        return f"=={parsed.major}.{parsed.minor}.*"
-    final = not parsed.is_prerelease and not parsed.is_postrelease
-    if source in _LOOSE and len(parsed.release) < 3 and final:
-        return f"=={'.'.join(map(str, parsed.release))}.*"
-    return f"=={parsed.public}"
+    if version.is_prerelease and version.local:
+        return f"=={version.major}.{version.minor}.*"
+    final = not version.is_prerelease and not version.is_postrelease
+    if source in _LOOSE and len(version.release) < 3 and final:
+        return f"=={'.'.join(map(str, version.release))}.*"
+    return f"=={version.public}"
 
 
 def python_minor(version: str) -> str:
     """The minor version of Python that a text names ("3.12.2" → "3.12"), or ""."""
-    found = _PYTHON.search(version)
-    return f"3.{int(found[1])}" if found else ""
+    match = _PYTHON.search(version)
+    return f"3.{int(match[1])}" if match else ""
 
 
-def pinned(text: str) -> str:
+def exact_version(text: str) -> str:
     """The version that a specifier pins exactly, or ""."""
-    found = re.fullmatch(r"===?([^*,]+)", text.strip())
-    return found[1].strip() if found else ""
+    match = re.fullmatch(r"===?([^*,]+)", text.strip())
+    return match[1].strip() if match else ""
 
 
-def ranked(claims: Iterable[VersionClaim]) -> list[VersionClaim]:
+def rank_claims(claims: Iterable[VersionClaim]) -> list[VersionClaim]:
     """Statements about one package, the most believable first: what a program printed before
     what a person typed.
     """
     return sorted(claims, key=lambda claim: STRENGTH.index(claim.source))
 
 
-def neighbours(wanted: str, offered: Iterable[str]) -> list[str]:
+def neighbours(version: str, versions_offered: Iterable[str]) -> list[str]:
     """The releases nearest to one that is gone, best first: same minor by patch, then same
     major, then the rest by rank.
     """
-    target = Version(wanted)
-    known = [version for version in map(_version, offered) if version and version != target]
-    stable = sorted([version for version in known if not version.is_prerelease] or known)
+    target = Version(version)
+    versions = [
+        version for version in map(_version, versions_offered) if version and version != target
+    ]
+    stable = sorted([version for version in versions if not version.is_prerelease] or versions)
     place = sum(version < target for version in stable)
 
     def distance(item: tuple[int, Version]) -> tuple[bool, bool, int, bool]:
@@ -152,9 +154,9 @@ class Range:
 def possible(report: BugReport) -> Range:
     """The versions whose words the report's errors have."""
     kinds = {FenceKind.TRACEBACK, FenceKind.OUTPUT, FenceKind.LOG}
-    traces = [each for trace in report.tracebacks for each in (trace, *trace.chained)]
+    traces = [traceback for trace in report.tracebacks for traceback in (trace, *trace.chained)]
     texts = [fence.raw for fence in report.fences if fence.kind in kinds]
-    texts += [f"{each.exception}: {each.message}" for each in traces]
+    texts += [f"{traceback.exception}: {traceback.message}" for traceback in traces]
     text = "\n".join(texts)
     since = [minor for pattern, minor in _SINCE if re.search(pattern, text)]
     until = [minor for pattern, minor in _UNTIL if re.search(pattern, text)]
@@ -163,7 +165,7 @@ def possible(report: BugReport) -> Range:
 
 # Which Python people used when: the release of each minor version (source: PEPs 494 to 745).
 
-RELEASED: Final[dict[str, datetime]] = {
+RELEASE_DAYS: Final[dict[str, datetime]] = {
     "3.6": datetime(2016, 12, 23, tzinfo=UTC),
     "3.7": datetime(2018, 6, 27, tzinfo=UTC),
     "3.8": datetime(2019, 10, 14, tzinfo=UTC),
@@ -174,8 +176,8 @@ RELEASED: Final[dict[str, datetime]] = {
     "3.13": datetime(2024, 10, 7, tzinfo=UTC),
     "3.14": datetime(2025, 10, 7, tzinfo=UTC),
 }
-SUPPORTED: Final = timedelta(days=5 * 365)
-SETTLED: Final = timedelta(days=365)
+SUPPORT_TIME: Final = timedelta(days=5 * 365)
+SETTLING_TIME: Final = timedelta(days=365)
 
 
 def usual(at: datetime | None, host: str) -> str:
@@ -183,11 +185,12 @@ def usual(at: datetime | None, host: str) -> str:
     else the newest settled.
     """
     if at is None or (
-        host in RELEASED and RELEASED[host] + SETTLED <= at <= RELEASED[host] + SUPPORTED
+        host in RELEASE_DAYS
+        and RELEASE_DAYS[host] + SETTLING_TIME <= at <= RELEASE_DAYS[host] + SUPPORT_TIME
     ):
         return host
-    settled = [minor for minor, day in RELEASED.items() if day + SETTLED <= at]
-    return settled[-1] if settled else next(iter(RELEASED))
+    settled_minors = [minor for minor, day in RELEASE_DAYS.items() if day + SETTLING_TIME <= at]
+    return settled_minors[-1] if settled_minors else next(iter(RELEASE_DAYS))
 
 
 def order(minor: str) -> tuple[int, int]:
@@ -196,11 +199,11 @@ def order(minor: str) -> tuple[int, int]:
     return int(major), int(rest or 0)
 
 
-def by_distance(wanted: str, present: tuple[str, ...]) -> tuple[str, ...]:
+def by_distance(version: str, present: tuple[str, ...]) -> tuple[str, ...]:
     """The minors that are present, nearest to the wanted one first; of two equally near the
     newer.
     """
-    _, target = order(wanted)
+    _, target = order(version)
     return tuple(
         sorted(present, key=lambda minor: (abs(order(minor)[1] - target), -order(minor)[1]))
     )

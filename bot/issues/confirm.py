@@ -67,7 +67,7 @@ def _describe(member: Member) -> str:
             return f"no progress for {member.bound_s:g} s"
 
 
-def _said(member: Member) -> str:
+def _describe_member(member: Member) -> str:
     """A cell of the table; the claim that an observation is about is in the row above."""
     return (
         f"{member.name} {values.words(member.wrong)}"
@@ -83,28 +83,32 @@ def verdict_of(
     versions: tuple[str, ...],
 ) -> AnyVerdict:
     """The verdict on the confirming runs."""
-    met = [run for run in runs if run.match is Match.MATCHED]
+    matching_runs = [run for run in runs if run.match is Match.MATCHED]
     other = [run for run in runs if run.match is Match.OTHER]
     undecided = [run for run in runs if run.match is Match.UNDECIDED]
-    counted = {"runs": len(runs), "failures": len(met), "interval": interval(len(met), len(runs))}
+    counts = {
+        "runs": len(runs),
+        "failures": len(matching_runs),
+        "interval": interval(len(matching_runs), len(runs)),
+    }
     if decision == "fails":
-        return Reproduced(**counted, reason=met[0].reason, determinism=determinism)
+        return Reproduced(**counts, reason=matching_runs[0].reason, determinism=determinism)
     if other and len(other) * 2 >= len(runs):
         return DifferentFailure(
-            **counted,
+            **counts,
             reason=f"the program failed, but not as reported: {other[0].reason}",
             reported="",
             seen=other[0].evidence,
         )
     if undecided and len(undecided) * 2 >= len(runs):
-        return Inconclusive(**counted, reason=undecided[0].reason)
+        return Inconclusive(**counts, reason=undecided[0].reason)
     if decision == "passes":
         return NotReproduced(
-            **counted, reason=runs[0].reason, checked=(runs[0].reason,), versions_tried=versions
+            **counts, reason=runs[0].reason, checked=(runs[0].reason,), versions_tried=versions
         )
     if all(run.match is Match.SETUP_FAILURE for run in runs):
-        return Inconclusive(**counted, reason=runs[0].reason)
-    return Inconclusive(**counted, reason=_too_few(len(met), runs), at_maximum=True)
+        return Inconclusive(**counts, reason=runs[0].reason)
+    return Inconclusive(**counts, reason=_too_few(len(matching_runs), runs), at_maximum=True)
 
 
 def _too_few(failures: int, runs: list[Judgement]) -> str:
@@ -126,11 +130,13 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         return verdict
     if script_fixes.NO_GPU in whys:
         counts = f"{verdict.failures} of {verdict.runs}"
-        said = f"{counts} runs on the CPU failed as reported; the reporter's program asks for a GPU"
-        return NeedsHardware(reason=said, needs=("a GPU",))
+        reason = (
+            f"{counts} runs on the CPU failed as reported; the reporter's program asks for a GPU"
+        )
+        return NeedsHardware(reason=reason, needs=("a GPU",))
     if script_fixes.TOO_LONG in whys:
-        said = "the shortened program did not fail, and the full program exceeds the time limit"
-        return undecided(verdict, said)
+        reason = "the shortened program did not fail, and the full program exceeds the time limit"
+        return undecided(verdict, reason)
     return verdict
 
 
@@ -141,8 +147,8 @@ def as_unsaid(verdict: AnyVerdict, bug: BugReport, signature: AnySignature) -> A
     checks = isinstance(signature, CrashSignature) and signature.checks
     if not isinstance(verdict, NotReproduced) or not checks or bug.tracebacks:
         return verdict
-    said = "the assertions of the reported program hold, and the bug report shows none that fails"
-    return undecided(verdict, said)
+    reason = "the assertions of the reported program hold, and the bug report shows none that fails"
+    return undecided(verdict, reason)
 
 
 def as_written(verdict: AnyVerdict, script: Script) -> AnyVerdict:
@@ -152,8 +158,8 @@ def as_written(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     if not isinstance(verdict, NotReproduced) or script.author != "model":
         return verdict
     counts = f"{verdict.failures} of {verdict.runs}"
-    said = f"{counts} runs of a program that a model wrote showed the failure ({verdict.reason})"
-    return undecided(verdict, f"{said}; the reporter's own program may differ")
+    reason = f"{counts} runs of a program that a model wrote showed the failure ({verdict.reason})"
+    return undecided(verdict, f"{reason}; the reporter's own program may differ")
 
 
 def if_read_alike(
@@ -166,11 +172,11 @@ def if_read_alike(
         return verdict
     if model is not None and freeze.same(rules, model):
         return verdict
-    said = describe(model) if model is not None else "nothing that a run could show"
+    reading = describe(model) if model is not None else "nothing that a run could show"
     return undecided(
         verdict,
         f"the bug report can be read in two ways: the rules read {describe(rules)}, which did not "
-        f"happen; a model reads {said}, which no run could decide",
+        f"happen; a model reads {reading}, which no run could decide",
     )
 
 
@@ -180,7 +186,7 @@ def undecided(verdict: NotReproduced | DifferentFailure, reason: str) -> Inconcl
     return Inconclusive(**counts, reason=reason)
 
 
-def tried(steps: tuple[BuildStep, ...]) -> tuple[str, ...]:
+def describe_steps(steps: tuple[BuildStep, ...]) -> tuple[str, ...]:
     """The tries in order; those with the same cause are one entry."""
     causes: dict[str, list[str]] = {}
     for step in steps:
@@ -214,10 +220,10 @@ def blocked(judgement: Judgement) -> AnyVerdict:
             needs=(failure.hardware,),
         )
     if failure.names:
-        listed = ", ".join(f"`{name}`" for name in failure.names)
+        names = ", ".join(f"`{name}`" for name in failure.names)
         return NeedsInfo(
-            reason=f"the program uses {listed}, which nothing defines",
-            items=(f"the definition or import of {listed}",),
+            reason=f"the program uses {names}, which nothing defines",
+            items=(f"the definition or import of {names}",),
         )
     if failure.needs:
         return NeedsInfo(reason=f"the program cannot run: {failure.what}", items=(failure.needs,))
@@ -236,16 +242,20 @@ def compare(
         member = members_of(signature)[min(last.judgement.member, len(members_of(signature)) - 1)]
         # What stands on the error stream of a hang is the stacks that were asked for, not what
         # happened.
-        told = "" if isinstance(member, HangSignature) else last.judgement.evidence
-        seen = told or last.judgement.reason
+        evidence = "" if isinstance(member, HangSignature) else last.judgement.evidence
+        observation = evidence or last.judgement.reason
         rows.append(
-            Comparison(what="failure", reported=_said(member), observed=_shown(member, seen))
+            Comparison(
+                what="failure",
+                reported=_describe_member(member),
+                observed=_describe_output(member, observation),
+            )
         )
         if isinstance(member, CrashSignature) and member.frame and last.judgement.failure:
-            reported = f"{member.frame} in {member.function}" if member.function else member.frame
+            location = f"{member.frame} in {member.function}" if member.function else member.frame
             rows.append(
                 Comparison(
-                    what="location", reported=reported, observed=_place(last.judgement.failure)
+                    what="location", reported=location, observed=_place(last.judgement.failure)
                 )
             )
     if environment is not None:
@@ -268,8 +278,8 @@ def _place(failure: Failure) -> str:
     return f"{file} in {frame.function}"
 
 
-def _shown(member: Member, seen: str) -> str:
-    rows = [row for row in seen.strip().splitlines() if row.strip()]
+def _describe_output(member: Member, observation: str) -> str:
+    rows = [row for row in observation.strip().splitlines() if row.strip()]
     return (
         " / ".join(rows[:3]) if isinstance(member, OutputSignature) else (rows[0] if rows else "")
     )
@@ -277,13 +287,13 @@ def _shown(member: Member, seen: str) -> str:
 
 def versions(environment: Environment) -> str:
     """The versions that matter, in one line: Python and the packages that were asked for."""
-    asked = [
+    packages = [
         package for package in environment.packages if package.rung is not PinSource.DEPENDENCY
     ]
     return ", ".join(
         [
             f"Python {environment.python}",
-            *(f"{package.name} {package.version}" for package in asked[:8]),
+            *(f"{package.name} {package.version}" for package in packages[:8]),
         ]
     )
 
@@ -291,56 +301,60 @@ def versions(environment: Environment) -> str:
 # A negative verdict needs a witness: one run that is seen to reach the operation in question.
 
 
-def witnessed(runner: Runner, found: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
+def check_reach(runner: Runner, search_result: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
     """A negative verdict where a further run, not counted, reaches what the report complains of;
     otherwise an inconclusive one that says what was not reached.
     """
     if not isinstance(verdict, NotReproduced | DifferentFailure):
         return verdict
-    wanted = operation(
+    reach = operation(
         runner.bug,
         members_of(runner.signature),
-        found.script,
+        search_result.script,
         failed=isinstance(verdict, DifferentFailure),
     )
-    runner.say("confirm", f"checking that a run reaches {wanted.says}")
+    runner.say("confirm", f"checking that a run reaches {reach.says}")
     result = runner.execute(
         launch.reached_spec(
-            found.script, found.environment, runner.job, runner.signature, wanted.functions
+            search_result.script,
+            search_result.environment,
+            runner.job,
+            runner.signature,
+            reach.functions,
         )
     )
-    entered, lines = _reached(result, found.script.entry)
-    if not wanted.reached(entered, lines):
-        ended = "" if verdict.kind == "not_reproduced" else f": they ended with {verdict.seen}"
-        return undecided(verdict, f"no run was observed to reach {wanted.says}{ended}")
+    functions, lines = _functions_reached(result, search_result.script.entry)
+    if not reach.reached(functions, lines):
+        ending = "" if verdict.kind == "not_reproduced" else f": they ended with {verdict.seen}"
+        return undecided(verdict, f"no run was observed to reach {reach.says}{ending}")
     if isinstance(verdict, NotReproduced):
-        if _output_alone(runner, found):
+        if _output_alone(runner, search_result):
             why = "neither the output that the bug report shows nor the one it expects was printed"
             return undecided(verdict, why)
-        checked = (*verdict.checked, f"the program reached {wanted.says}")
-        return verdict.model_copy(update={"checked": checked})
+        checks = (*verdict.checked, f"the program reached {reach.says}")
+        return verdict.model_copy(update={"checked": checks})
     return verdict
 
 
-def _output_alone(runner: Runner, found: SearchResult) -> bool:
+def _output_alone(runner: Runner, result: SearchResult) -> bool:
     """Whether the report shows an output, and no run printed what it expects instead: the same
     behaviour may be printed in many ways.
     """
-    shown = any(isinstance(member, OutputSignature) for member in members_of(runner.signature))
-    runs = runner.attempts.of(found.script, found.environment, "confirm")
-    return shown and not any(run.judgement.contrary for run in runs)
+    has_output = any(isinstance(member, OutputSignature) for member in members_of(runner.signature))
+    runs = runner.attempts.of(result.script, result.environment, "confirm")
+    return has_output and not any(run.judgement.contrary for run in runs)
 
 
-def _reached(result: RunResult, entry: str) -> tuple[Functions, frozenset[int]]:
+def _functions_reached(result: RunResult, entry: str) -> tuple[Functions, frozenset[int]]:
     """What the processes of a run entered, and the lines of the entry file that ran."""
-    entered: set[tuple[str, str]] = set()
+    functions: set[tuple[str, str]] = set()
     lines: set[int] = set()
     for data in result.artifacts.values():
-        row = artifacts.read(artifacts.Reached, data)
+        row = artifacts.parse_record(artifacts.Reached, data)
         if isinstance(row, artifacts.Reached):
-            entered |= set(row.entered)
+            functions |= set(row.entered)
             lines |= {line for file, line in row.lines if file == entry}
-    return tuple(entered), frozenset(lines)
+    return tuple(functions), frozenset(lines)
 
 
 # Runs a failing program again, with new seeds, until the sequential test decides.
@@ -365,36 +379,36 @@ class Decision:
     reconstruction: Reconstruction | None = None
 
 
-def confirm(runner: Runner, found: SearchResult) -> tuple[AnyVerdict, Match]:
+def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
     """The verdict from fresh runs, and what they show of the signature. Mixed outcomes are run
     again with the same seeds, to find out why.
     """
-    if found.judgement.match is Match.SETUP_FAILURE:
-        return blocked(found.judgement), Match.SETUP_FAILURE
+    if result.judgement.match is Match.SETUP_FAILURE:
+        return blocked(result.judgement), Match.SETUP_FAILURE
     determinism: Determinism = "deterministic"
     with runner.stage("confirm", "confirming with fresh runs"):
-        decision, runs = _fresh_runs(runner, found)
+        decision, runs = _fresh_runs(runner, result)
         if decision == "fails":
-            determinism = _determinism(runner, found)
-    verdict = verdict_of(decision, runs, determinism, (versions(found.environment),))
+            determinism = _determinism(runner, result)
+    verdict = verdict_of(decision, runs, determinism, (versions(result.environment),))
     if isinstance(verdict, Reproduced):
         signs = (run.doubt for run in runs if run.doubt)
-        doubt = data_flow.doubt(found.script.files) or next(signs, "")
+        doubt = data_flow.doubt(result.script.files) or next(signs, "")
         verdict = verdict.model_copy(update={"doubt": doubt})
     verdict = as_unsaid(verdict, runner.bug, runner.signature)
-    verdict = witnessed(runner, found, as_mended(verdict, found.script))
-    return verdict, Match.MATCHED if decision == "fails" else found.judgement.match
+    verdict = check_reach(runner, result, as_mended(verdict, result.script))
+    return verdict, Match.MATCHED if decision == "fails" else result.judgement.match
 
 
-def _fresh_runs(runner: Runner, found: SearchResult) -> tuple[TestDecision, list[Judgement]]:
-    test, runs, cap = SequentialTest(), list[Judgement](), _cap(runner, found)
+def _fresh_runs(runner: Runner, result: SearchResult) -> tuple[TestDecision, list[Judgement]]:
+    test, runs, cap = SequentialTest(), list[Judgement](), _cap(runner, result)
     issue, decided = runner.job.issue, False
     intermittent = symptoms.says_so(f"{issue.title}\n{issue.body}")
     while not decided and len(runs) < cap:
         number = len(runs) + 1
         runner.say("confirm", f"run {number}", number, cap)
         seed = runner.job.limits.seed + number
-        runs.append(runner.run(found.script, found.environment, seed, "confirm").judgement)
+        runs.append(runner.run(result.script, result.environment, seed, "confirm").judgement)
         failures = sum(run.match is Match.MATCHED for run in runs)
         # An intermittent failure, by the report's own words: look for the other outcome too.
         early = intermittent and failures == len(runs) < _INTERMITTENT
@@ -404,30 +418,30 @@ def _fresh_runs(runner: Runner, found: SearchResult) -> tuple[TestDecision, list
     return test.decide(sum(run.match is Match.MATCHED for run in runs), len(runs)), runs
 
 
-def _cap(runner: Runner, found: SearchResult) -> int:
+def _cap(runner: Runner, result: SearchResult) -> int:
     """Most confirming runs; a run that only ends by the clock is not repeated forty times."""
     hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
-    slow = found.judgement.match is Match.UNDECIDED and not hang
+    slow = result.judgement.match is Match.UNDECIDED and not hang
     return min(runner.job.limits.max_runs, 2 if slow else runner.job.limits.max_runs)
 
 
-def _determinism(runner: Runner, found: SearchResult) -> Determinism:
+def _determinism(runner: Runner, result: SearchResult) -> Determinism:
     """The determinism of mixed outcomes over seeds: runs with equal seeds separate chance in the
     program from chance outside it.
     """
-    judged = runner.attempts.by_seed(found.script, found.environment)
+    judgements = runner.attempts.by_seed(result.script, result.environment)
     outcomes = {
         seed: judgement.match is Match.MATCHED
-        for seed, judgement in judged.items()
+        for seed, judgement in judgements.items()
         if judgement.match in {Match.MATCHED, Match.PASSED}
     }
     if all(outcomes.values()):
         return "deterministic"
-    for wanted in (True, False):
-        seed = next(seed for seed, matched in outcomes.items() if matched is wanted)
+    for expected in (True, False):
+        seed = next(seed for seed, matched in outcomes.items() if matched is expected)
         for _ in range(_REPEATS):
             change = f"seed {seed} again"
-            again = runner.run(found.script, found.environment, seed, "repeat", change)
-            if (again.match is Match.MATCHED) is not wanted:
+            again = runner.run(result.script, result.environment, seed, "repeat", change)
+            if (again.match is Match.MATCHED) is not expected:
                 return "nondeterministic"
     return "seed-dependent"

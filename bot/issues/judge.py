@@ -32,96 +32,96 @@ _STRICT = 0.95
 
 
 def weigh(
-    failure: Failure, wanted: CrashSignature, script: Script, names: frozenset[str]
+    failure: Failure, signature: CrashSignature, script: Script, names: frozenset[str]
 ) -> tuple[Evidence, ...]:
     """What each piece of an exception of the reported class says, up to the first that speaks
     against it.
     """
-    weighed: list[Evidence] = []
-    for piece in _pieces(failure, wanted, script, names):
-        weighed.append(piece)
+    evidence: list[Evidence] = []
+    for piece in _pieces(failure, signature, script, names):
+        evidence.append(piece)
         if not piece.agrees:
             break
-    return tuple(weighed)
+    return tuple(evidence)
 
 
 def _pieces(
-    failure: Failure, wanted: CrashSignature, script: Script, names: frozenset[str]
+    failure: Failure, signature: CrashSignature, script: Script, names: frozenset[str]
 ) -> Iterator[Evidence]:
-    yield Evidence(what="class", says=_class(failure, wanted))
-    if wanted.checks:
-        yield _checked(failure, wanted)
+    yield Evidence(what="class", says=_class(failure, signature))
+    if signature.checks:
+        yield _check_evidence(failure, signature)
         return
-    alike = wording.likeness(wanted.message, failure.message, names)
-    yield from _words(failure, wanted, alike, names)
-    yield from _where(failure, wanted, worded=_is_worded(wanted.message, alike))
-    if _by_itself(failure, wanted, script):
+    alike = wording.likeness(signature.message, failure.message, names)
+    yield from _words(failure, signature, alike, names)
+    yield from _where(failure, signature, worded=_is_worded(signature.message, alike))
+    if _by_itself(failure, signature, script):
         says = "the program itself raises or prints this error"
         yield Evidence(what="origin", agrees=False, says=says)
 
 
-def _class(failure: Failure, wanted: CrashSignature) -> str:
-    one, other = (name.rsplit(".", 1)[-1] for name in (wanted.exception, failure.exception))
+def _class(failure: Failure, signature: CrashSignature) -> str:
+    one, other = (name.rsplit(".", 1)[-1] for name in (signature.exception, failure.exception))
     return other if one in {other, ""} else f"{other}, reported as {one}"
 
 
 def _words(
-    failure: Failure, wanted: CrashSignature, alike: float, names: frozenset[str]
+    failure: Failure, signature: CrashSignature, alike: float, names: frozenset[str]
 ) -> Iterator[Evidence]:
-    shown = wanted.message or wanted.frame or wanted.exception.startswith("SIG")
-    if failure.message.strip() and not shown:
+    is_specific = signature.message or signature.frame or signature.exception.startswith("SIG")
+    if failure.message.strip() and not is_specific:
         yield Evidence(what="words", agrees=False, says="the reported exception has no message")
-    elif wanted.message:
-        agrees = alike >= wording.ENOUGH or _restyled(failure, wanted, names)
+    elif signature.message:
+        agrees = alike >= wording.ENOUGH or _is_restyled(failure, signature, names)
         says = "" if agrees else f"the message differs (similarity {alike:.2f})"
         yield Evidence(what="words", agrees=agrees, score=alike, says=says)
-    reported, seen = wording.axes(wanted.message), wording.axes(failure.message)
-    same = wording.same_shapes(wanted.shapes, failure.message)
-    axes = not reported or not seen or bool(reported & seen)
-    if wanted.shapes or not axes:
-        got = ", ".join(wording.shapes(failure.message)) or "none"
-        shapes = ", ".join(wanted.shapes)
-        says = f"the operand shapes differ: {shapes} reported, {got} observed"
+    reported_axes, observed_axes = wording.axes(signature.message), wording.axes(failure.message)
+    same = wording.same_shapes(signature.shapes, failure.message)
+    axes = not reported_axes or not observed_axes or bool(reported_axes & observed_axes)
+    if signature.shapes or not axes:
+        observed_shapes = ", ".join(wording.shapes(failure.message)) or "none"
+        shapes = ", ".join(signature.shapes)
+        says = f"the operand shapes differ: {shapes} reported, {observed_shapes} observed"
         says = shapes if same else says
         says = says if axes else "it concerns another axis"
         yield Evidence(what="shapes", agrees=same and axes, says=says)
 
 
-def _restyled(failure: Failure, wanted: CrashSignature, names: frozenset[str]) -> bool:
+def _is_restyled(failure: Failure, signature: CrashSignature, names: frozenset[str]) -> bool:
     """Whether a class of the library's own, in its place, has the words in other forms only."""
     own = not hasattr(builtins, failure.exception.rsplit(".", 1)[-1])
-    alike = own and wording.same_stems(wanted.message, failure.message, names)
-    return alike and is_placed(failure, wanted)
+    alike = own and wording.same_stems(signature.message, failure.message, names)
+    return alike and is_placed(failure, signature)
 
 
-def is_placed(failure: Failure, wanted: CrashSignature) -> bool:
+def is_placed(failure: Failure, signature: CrashSignature) -> bool:
     """Whether an exception arose in the library where the report says."""
-    return any(piece.agrees for piece in _where(failure, wanted, worded=False))
+    return any(piece.agrees for piece in _where(failure, signature, worded=False))
 
 
-def may_be_reworded(failure: Failure, wanted: CrashSignature, names: frozenset[str]) -> bool:
+def may_be_reworded(failure: Failure, signature: CrashSignature, names: frozenset[str]) -> bool:
     """Whether an exception of the reported class and other words may be the reported one: it
     arose in its place or, where the report shows none, has most of its words.
     """
-    where = list(_where(failure, wanted, worded=False))
-    mostly = wording.mostly(wanted.message, failure.message, names)
+    where = list(_where(failure, signature, worded=False))
+    mostly = wording.mostly(signature.message, failure.message, names)
     return where[0].agrees if where else mostly
 
 
-def _where(failure: Failure, wanted: CrashSignature, *, worded: bool) -> Iterator[Evidence]:
-    shown = wanted.frame or (wanted.places and wanted.places[-1].file)
-    if not shown or not failure.frames:
+def _where(failure: Failure, signature: CrashSignature, *, worded: bool) -> Iterator[Evidence]:
+    location = signature.frame or (signature.places and signature.places[-1].file)
+    if not location or not failure.frames:
         return
-    if wanted.places:
-        agrees = locations.same(wanted.places, failure, worded=worded)
+    if signature.places:
+        agrees = locations.same(signature.places, failure, is_reworded=worded)
     else:  # only a file is known; for words that are plain enough its package will do
-        top = wanted.frame.partition("/")[0]
+        top = signature.frame.partition("/")[0]
         agrees = any(
-            frame.module_path == wanted.frame or (worded and frame.package == top)
+            frame.module_path == signature.frame or (worded and frame.package == top)
             for frame in failure.frames
         )
-    place = f"{shown} {wanted.function}".strip()
-    says = place if agrees else f"it was not raised in {shown}"
+    place = f"{location} {signature.function}".strip()
+    says = place if agrees else f"it was not raised in {location}"
     yield Evidence(what="place", agrees=agrees, says=says)
 
 
@@ -130,15 +130,15 @@ def _is_worded(message: str, alike: float) -> bool:
     return alike >= _STRICT and len(wording.tokens(wording.core(message))) >= 4
 
 
-def _checked(failure: Failure, wanted: CrashSignature) -> Evidence:
-    if wanted.exception.rsplit(".", 1)[-1] == "AssertionError":
-        agrees, other = _is_check(failure, wanted.checks), "a different assertion failed"
+def _check_evidence(failure: Failure, signature: CrashSignature) -> Evidence:
+    if signature.exception.rsplit(".", 1)[-1] == "AssertionError":
+        agrees, other = _is_check(failure, signature.checks), "a different assertion failed"
     else:
         agrees, other = (
-            locations.fails(failure, wanted),
+            locations.fails(failure, signature),
             "it was not raised by the reported statement",
         )
-    return Evidence(what="check", agrees=agrees, says=wanted.checks[0] if agrees else other)
+    return Evidence(what="check", agrees=agrees, says=signature.checks[0] if agrees else other)
 
 
 def _is_check(failure: Failure, checks: tuple[str, ...]) -> bool:
@@ -149,17 +149,17 @@ def _is_check(failure: Failure, checks: tuple[str, ...]) -> bool:
     return any(code in text or text in code for text in texts for code in codes[-2:])
 
 
-def _by_itself(failure: Failure, wanted: CrashSignature, script: Script) -> bool:
+def _by_itself(failure: Failure, signature: CrashSignature, script: Script) -> bool:
     last = failure.innermost
-    raised = last is not None and not last.package and last.code.strip().startswith("raise")
-    if last is not None and raised:
+    is_raised = last is not None and not last.package and last.code.strip().startswith("raise")
+    if last is not None and is_raised:
         own = staged.raised_by_itself(script.source, last.line, last.code)
-        if wanted.frame or own:
+        if signature.frame or own:
             return True
-    words = wanted.message or failure.message
-    printed = not failure.bases  # read off the output: only the probe tells of base classes
-    made = staged.self_made(script.source, wanted.exception, words, prints=printed)
-    return bool(made)
+    words = signature.message or failure.message
+    is_printed = not failure.bases  # read off the output: only the probe tells of base classes
+    is_self_made = staged.self_made(script.source, signature.exception, words, prints=is_printed)
+    return bool(is_self_made)
 
 
 # Compares a run with the frozen signature. Only this module decides what a run shows; no model is
@@ -183,79 +183,81 @@ _Arrays = list[tuple[str, list[tuple[str, str]]]]
 _READABLE = "the program as a Python file (the pasted text is not valid Python)"
 
 
-def judge(seen: Observation, signature: AnySignature, script: Script) -> Judgement:
+def judge(observation: Observation, signature: AnySignature, script: Script) -> Judgement:
     """What one run shows: the signature matched, no failure, another failure, a setup failure, or
     nothing that decides.
     """
-    judgement = _judged(seen, signature, script)
-    doubt = seen.doubt or _unsigned(seen, judgement)
+    judgement = _judge_failures(observation, signature, script)
+    doubt = observation.doubt or _unsigned(observation, judgement)
     return judgement.model_copy(update={"doubt": doubt}) if doubt else judgement
 
 
-def _unsigned(seen: Observation, judgement: Judgement) -> str:
+def _unsigned(observation: Observation, judgement: Judgement) -> str:
     """Why a traced exception that counts may be made up: only the probe tells of base classes."""
     failure = judgement.failure
-    traced = failure is not None and failure.bases and judgement.match is Match.MATCHED
-    if not seen.keyed or not traced or failure in seen.signed:
+    has_trace = failure is not None and failure.bases and judgement.match is Match.MATCHED
+    if not observation.keyed or not has_trace or failure in observation.signed:
         return ""
     return "only a trace that the probe did not sign shows the exception"
 
 
-def _judged(seen: Observation, signature: AnySignature, script: Script) -> Judgement:
-    if seen.refused:
-        return _undecided(seen.refused[0])
-    verdicts = [_either(seen, member, script) for member in members_of(signature)]
+def _judge_failures(observation: Observation, signature: AnySignature, script: Script) -> Judgement:
+    if observation.refused:
+        return _undecided(observation.refused[0])
+    verdicts = [_either(observation, member, script) for member in members_of(signature)]
     for index, judgement in enumerate(verdicts):
         if judgement.match is Match.MATCHED:
             return judgement.model_copy(update={"member": index})
-    return _setup_failure(seen) or _unmet(seen, verdicts)
+    return _setup_failure(observation) or _unmet(observation, verdicts)
 
 
-def _either(seen: Observation, member: Member, script: Script) -> Judgement:
+def _either(observation: Observation, member: Member, script: Script) -> Judgement:
     """A member compared with a run; where that does not show it, the other reading of its words is
     tried.
     """
-    judgement = _genuine(seen, member, script)
+    judgement = _genuine(observation, member, script)
     reading = None if judgement.match is Match.MATCHED else freeze.other(member)
     if reading is None or (
-        reading.printed and _output(seen, reading.printed).match is not Match.MATCHED
+        reading.printed and _output(observation, reading.printed).match is not Match.MATCHED
     ):
         return judgement
-    other = _genuine(seen, reading.member, script, member)
+    other = _genuine(observation, reading.member, script, member)
     return other if other.match is Match.MATCHED else judgement
 
 
 def _genuine(
-    seen: Observation, member: Member, script: Script, reported: Member | None = None
+    observation: Observation, member: Member, script: Script, reported_member: Member | None = None
 ) -> Judgement:
     """A member compared with a run, which shows nothing when the program itself causes the match.
     `reported` is the member of the signature that it replaces: a print in the place of an exception
     may not be staged in either way.
     """
-    judgement = _member(seen, member, script)
-    for each in (member, reported) if isinstance(reported, CrashSignature) else (member,):
-        if judgement.match is Match.MATCHED and (line := staged.staged(script.source, each)):
+    judgement = _member(observation, member, script)
+    for candidate in (
+        (member, reported_member) if isinstance(reported_member, CrashSignature) else (member,)
+    ):
+        if judgement.match is Match.MATCHED and (line := staged.staged(script.source, candidate)):
             return _passed(f"the program itself causes it: {line[:120]}")
     return judgement
 
 
-def _member(seen: Observation, member: Member, script: Script) -> Judgement:
+def _member(observation: Observation, member: Member, script: Script) -> Judgement:
     match member:
         case CrashSignature():
-            return _crash(seen, member, script)
+            return _crash(observation, member, script)
         case OutputSignature():
-            return _output(seen, member)
+            return _output(observation, member)
         case NonFiniteSignature():
-            return _nonfinite(seen, member, script)
+            return _nonfinite(observation, member, script)
         case WarningSignature():
-            return _warning(seen, member)
+            return _warning(observation, member)
         case ObservationSignature():
-            return _observation(seen, member)
+            return _observation(observation, member)
         case HangSignature():
-            return _hang(seen, member)
+            return _hang(observation, member)
 
 
-def _met(reason: str, evidence: str, failure: Failure | None = None) -> Judgement:
+def _matched(reason: str, evidence: str, failure: Failure | None = None) -> Judgement:
     return Judgement(
         match=Match.MATCHED, reason=reason, evidence=evidence[:_EVIDENCE], failure=failure
     )
@@ -273,34 +275,38 @@ def _undecided(reason: str, evidence: str = "") -> Judgement:
     return Judgement(match=Match.UNDECIDED, reason=reason, evidence=evidence[:_EVIDENCE])
 
 
-def _crash(seen: Observation, wanted: CrashSignature, script: Script) -> Judgement:
+def _crash(observation: Observation, signature: CrashSignature, script: Script) -> Judgement:
     names = staged.own_names(script.source)
     closest: tuple[Evidence, ...] = ()
-    reworded: Failure | None = None
-    for failure in (*flatten(seen.failures), *_logged(seen, wanted), *_exited(seen, wanted)):
-        same = wording.same_exception(wanted.exception, failure.exception, failure.bases)
+    reworded_failure: Failure | None = None
+    for failure in (
+        *flatten(observation.failures),
+        *_logged_failures(observation, signature),
+        *_exit_failures(observation, signature),
+    ):
+        same = wording.same_exception(signature.exception, failure.exception, failure.bases)
         if not same or setup_failures.made_here(failure.message):
             continue
-        if _is_bare_line(failure) and wanted.places and not staged.handles(script.source):
+        if _is_bare_line(failure) and signature.places and not staged.handles(script.source):
             continue
-        weighed = weigh(failure, wanted, script, names)
-        if weighed[-1].agrees:
+        evidence = weigh(failure, signature, script, names)
+        if evidence[-1].agrees:
             # Only the probe tells of base classes: this one was read off what was printed.
-            caught = failure.swallowed and not failure.bases
-            how = "was caught, and printed or logged" if caught else "was raised"
-            met = _met(f"{failure.exception} {how}", _last_line(failure), failure)
-            return met.model_copy(update={"weighed": weighed})
-        closest = max(closest, weighed, key=len)
-        if weighed[-1].what == "words" and may_be_reworded(failure, wanted, names):
-            reworded = failure
-    if reworded is not None:  # another release may word it otherwise
-        where = " in the same place" if is_placed(reworded, wanted) else ""
+            is_caught = failure.swallowed and not failure.bases
+            how = "was caught, and printed or logged" if is_caught else "was raised"
+            judgement = _matched(f"{failure.exception} {how}", _last_line(failure), failure)
+            return judgement.model_copy(update={"weighed": evidence})
+        closest = max(closest, evidence, key=len)
+        if evidence[-1].what == "words" and may_be_reworded(failure, signature, names):
+            reworded_failure = failure
+    if reworded_failure is not None:  # another release may word it otherwise
+        where = " in the same place" if is_placed(reworded_failure, signature) else ""
         why = f"the same exception arose{where}, with another message"
-        told = _undecided(why, _last_line(reworded))
-        return told.model_copy(update={"weighed": closest, "failure": reworded})
-    if wanted.checks and not wanted.exception:
-        told = _undecided("the bug report names a statement that fails, but not how")
-        return told.model_copy(update={"weighed": closest, "failure": seen.escaped})
+        inconclusive = _undecided(why, _last_line(reworded_failure))
+        return inconclusive.model_copy(update={"weighed": closest, "failure": reworded_failure})
+    if signature.checks and not signature.exception:
+        inconclusive = _undecided("the bug report names a statement that fails, but not how")
+        return inconclusive.model_copy(update={"weighed": closest, "failure": observation.escaped})
     why = closest[-1].says if closest else "the reported exception did not occur"
     return _passed(why).model_copy(update={"weighed": closest})
 
@@ -312,101 +318,110 @@ def _is_bare_line(failure: Failure) -> bool:
     return failure.swallowed and not failure.bases and not failure.frames
 
 
-def _logged(seen: Observation, wanted: CrashSignature) -> list[Failure]:
+def _logged_failures(observation: Observation, signature: CrashSignature) -> list[Failure]:
     """The exceptions that lines of a log name, for a report that shows no more of one either."""
-    lines = (line for line in seen.errors.splitlines() if _LEVEL.search(line))
-    named = (tracebacks.INLINE.search(line) for line in lines if not wanted.places)
+    lines = (line for line in observation.errors.splitlines() if _LEVEL.search(line))
+    matches = (tracebacks.INLINE.search(line) for line in lines if not signature.places)
     return [
-        Failure(exception=found["exc"], message=found["msg"], swallowed=True)
-        for found in named
-        if found is not None
+        Failure(exception=match["exc"], message=match["msg"], swallowed=True)
+        for match in matches
+        if match is not None
     ]
 
 
-def _exited(seen: Observation, wanted: CrashSignature) -> list[Failure]:
+def _exit_failures(observation: Observation, signature: CrashSignature) -> list[Failure]:
     """The exit that a command-line tool asked for: Python shows no traceback of it, the last line
     that the tool wrote says why.
     """
-    written = [line.strip() for line in seen.errors.splitlines() if line.strip()]
-    if seen.escaped is not None or not seen.exit_code or not written or not wanted.message:
+    lines = [line.strip() for line in observation.errors.splitlines() if line.strip()]
+    if (
+        observation.escaped is not None
+        or not observation.exit_code
+        or not lines
+        or not signature.message
+    ):
         return []
-    return [Failure(exception="SystemExit", message=written[-1])]
+    return [Failure(exception="SystemExit", message=lines[-1])]
 
 
 def _last_line(failure: Failure) -> str:
     return f"{failure.exception}: {failure.message}" if failure.message else failure.exception
 
 
-def _output(seen: Observation, reported: OutputSignature) -> Judgement:
+def _output(observation: Observation, reported_signature: OutputSignature) -> Judgement:
     comparable = {
-        "observed": values.cleaned(reported.observed),
-        "expected": values.cleaned(reported.expected),
+        "observed": values.clean_chunks(reported_signature.observed),
+        "expected": values.clean_chunks(reported_signature.expected),
     }
-    wanted = reported.model_copy(update=comparable)
-    place = _sentence if wanted.within_line else _chunks
-    found = place(seen, wanted.observed, wanted)
-    denied = place(seen, wanted.expected, wanted) if wanted.expected else None
+    signature = reported_signature.model_copy(update=comparable)
+    place = _sentence if signature.within_line else _chunks
+    evidence = place(observation, signature.observed, signature)
+    denied = place(observation, signature.expected, signature) if signature.expected else None
     if denied:
         return _contrary("the expected output was printed", "\n".join(denied))
-    if found and wanted.within_line and len(seen.output) > _FEW_LINES:
+    if evidence and signature.within_line and len(observation.output) > _FEW_LINES:
         return _undecided("too much was printed to tell which value the bug report means")
-    if found:
-        return _met("the reported output was printed", "\n".join(found))
-    arrays, printed = _arrays(seen, wanted), "\n".join(seen.told[-10:])
-    if line := _righted(arrays, wanted):
+    if evidence:
+        return _matched("the reported output was printed", "\n".join(evidence))
+    arrays, last_lines = _arrays(observation, signature), "\n".join(observation.told[-10:])
+    if line := _expected_line(arrays, signature):
         why = "the expected values were printed where the bug report shows non-finite ones"
         return _contrary(why, line)
     partly = _still(arrays)
-    if partly and not _fixed(arrays, wanted):
-        return _met("non-finite values were printed where the bug report shows them", partly)
-    if _skeleton(seen, wanted):
-        return _undecided("the same lines were printed with different numbers", printed)
+    if partly and not _fixed(arrays, signature):
+        return _matched("non-finite values were printed where the bug report shows them", partly)
+    if _skeleton(observation, signature):
+        return _undecided("the same lines were printed with different numbers", last_lines)
     if partly:
         return _undecided("some of the reported non-finite values were printed", partly)
-    if _finite_instead(seen, wanted):
-        return _contrary("finite values were printed where the bug report shows others", printed)
-    return _passed("the reported output was not printed", printed)
+    if _finite_instead(observation, signature):
+        return _contrary("finite values were printed where the bug report shows others", last_lines)
+    return _passed("the reported output was not printed", last_lines)
 
 
 def _chunks(
-    seen: Observation, wanted: tuple[values.Chunk, ...], signature: OutputSignature
+    observation: Observation, chunks: tuple[values.Chunk, ...], signature: OutputSignature
 ) -> list[str] | None:
     """The lines that hold all chunks, or None."""
     lines: list[str] = []
-    for chunk in wanted:
-        place = values.values_hold(chunk, list(seen.output), signature.rtol, signature.atol)
+    for chunk in chunks:
+        place = values.values_hold(chunk, list(observation.output), signature.rtol, signature.atol)
         if place is None:
             return None
-        lines.extend(seen.told[place[0] : place[1]])
+        lines.extend(observation.told[place[0] : place[1]])
     return lines
 
 
 def _sentence(
-    seen: Observation, wanted: tuple[values.Chunk, ...], signature: OutputSignature
+    observation: Observation, chunks: tuple[values.Chunk, ...], signature: OutputSignature
 ) -> list[str] | None:
-    at = values.within(wanted[0][0], list(seen.output), signature.rtol, signature.atol)
-    return None if at is None else [seen.told[at]]
+    at = values.within(chunks[0][0], list(observation.output), signature.rtol, signature.atol)
+    return None if at is None else [observation.told[at]]
 
 
-def _skeleton(seen: Observation, wanted: OutputSignature) -> bool:
+def _skeleton(observation: Observation, signature: OutputSignature) -> bool:
     """Whether all reported lines were printed with other numbers in them, finite ones only for
     finite ones.
     """
-    alike = {(values.skeleton(line), bool(values.nonfinite(line))) for line in seen.output}
-    return not wanted.within_line and all(
+    alike = {(values.skeleton(line), bool(values.nonfinite(line))) for line in observation.output}
+    return not signature.within_line and all(
         (values.skeleton(line), bool(values.nonfinite(line))) in alike
-        for line in chain.from_iterable(wanted.observed)
+        for line in chain.from_iterable(signature.observed)
     )
 
 
-def _finite_instead(seen: Observation, wanted: OutputSignature) -> bool:
+def _finite_instead(observation: Observation, signature: OutputSignature) -> bool:
     """Whether each reported line with a non-finite value was printed with finite ones."""
-    shown = [line for line in chain.from_iterable(wanted.observed) if values.nonfinite(line)]
-    finite = {values.skeleton(line) for line in seen.output if not values.nonfinite(line)}
-    return bool(shown) and all(values.skeleton(line) in finite for line in shown)
+    nonfinite_lines = [
+        line for line in chain.from_iterable(signature.observed) if values.nonfinite(line)
+    ]
+    finite = {values.skeleton(line) for line in observation.output if not values.nonfinite(line)}
+    return bool(nonfinite_lines) and all(
+        values.skeleton(line) in finite for line in nonfinite_lines
+    )
 
 
-def _fixed(arrays: _Arrays, wanted: OutputSignature) -> bool:
+def _fixed(arrays: _Arrays, signature: OutputSignature) -> bool:
     """Whether a printed array has a number of the report in its place, and finite ones where the
     report shows non-finite ones.
 
@@ -414,11 +429,11 @@ def _fixed(arrays: _Arrays, wanted: OutputSignature) -> bool:
     that has a number of the report in its place (a whole number may stand there by chance) is no
     random one: there every entry counts.
     """
-    every = (_pairs(line, printed) for line, rows in arrays for printed, _ in rows)
+    every = (_pairs(line, printed_line) for line, rows in arrays for printed_line, _ in rows)
     return any(
         any(starmap(_became, pairs))
         and any(
-            values.same_number(one, now, wanted.rtol, 0.0)
+            values.same_number(one, now, signature.rtol, 0.0)
             for one, now in pairs
             if math.isfinite(one) and not one.is_integer()
         )
@@ -428,101 +443,107 @@ def _fixed(arrays: _Arrays, wanted: OutputSignature) -> bool:
 
 def _still(arrays: _Arrays) -> str:
     """A printed array that has non-finite numbers as the reported one has."""
-    found = (
-        told[:_EVIDENCE]
+    matches = (
+        raw_line[:_EVIDENCE]
         for line, rows in arrays
-        for printed, told in rows
-        if values.nonfinite(printed) & values.nonfinite(line)
+        for printed_line, raw_line in rows
+        if values.nonfinite(printed_line) & values.nonfinite(line)
     )
-    return next(found, "")
+    return next(matches, "")
 
 
-def _righted(arrays: _Arrays, wanted: OutputSignature) -> str:
+def _expected_line(arrays: _Arrays, signature: OutputSignature) -> str:
     """A printed array with numbers that the report expects where it shows non-finite ones; ""
     when one of its arrays is as before, unless that holds all that is expected, as a reference
     does that a program prints beside.
     """
-    expected = (values.numbers(line) for line in chain.from_iterable(wanted.expected))
+    expected = (values.numbers(line) for line in chain.from_iterable(signature.expected))
     right = [number for number in chain.from_iterable(expected) if math.isfinite(number)]
-    found = ""
+    evidence = ""
     for line, rows in arrays if right else ():
-        for printed, told in rows:
-            turned = [now for one, now in _pairs(line, printed) if _became(one, now)]
-            if turned and all(_among(now, right, wanted) for now in turned):
-                found = told
-            elif not all(_among(number, list(values.numbers(printed)), wanted) for number in right):
+        for printed_line, raw_line in rows:
+            new_numbers = [now for one, now in _pairs(line, printed_line) if _became(one, now)]
+            if new_numbers and all(_among(now, right, signature) for now in new_numbers):
+                evidence = raw_line
+            elif not all(
+                _among(number, list(values.numbers(printed_line)), signature) for number in right
+            ):
                 return ""
         if not rows:
             return ""
-    return found
+    return evidence
 
 
-def _pairs(line: str, printed: str) -> list[tuple[float, float]]:
-    return list(zip(values.numbers(line), values.numbers(printed), strict=True))
+def _pairs(line: str, printed_line: str) -> list[tuple[float, float]]:
+    return list(zip(values.numbers(line), values.numbers(printed_line), strict=True))
 
 
 def _became(before: float, now: float) -> bool:
     return math.isfinite(now) and not math.isfinite(before)
 
 
-def _among(number: float, others: list[float], wanted: OutputSignature) -> bool:
-    return any(values.same_number(number, other, wanted.rtol, wanted.atol) for other in others)
+def _among(number: float, others: list[float], signature: OutputSignature) -> bool:
+    return any(
+        values.same_number(number, other, signature.rtol, signature.atol) for other in others
+    )
 
 
-def _arrays(seen: Observation, wanted: OutputSignature) -> _Arrays:
+def _arrays(observation: Observation, signature: OutputSignature) -> _Arrays:
     """The reported lines that hold an array with non-finite numbers, each with what was printed
     in its place, as it is compared and as it is shown: lines that are alike but for their
     numbers, the very one where as many were printed as are reported.
     """
-    lines, found = [*chain.from_iterable(wanted.observed)], _Arrays()
+    lines, arrays = [*chain.from_iterable(signature.observed)], _Arrays()
     for at, line in enumerate(lines):
         if values.nonfinite(line) and values.count(line) >= _ARRAY:
             kind = values.skeleton(line)
-            shown = zip(seen.output, seen.told, strict=True)
-            rows = [row for row in shown if values.skeleton(row[0]) == kind]
-            like = [number for number, each in enumerate(lines) if values.skeleton(each) == kind]
-            found.append((line, [rows[like.index(at)]] if len(rows) == len(like) else rows))
-    return found
+            output_rows = zip(observation.output, observation.told, strict=True)
+            rows = [row for row in output_rows if values.skeleton(row[0]) == kind]
+            like = [number for number, line in enumerate(lines) if values.skeleton(line) == kind]
+            arrays.append((line, [rows[like.index(at)]] if len(rows) == len(like) else rows))
+    return arrays
 
 
-def _nonfinite(seen: Observation, wanted: NonFiniteSignature, script: Script) -> Judgement:
+def _nonfinite(
+    observation: Observation, signature: NonFiniteSignature, script: Script
+) -> Judgement:
     pattern = re.compile(
-        rf"(?<![\w.])-?(?:{'|'.join(wanted.values)})(?:inity)?(?!\w)", re.IGNORECASE
+        rf"(?<![\w.])-?(?:{'|'.join(signature.values)})(?:inity)?(?!\w)", re.IGNORECASE
     )
-    found = [
-        (line, told)
-        for line, told in zip(seen.output, seen.told, strict=True)
+    rows = [
+        (line, raw_line)
+        for line, raw_line in zip(observation.output, observation.told, strict=True)
         if pattern.search(line)
     ]
     constant = (
-        {values.clean(line) for line in staged.constant_lines(script.source)} if found else set()
+        {values.clean(line) for line in staged.constant_lines(script.source)} if rows else set()
     )
-    for line, told in found:
+    for line, raw_line in rows:
         if line not in constant:
-            return _met("a non-finite value was printed", told)
-    return _passed("every printed value was finite", "\n".join(seen.told[-5:]))
+            return _matched("a non-finite value was printed", raw_line)
+    return _passed("every printed value was finite", "\n".join(observation.told[-5:]))
 
 
-def _warning(seen: Observation, wanted: WarningSignature) -> Judgement:
-    everything = (*seen.errors.splitlines(), *seen.printed)
-    lines = wording.lines(everything, wanted)
-    if len(lines) >= wanted.at_least:
-        return _met("the reported warning was issued", lines[0])
+def _warning(observation: Observation, signature: WarningSignature) -> Judgement:
+    everything = (*observation.errors.splitlines(), *observation.printed)
+    lines = wording.lines(everything, signature)
+    if len(lines) >= signature.at_least:
+        return _matched("the reported warning was issued", lines[0])
     near = "\n".join(wording.nearest(everything))
-    given = f"the reported warning was issued {len(lines)} of at least {wanted.at_least} times"
-    return _passed(given, near)
+    counts = f"the reported warning was issued {len(lines)} of at least {signature.at_least} times"
+    return _passed(counts, near)
 
 
-def _observation(seen: Observation, wanted: ObservationSignature) -> Judgement:
-    reported, shown = values.outcome(wanted, seen.printed)
-    if reported is None:
-        return _undecided(f"`{wanted.name}` is inconclusive: {shown}"[:_EVIDENCE])
-    state = "was observed as reported" if reported else "has the expected value"
+def _observation(observation: Observation, signature: ObservationSignature) -> Judgement:
+    is_as_reported, observed_text = values.outcome(signature, observation.printed)
+    if is_as_reported is None:
+        return _undecided(f"`{signature.name}` is inconclusive: {observed_text}"[:_EVIDENCE])
+    state = "was observed as reported" if is_as_reported else "has the expected value"
     return Judgement(
-        match=Match.MATCHED if reported else Match.PASSED,
-        reason=f"`{wanted.name}` {state}",
-        evidence=f"{wanted.name} = {shown}"[:_EVIDENCE],
-        value=_number(shown),
+        match=Match.MATCHED if is_as_reported else Match.PASSED,
+        reason=f"`{signature.name}` {state}",
+        evidence=f"{signature.name} = {observed_text}"[:_EVIDENCE],
+        value=_number(observed_text),
     )
 
 
@@ -533,55 +554,67 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _hang(seen: Observation, wanted: HangSignature) -> Judgement:
-    if seen.idle or (seen.timed_out and not wanted.idle):
-        state = "idle" if seen.idle else "still busy"
-        return _met(f"no progress within {wanted.bound_s:g} s: {state}", seen.errors[-_EVIDENCE:])
-    if seen.timed_out:
+def _hang(observation: Observation, signature: HangSignature) -> Judgement:
+    if observation.idle or (observation.timed_out and not signature.idle):
+        state = "idle" if observation.idle else "still busy"
+        return _matched(
+            f"no progress within {signature.bound_s:g} s: {state}", observation.errors[-_EVIDENCE:]
+        )
+    if observation.timed_out:
         return _undecided("the program was still working at the time limit; a hang would be idle")
-    return _passed(f"the program finished after {seen.seconds:.1f} s")
+    return _passed(f"the program finished after {observation.seconds:.1f} s")
 
 
-def _setup_failure(seen: Observation) -> Judgement | None:
+def _setup_failure(observation: Observation) -> Judgement | None:
     """The environment's own failure, when that is what ended the run (or what a program that
     exits with an error has printed).
     """
-    failure = seen.escaped
+    failure = observation.escaped
     if failure is None:
-        if seen.exit_code == 0 and not seen.failures:
+        if observation.exit_code == 0 and not observation.failures:
             return None
         # A line without an end would take the patterns minutes.
-        text = seen.errors[-4000:] + "\n" + "\n".join(line[-500:] for line in seen.output[-40:])
-        found = setup_failures.recognise("", text)
+        text = (
+            observation.errors[-4000:]
+            + "\n"
+            + "\n".join(line[-500:] for line in observation.output[-40:])
+        )
+        setup_failure = setup_failures.recognise("", text)
     elif not failure.frames and failure.exception in _UNREADABLE:
         what = f"{failure.exception}: {failure.message}"
-        found = SetupFailure(id="syntax", what=what, needs=_READABLE)
+        setup_failure = SetupFailure(id="syntax", what=what, needs=_READABLE)
     else:
-        chained = flatten((failure,))
+        chained_failures = flatten((failure,))
         if failure.exception.rsplit(".", 1)[-1] in _CHILD_DIED or _WORKER.search(failure.message):
-            chained += flatten(tuple(one for one in seen.failures if one.swallowed and one.bases))
-        known = (setup_failures.recognise(one.exception, one.message) for one in chained)
-        found = next(filter(None, known), None)
-    if found is None:
+            chained_failures += flatten(
+                tuple(one for one in observation.failures if one.swallowed and one.bases)
+            )
+        recognitions = (
+            setup_failures.recognise(one.exception, one.message) for one in chained_failures
+        )
+        setup_failure = next(filter(None, recognitions), None)
+    if setup_failure is None:
         return None
-    reason = f"the environment failed first: {found.what}"
-    return Judgement(match=Match.SETUP_FAILURE, reason=reason, failure=failure, setup_failure=found)
+    reason = f"the environment failed first: {setup_failure.what}"
+    return Judgement(
+        match=Match.SETUP_FAILURE, reason=reason, failure=failure, setup_failure=setup_failure
+    )
 
 
-def _unmet(seen: Observation, verdicts: list[Judgement]) -> Judgement:
+def _unmet(observation: Observation, verdicts: list[Judgement]) -> Judgement:
     best = next((row for row in verdicts if row.match is Match.UNDECIDED), verdicts[0])
-    if seen.timed_out or seen.idle:
-        ended = "the run was stopped before it could decide"
-        return _undecided(ended if best.match is Match.PASSED else best.reason)
-    if seen.oom:
+    if observation.timed_out or observation.idle:
+        ending = "the run was stopped before it could decide"
+        return _undecided(ending if best.match is Match.PASSED else best.reason)
+    if observation.oom:
         return _undecided("the program exceeded the memory limit")
     if best.match is Match.UNDECIDED and best.failure is not None:
         return best  # the reported exception in other words
-    if (failure := seen.escaped) is not None:
-        said = _last_line(failure)[:_EVIDENCE]
-        told = {"reason": best.reason, "evidence": said, "weighed": best.weighed}
-        return Judgement(match=Match.OTHER, failure=failure, **told)
-    if seen.exit_code:
-        ended = f"the program exited with status {seen.exit_code}"
-        return Judgement(match=Match.OTHER, reason=ended, evidence=seen.errors[-_EVIDENCE:])
+    if (failure := observation.escaped) is not None:
+        last_line = _last_line(failure)[:_EVIDENCE]
+        fields = {"reason": best.reason, "evidence": last_line, "weighed": best.weighed}
+        return Judgement(match=Match.OTHER, failure=failure, **fields)
+    if observation.exit_code:
+        ending = f"the program exited with status {observation.exit_code}"
+        return Judgement(match=Match.OTHER, reason=ending, evidence=observation.errors[-_EVIDENCE:])
     return best

@@ -43,10 +43,10 @@ class Operation:
     lines: frozenset[int] = frozenset()
     needed: int = 1
 
-    def reached(self, entered: Functions, lines: frozenset[int]) -> bool:
+    def reached(self, functions_entered: Functions, lines: frozenset[int]) -> bool:
         """Whether a run reached it."""
         if self.functions:
-            return bool(set(self.functions) & set(entered))
+            return bool(set(self.functions) & set(functions_entered))
         return len(self.lines & lines) >= self.needed
 
 
@@ -63,23 +63,23 @@ def operation(
     return (
         _functions(rows)
         or _quoted_lines(rows, script.source)
-        or _named(bug, members, script.source)
+        or _named_operation(bug, members, script.source)
         or _calls(script.source, failed=failed)
     )
 
 
 def _functions(rows: list[Traceback]) -> Operation | None:
-    found: list[Frame] = []
+    frames: list[Frame] = []
     for row in rows:
         libraries = [
             frame
             for frame in row.frames
             if frame.package not in {"", "<stdlib>"} and frame.module_path and frame.function
         ]
-        found += libraries[-_NEAR:]
-    if not found:
+        frames += libraries[-_NEAR:]
+    if not frames:
         return None
-    pairs = dict.fromkeys((frame.module_path, _last(frame.function)) for frame in found)
+    pairs = dict.fromkeys((frame.module_path, _last(frame.function)) for frame in frames)
     path, name = list(pairs)[-1]
     return Operation(f"`{name}` in {path}", functions=tuple(pairs))
 
@@ -88,19 +88,19 @@ def _quoted_lines(rows: list[Traceback], source: str) -> Operation | None:
     code = [" ".join(line.split()) for line in source.splitlines()]
     for row in rows:
         own = (" ".join(frame.code.split()) for frame in reversed(row.frames) if not frame.package)
-        for quoted in filter(None, own):
-            lines = frozenset(at for at, line in enumerate(code, 1) if line == quoted)
+        for line_quoted in filter(None, own):
+            lines = frozenset(at for at, line in enumerate(code, 1) if line == line_quoted)
             if lines:
-                return Operation(f"the line `{quoted[:_CODE]}`", lines=lines)
+                return Operation(f"the line `{line_quoted[:_CODE]}`", lines=lines)
     return None
 
 
-def _named(bug: BugReport, members: tuple[Member, ...], source: str) -> Operation | None:
+def _named_operation(bug: BugReport, members: tuple[Member, ...], source: str) -> Operation | None:
     api = [*bug.api]
     for member in members:
         api += member.api if isinstance(member, ObservationSignature) else ()
-    wanted = {_last(name.rstrip("()")) for name in api}
-    calls = [(name, line) for name, line in _library_calls(source) if name in wanted]
+    names = {_last(name.rstrip("()")) for name in api}
+    calls = [(name, line) for name, line in _library_calls(source) if name in names]
     if not calls:
         return None
     return Operation(f"the call of `{calls[-1][0]}`", lines=frozenset(line for _, line in calls))
@@ -128,11 +128,11 @@ def _library_calls(source: str) -> Iterator[tuple[str, int]]:
     builtin's nor the standard library's.
     """
     tree = module_of(source)
-    known = {*dir(builtins), *(name for node in ast.walk(tree) for name in _defined(node))}
+    local_names = {*dir(builtins), *(name for node in ast.walk(tree) for name in _defined(node))}
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call))
     for call in calls:
         name = name_of(call.func)
-        if name and ast.unparse(call.func).partition(".")[0] not in known:
+        if name and ast.unparse(call.func).partition(".")[0] not in local_names:
             yield name, call.lineno
 
 
@@ -151,8 +151,8 @@ def _defined(node: ast.AST) -> Iterator[str]:
                 yield from (alias.asname or alias.name for alias in names)
 
 
-def _last(dotted: str) -> str:
-    return dotted.rsplit(".", 1)[-1]
+def _last(name: str) -> str:
+    return name.rsplit(".", 1)[-1]
 
 
 # Whether a frame of a stack is of a file that is installed: below what the run was shown, with
@@ -160,11 +160,11 @@ def _last(dotted: str) -> str:
 
 _LARGEST = 4 << 20
 _MOST_FILES = 200
-_COMPILED = (".pyx", ".pxd", ".pxi")
+_EXTENSIONS = (".pyx", ".pxd", ".pxi")
 """Sources of compiled code: their frames name files that no wheel has to bring."""
 
 
-class Installed:
+class InstalledFiles:
     """The files that a run was shown: `mounts` of its environment, `roots` of a clone.
 
     `forged` collects what frames of libraries say that these files do not.
@@ -181,11 +181,11 @@ class Installed:
         if not self._places:
             return failure
         frames = tuple(map(self._frame, failure.frames))
-        chained = tuple(map(self.checked, failure.chained))
-        return failure.model_copy(update={"frames": frames, "chained": chained})
+        chained_failures = tuple(map(self.checked, failure.chained))
+        return failure.model_copy(update={"frames": frames, "chained": chained_failures})
 
     def _frame(self, frame: Frame) -> Frame:
-        if frame.package in {"", "<stdlib>"} or frame.path.endswith(_COMPILED):
+        if frame.package in {"", "<stdlib>"} or frame.path.endswith(_EXTENSIONS):
             return frame
         why = self._why(frame)
         if not why:
@@ -200,7 +200,7 @@ class Installed:
         if path not in self._seen:
             if len(self._seen) >= _MOST_FILES:
                 return "one of too many files"
-            self._seen[path] = _changed(Path(path))
+            self._seen[path] = _change_of(Path(path))
         lines = _lines(path, _state(path))
         line = frame.line or 0
         if self._seen[path] or not lines:
@@ -228,27 +228,29 @@ def _lines(path: str, state: tuple[int, int]) -> tuple[str, ...]:
     return tuple(Path(path).read_text(encoding="utf-8", errors="replace").split("\n"))
 
 
-def _changed(path: Path) -> str:
+def _change_of(path: Path) -> str:
     """Why a file is not as its wheel brought it; "" also where no wheel tells."""
-    found = LIBRARY.match(str(path))
+    match = LIBRARY.match(str(path))
     size = _state(str(path))
-    if found is None or not size[0]:
+    if match is None or not size[0]:
         return ""
-    module = found["module"]
-    wanted = _recorded(str(path).removesuffix(module), module)
+    module = match["module"]
+    digest_on_record = _digest_on_record(str(path).removesuffix(module), module)
     digest = hashlib.sha256(path.read_bytes()).digest()
-    is_same = not wanted or wanted == base64.urlsafe_b64encode(digest).decode().rstrip("=")
+    is_same = not digest_on_record or digest_on_record == base64.urlsafe_b64encode(
+        digest
+    ).decode().rstrip("=")
     return "" if is_same else "which was changed after its installation"
 
 
 @lru_cache(maxsize=1024)
-def _recorded(site: str, module: str) -> str:
+def _digest_on_record(site: str, module: str) -> str:
     """The hash of a file by the RECORD of its distribution, "" where none names it."""
     head = f"\n{module},sha256="
     for record in sorted(Path(site).glob("*.dist-info/RECORD")):
         if _state(str(record))[0]:
-            _, found, rest = ("\n" + record.read_text("utf-8", "replace")).partition(head)
-            if found:
+            _, row_head, rest = ("\n" + record.read_text("utf-8", "replace")).partition(head)
+            if row_head:
                 return rest.split(",", 1)[0]
     return ""
 
@@ -305,28 +307,42 @@ def observe(
     not the program's. With the `key` of the run, only what its probe signed is taken for an
     exception that ended it; with its `mounts`, only installed files for a library's.
     """
-    left = artifacts.traces(result.artifacts, result.refused, key)
-    installed = Installed(mounts, roots)
-    traced = [(one, name in left.signed) for name, one in _traced(left, result.exit_code)]
-    traced = [(installed.checked(one), signed) for one, signed in traced]
-    escaped = [one for one, _ in traced]
+    trace_files = artifacts.traces(result.artifacts, result.refused, key)
+    installed_files = InstalledFiles(mounts, roots)
+    failures_and_keys = [
+        (one, name in trace_files.signed)
+        for name, one in _traced_failures(trace_files, result.exit_code)
+    ]
+    failures_and_keys = [
+        (installed_files.checked(one), is_signed) for one, is_signed in failures_and_keys
+    ]
+    escaped_failures = [one for one, _ in failures_and_keys]
     if result.signal is not None and not (
         result.timed_out or result.idle or result.cancelled or result.oom
     ):
-        escaped = [_killed(result)]
-    swallowed = bool(escaped) or result.exit_code == 0
+        escaped_failures = [_killed(result)]
+    is_swallowed = bool(escaped_failures) or result.exit_code == 0
     spans = (tracebacks.find(text.splitlines()) for text in (result.stderr, result.stdout))
-    printed = [_printed(span.traceback, swallowed=swallowed) for found in spans for span in found]
-    known = {(failure.exception, failure.message) for failure in escaped}
-    failures = (*escaped, *(row for row in printed if (row.exception, row.message) not in known))
+    printed_failures = [
+        _printed_failure(span.traceback, swallowed=is_swallowed)
+        for match_list in spans
+        for span in match_list
+    ]
+    keys = {(failure.exception, failure.message) for failure in escaped_failures}
+    failures = (
+        *escaped_failures,
+        *(row for row in printed_failures if (row.exception, row.message) not in keys),
+    )
     return Observation(
-        failures=tuple(_placed(failure, roots) for failure in failures) if roots else failures,
-        refused=left.refused,
-        signed=tuple(flatten(tuple(one for one, signed in traced if signed))),
+        failures=tuple(_with_locations(failure, roots) for failure in failures)
+        if roots
+        else failures,
+        refused=trace_files.refused,
+        signed=tuple(flatten(tuple(one for one, is_signed in failures_and_keys if is_signed))),
         keyed=bool(key),
-        doubt=_doubt(result, left, installed),
+        doubt=_doubt(result, trace_files, installed_files),
         output=tuple(values.lines(result.stdout)),
-        told=tuple(values.told(result.stdout)),
+        told=tuple(values.nonempty_lines(result.stdout)),
         printed=tuple(result.stdout.splitlines()),
         errors=result.stderr,
         exit_code=result.exit_code,
@@ -338,40 +354,46 @@ def observe(
     )
 
 
-def _traced(left: artifacts.Left, exit_code: int | None) -> list[tuple[str, Failure]]:
+def _traced_failures(
+    trace_files: artifacts.TraceFiles, exit_code: int | None
+) -> list[tuple[str, Failure]]:
     """The exceptions of the traces. One that escapes ends a program with a status; a trace beside
     a clean end is of something that was caught.
     """
-    found = [
-        (not _escaped(trace, exit_code), name, trace)
-        for name, trace in left.traces.items()
-        if name in left.signed or not trace.main
+    traces = [
+        (not _is_escaped(trace, exit_code), name, trace)
+        for name, trace in trace_files.traces.items()
+        if name in trace_files.signed or not trace.main
     ]
-    rows = sorted(found, key=itemgetter(0, 1))
-    return [(name, _failure(trace.error, swallowed=caught)) for caught, name, trace in rows]
+    rows = sorted(traces, key=itemgetter(0, 1))
+    return [(name, _failure(trace.error, swallowed=is_caught)) for is_caught, name, trace in rows]
 
 
-def _doubt(result: RunResult, left: artifacts.Left, installed: Installed) -> str:
+def _doubt(
+    result: RunResult, trace_files: artifacts.TraceFiles, installed_files: InstalledFiles
+) -> str:
     """Why this run can confirm nothing: signs that the program has a hand in what is told of it."""
-    if any(trace.main and name not in left.signed for name, trace in left.traces.items()):
+    if any(
+        trace.main and name not in trace_files.signed for name, trace in trace_files.traces.items()
+    ):
         return "the program wrote a trace of its own"
-    if result.exit_code is not None and result.ended_by_itself and not left.ended:
+    if result.exit_code is not None and result.ended_by_itself and not trace_files.ended:
         return "the program exited without Python's normal shutdown, as with os._exit"
-    return installed.forged[0] if installed.forged else ""
+    return installed_files.forged[0] if installed_files.forged else ""
 
 
-def _escaped(trace: artifacts.Trace, exit_code: int | None) -> bool:
+def _is_escaped(trace: artifacts.Trace, exit_code: int | None) -> bool:
     return trace.main and trace.where == "main" and exit_code != 0
 
 
 def _failure(row: artifacts.TracedError, *, swallowed: bool, depth: int = 0) -> Failure:
     chained = row.chained if depth < _MOST_CHAIN else ()
-    message, quoted = tracebacks.unfold(row.message)
+    message, library_frames = tracebacks.unfold(row.message)
     return Failure(
         exception=row.exception,
         message=message[:_CHAINED_MESSAGE] if depth else message,
         bases=row.bases,
-        frames=(*(_frame(frame) for frame in row.frames), *map(_library, quoted)),
+        frames=(*(_frame(frame) for frame in row.frames), *map(_library, library_frames)),
         swallowed=swallowed,
         chained=tuple(_failure(inner, swallowed=swallowed, depth=depth + 1) for inner in chained),
     )
@@ -391,11 +413,11 @@ def _library(frame: Frame) -> Frame:
     return frame
 
 
-def _placed(failure: Failure, roots: tuple[str, ...]) -> Failure:
+def _with_locations(failure: Failure, roots: tuple[str, ...]) -> Failure:
     """The failure with the files of a clone named as if they were installed."""
     frames = tuple(_in_clone(frame, roots) for frame in failure.frames)
-    chained = tuple(_placed(inner, roots) for inner in failure.chained)
-    return failure.model_copy(update={"frames": frames, "chained": chained})
+    chained_failures = tuple(_with_locations(inner, roots) for inner in failure.chained)
+    return failure.model_copy(update={"frames": frames, "chained": chained_failures})
 
 
 def _in_clone(frame: Frame, roots: tuple[str, ...]) -> Frame:
@@ -410,13 +432,13 @@ def _in_clone(frame: Frame, roots: tuple[str, ...]) -> Frame:
     )
 
 
-def _printed(row: Traceback, *, swallowed: bool) -> Failure:
+def _printed_failure(row: Traceback, *, swallowed: bool) -> Failure:
     return Failure(
         exception=row.exception,
         message=row.message,
         frames=tuple(_library(frame) for frame in row.frames),
         swallowed=swallowed,
-        chained=tuple(_printed(inner, swallowed=swallowed) for inner in row.chained),
+        chained=tuple(_printed_failure(inner, swallowed=swallowed) for inner in row.chained),
     )
 
 
@@ -428,7 +450,7 @@ def _killed(result: RunResult) -> Failure:
 
 def flatten(failures: tuple[Failure, ...]) -> list[Failure]:
     """Failures with everything chained to them, outermost first."""
-    found: list[Failure] = []
+    all_failures: list[Failure] = []
     for failure in failures:
-        found.extend([failure, *flatten(failure.chained)])
-    return found[:_MOST_CHAIN]
+        all_failures.extend([failure, *flatten(failure.chained)])
+    return all_failures[:_MOST_CHAIN]

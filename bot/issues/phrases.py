@@ -26,7 +26,7 @@ from bot.kernel.bug import (
     Probe,
     WarningSignature,
 )
-from bot.kernel.document import count, sentence, shown
+from bot.kernel.document import count, first_items, sentence
 from bot.kernel.environment import EnvironmentSpec
 from bot.kernel.job import PROOFS
 from bot.kernel.outside_text import clip, one_line
@@ -90,8 +90,8 @@ def _short_rows(signature: NonFiniteSignature | WarningSignature | HangSignature
             return ("prints", " or ".join(signature.values)), ("on a line with", labels)
         case WarningSignature():
             often = f"{signature.at_least} times" if signature.at_least > 1 else ""
-            named = ("warning", signature.category), ("message", signature.message)
-            return (*named, ("at least", often))
+            fields = ("warning", signature.category), ("message", signature.message)
+            return (*fields, ("at least", often))
         case HangSignature():
             idle = " with no output and no CPU use" if signature.idle else ""
             return (("still running", f"after {signature.bound_s:g} s{idle}"),)
@@ -117,56 +117,56 @@ def all_of(report: Report) -> tuple[Bisection, ...]:
     return tuple(filter(None, (report.bisection, *report.other_bisections)))
 
 
-def subject(found: Bisection) -> str:
+def subject(search: Bisection) -> str:
     """What was bisected: a distribution, or the folder name of a clone."""
-    if found.over == "releases":
-        return found.package
-    return PurePosixPath(found.package).name.removesuffix(".git")
+    if search.over == "releases":
+        return search.package
+    return PurePosixPath(search.package).name.removesuffix(".git")
 
 
-def where_line(found: Bisection | None) -> str:
+def where_line(search: Bisection | None) -> str:
     """The result of a bisection: "x-lib: introduced in 1.42.17"; "" when nothing is known."""
-    if found is None:
+    if search is None:
         return ""
-    line = bisection_line(found)
-    parts = [f"{subject(found)}: {line}"] if line else []
-    parts += ["the failure appeared and disappeared more than once"] if not found.regular else []
-    parts += [f"the bisection ended early: {found.stopped}"] if found.stopped else []
+    line = bisection_line(search)
+    parts = [f"{subject(search)}: {line}"] if line else []
+    parts += ["the failure appeared and disappeared more than once"] if not search.regular else []
+    parts += [f"the bisection ended early: {search.stopped}"] if search.stopped else []
     return "; ".join(parts)
 
 
-def bisection_line(found: Bisection) -> str:
+def bisection_line(search: Bisection) -> str:
     """Both boundaries: "introduced in 1.42.17 (2024-05-02), fixed in 1.42.20 (2024-06-11)"."""
-    if found.ends:
-        return found.ends
-    parts = [part for part in (_introduced(found), _fixed(found)) if part]
+    if search.ends:
+        return search.ends
+    parts = [part for part in (_introduction_text(search), _fixed(search)) if part]
     return ("; " if any("," in part for part in parts) else ", ").join(parts)
 
 
-def _introduced(found: Bisection) -> str:
-    if found.introduced_among:
-        return f"introduced {_range(found.introduced_among, found.last_good)}"
-    if found.first_bad is not None:
-        return f"introduced in {_dated(found.first_bad)}"
-    if found.oldest == "fails":
-        return f"already fails in {_probed(found.probes[:1], found)}, the oldest {_release(found)}"
-    failing = [probe for probe in found.probes if probe.outcome == "fails"]
-    if failing and found.stopped and failing[0].at != found.bad:
-        return f"already fails in {_probed(failing, found)}"
-    untested = found.over == "releases" and failing and failing[0] is not found.probes[0]
-    if untested and not found.stopped:
-        since = _probed(failing, found)
+def _introduction_text(search: Bisection) -> str:
+    if search.introduced_among:
+        return f"introduced {_range(search.introduced_among, search.last_good)}"
+    if search.first_bad is not None:
+        return f"introduced in {_dated(search.first_bad)}"
+    if search.oldest == "fails":
+        return f"already fails in {_edge(search.probes[:1], search)}, the oldest {_release(search)}"
+    failing = [probe for probe in search.probes if probe.outcome == "fails"]
+    if failing and search.stopped and failing[0].at != search.bad:
+        return f"already fails in {_edge(failing, search)}"
+    untested = search.over == "releases" and failing and failing[0] is not search.probes[0]
+    if untested and not search.stopped:
+        since = _edge(failing, search)
         return f"fails as far back as {since}, the oldest release that could be tested"
     return ""
 
 
-def _fixed(found: Bisection) -> str:
-    if found.fixed_among:
-        return f"fixed {_range(found.fixed_among, found.last_bad)}"
-    if found.first_fixed is not None:
-        return f"fixed in {_dated(found.first_fixed)}"
-    if found.newest == "fails" and found.over == "releases":
-        return f"still fails in {_probed(found.probes[-1:], found)}, the newest {_release(found)}"
+def _fixed(search: Bisection) -> str:
+    if search.fixed_among:
+        return f"fixed {_range(search.fixed_among, search.last_bad)}"
+    if search.first_fixed is not None:
+        return f"fixed in {_dated(search.first_fixed)}"
+    if search.newest == "fails" and search.over == "releases":
+        return f"still fails in {_edge(search.probes[-1:], search)}, the newest {_release(search)}"
     return ""
 
 
@@ -175,14 +175,14 @@ def _range(among: tuple[str, ...], before: Point | None) -> str:
     return f"between {_dated(before)} and {latest}" if before else f"in {latest} or earlier"
 
 
-def _probed(probes: list[Probe] | tuple[Probe, ...], found: Bisection) -> str:
-    return _dated(Point(at=probes[0].at, date=probes[0].date)) if probes else found.bad
+def _edge(probes: list[Probe] | tuple[Probe, ...], search: Bisection) -> str:
+    return _dated(Point(at=probes[0].at, date=probes[0].date)) if probes else search.bad
 
 
-def _release(found: Bisection) -> str:
-    if found.over == "commits":
+def _release(search: Bisection) -> str:
+    if search.over == "commits":
         return "commit"
-    return "release searched" if found.notes else "release"  # the notes name the others
+    return "release searched" if search.notes else "release"  # the notes name the others
 
 
 def _dated(point: Point) -> str:
@@ -204,26 +204,26 @@ def day(dated: Commit | Point | Probe) -> str:
     return f"{dated.date:%Y-%m-%d}" if dated.date is not None else ""
 
 
-def sureness(found: Bisection) -> tuple[str, ...]:
+def sureness(search: Bisection) -> tuple[str, ...]:
     """What else changed, and how likely a wrong step is."""
     notes = []
-    moved = tuple(sorted({short(probe.at) for probe in found.probes if probe.moved}))
-    if moved:
-        notes.append(f"other packages also changed at {', '.join(shown(moved, 4))}")
-    if found.risk > 0:
-        rates = (f"{rate * 100:.1f} %".replace(".0 %", " %") for rate in (found.risk, found.rate))
+    moves = tuple(sorted({short(probe.at) for probe in search.probes if probe.moved}))
+    if moves:
+        notes.append(f"other packages also changed at {', '.join(first_items(moves, 4))}")
+    if search.risk > 0:
+        rates = (f"{rate * 100:.1f} %".replace(".0 %", " %") for rate in (search.risk, search.rate))
         notes.append(
             "the chance that the bisection is wrong is at most {}, if the program fails in at "
             "least {} of runs".format(*rates)
         )
-    return (*notes, *found.notes)
+    return (*notes, *search.notes)
 
 
-def between(found: Bisection) -> Iterator[tuple[str, tuple[str, ...]]]:
+def between(search: Bisection) -> Iterator[tuple[str, tuple[str, ...]]]:
     """The commits between the two sides of each boundary, under a title."""
     sides = (
-        (found.last_good, found.first_bad, found.introduced_by),
-        (found.last_bad, found.first_fixed, found.fixed_by),
+        (search.last_good, search.first_bad, search.introduced_by),
+        (search.last_bad, search.first_fixed, search.fixed_by),
     )
     for old, new, commits in sides:
         if commits and old is not None and new is not None:
@@ -235,49 +235,49 @@ def _commit_line(commit: Commit) -> str:
     return " ".join(filter(None, [f"`{short(commit.id)}`", day(commit), commit.subject]))
 
 
-def skipped(found: Bisection, limit: int) -> tuple[str, ...]:
+def skipped(search: Bisection, limit: int) -> tuple[str, ...]:
     """The undecided revisions, then those that could not be tested and why."""
-    undecided = {probe.at: probe for probe in found.probes if probe.outcome == "undecided"}
+    undecided = {probe.at: probe for probe in search.probes if probe.outcome == "undecided"}
     open_ = [
         f"{short(at)}: so far, {probe.failures} of {probe.runs} runs failed as reported"
         for at, probe in undecided.items()
     ]
-    lost = tuple(
+    untestable = tuple(
         f"{short(skip.at)} could not be tested"
         + (f": {skip.why}" if skip.why not in OUTCOMES else "")
-        for skip in found.skipped
+        for skip in search.skipped
         if skip.at not in undecided
     )
-    return (*open_[:limit], *shown(lost, limit, "more could not be tested"))
+    return (*open_[:limit], *first_items(untestable, limit, "more could not be tested"))
 
 
-def left_out(found: Bisection, limit: int) -> tuple[str, ...]:
+def left_out(search: Bisection, limit: int) -> tuple[str, ...]:
     """What was skipped without a probe, and why."""
-    probed = {probe.at for probe in found.probes}
+    probe_ends = {probe.at for probe in search.probes}
     unseen = tuple(
-        f"{short(skip.at)}: {skip.why}" for skip in found.skipped if skip.at not in probed
+        f"{short(skip.at)}: {skip.why}" for skip in search.skipped if skip.at not in probe_ends
     )
-    return shown(unseen, limit)
+    return first_items(unseen, limit)
 
 
 def remark(probe: Probe) -> str:
     """Why a probe decided nothing, and what else changed there."""
-    moved = f"also changed: {', '.join(probe.moved)}" if probe.moved else ""
+    moves = f"also changed: {', '.join(probe.moved)}" if probe.moved else ""
     reason = (
         probe.reason if probe.outcome != "undecided" else ""
     )  # its counts are in the column before
-    return "; ".join(filter(None, [reason, moved]))
+    return "; ".join(filter(None, [reason, moves]))
 
 
 def passing(report: Report) -> str:
     """A version that passed in a bisection, with its counts; "" when none did."""
-    for found in all_of(report):
-        sides = [point.at for point in (found.first_fixed, found.last_good) if point is not None]
-        passed = [probe for probe in found.probes if probe.outcome == "passes"]
+    for search in all_of(report):
+        sides = [point.at for point in (search.first_fixed, search.last_good) if point is not None]
+        passed = [probe for probe in search.probes if probe.outcome == "passes"]
         # A side of the boundary says more than any other release that passes.
         for probe in sorted(passed, key=lambda probe: probe.at not in sides):
-            counted = f"{probe.failures} of {count(probe.runs, 'run')} failed"
-            return f"{subject(found)} {short(probe.at)} passed in the bisection ({counted})"
+            counts = f"{probe.failures} of {count(probe.runs, 'run')} failed"
+            return f"{subject(search)} {short(probe.at)} passed in the bisection ({counts})"
     return ""
 
 
@@ -294,12 +294,12 @@ def of(report: Report) -> Control:
 
 def reported_version(report: Report) -> str:
     """The failing version of what a control changes: "x-lib 1.42.17"; "" where it has none."""
-    package, built = of(report).what.rpartition(" ")[0], report.environment
-    version = built.version(package) if built is not None and package else ""
+    package, environment = of(report).what.rpartition(" ")[0], report.environment
+    version = environment.version(package) if environment is not None and package else ""
     return f"{package} {version}" if version else ""
 
 
-def control_line(verdict: Reproduced, reported: str = "") -> str:
+def control_line(verdict: Reproduced, version: str = "") -> str:
     """Both sides: "5 of 5 runs failed with x-lib 1.42.17, but 0 of 5 failed with x-lib 1.42.20
     (p = 0.004)". `reported` is the failing version, "" to leave it out.
     """
@@ -309,12 +309,12 @@ def control_line(verdict: Reproduced, reported: str = "") -> str:
     failures, runs = control.paired_failures, control.paired_runs
     if not runs:
         failures, runs = verdict.failures, verdict.runs
-    joined = ", but" if sets_apart(control) else " and"
-    ours = f" with {reported}" if reported else ""
+    conjunction = ", but" if sets_apart(control) else " and"
+    ours = f" with {version}" if version else ""
     where = f"with {control.what}" if control.what else "in the control"
     chance_ = f" (p {chance(control.p)})" if control.p is not None else ""
     return (
-        f"{failures} of {count(runs, 'run')} failed{ours}{joined} "
+        f"{failures} of {count(runs, 'run')} failed{ours}{conjunction} "
         f"{control.failures} of {control.runs} failed {where}{chance_}"
     )
 
@@ -341,7 +341,7 @@ def effect_line(control: Control) -> str:
     effect = control.effect
     if effect is None:
         return ""
-    low, high = (f"{bound * 100:.0f}" for bound in effect.interval)
+    low, high = (f"{limit * 100:.0f}" for limit in effect.interval)
     points = f"{effect.difference * 100:.0f} percentage points"
     line = f"the failure rates differ by {points} (95 % confidence interval {low} to {high})"
     size = "; effect size (Cliff's delta) {:.2f}"
@@ -350,14 +350,18 @@ def effect_line(control: Control) -> str:
 
 def control_notes(control: Control, spec: EnvironmentSpec | None) -> tuple[str, ...]:
     """The size of the effect, what else differs there, and what the control was installed with."""
-    moved = (
+    moves = (
         f"also changed in the control environment: {', '.join(control.moved)}"
         if control.moved
         else ""
     )
     pins = _pins(control, spec) if spec is not None and control.type != "none" else ()
-    installed = f"the control ran on Python {control.python or (spec and spec.python)} with "
-    notes = [effect_line(control), moved, installed + ", ".join(shown(pins, _PINS)) if pins else ""]
+    installed_text = f"the control ran on Python {control.python or (spec and spec.python)} with "
+    notes = [
+        effect_line(control),
+        moves,
+        installed_text + ", ".join(first_items(pins, _PINS)) if pins else "",
+    ]
     return tuple(filter(None, notes))
 
 
@@ -365,9 +369,9 @@ def _pins(control: Control, spec: EnvironmentSpec) -> tuple[str, ...]:
     # A commit of the package replaces its release.
     own = control.what.partition(" at ")[0] if spec.repo is not None else ""
     return tuple(
-        f"{wanted.name}{wanted.specifier}"
-        for wanted in spec.requirements
-        if wanted.specifier.startswith("==") and wanted.name != own
+        f"{requirement.name}{requirement.specifier}"
+        for requirement in spec.requirements
+        if requirement.specifier.startswith("==") and requirement.name != own
     )
 
 
@@ -380,12 +384,12 @@ def failing(report: Report) -> str:
         if _is_control(attempt) and ours is not None and attempt.script == ours.digest
     ]
     names += [
-        f"{found.package} {probe.at}"
-        for found in all_of(report)
-        for probe in found.probes
-        if found.over == "releases" and probe.outcome == "fails" and probe.at != found.bad
+        f"{search.package} {probe.at}"
+        for search in all_of(report)
+        for probe in search.probes
+        if search.over == "releases" and probe.outcome == "fails" and probe.at != search.bad
     ]
-    rows = shown(tuple(dict.fromkeys(names)), _VERSIONS)
+    rows = first_items(tuple(dict.fromkeys(names)), _VERSIONS)
     return " and ".join(filter(None, [", ".join(rows[:-1]), *rows[-1:]]))
 
 
@@ -412,18 +416,23 @@ def smaller_programs(report: Report) -> str:
 
 def _difference(there: EnvironmentSpec, here: EnvironmentSpec | None) -> str:
     """The versions and the commit that only the other environment requests."""
-    ours = {wanted.name: wanted.specifier for wanted in here.requirements} if here else {}
+    ours = (
+        {requirement.name: requirement.specifier for requirement in here.requirements}
+        if here
+        else {}
+    )
     pins = [
-        f"{wanted.name} {wanted.specifier.removeprefix('==')}"
-        for wanted in there.requirements
-        if wanted.specifier.startswith("==") and ours.get(wanted.name) != wanted.specifier
+        f"{requirement.name} {requirement.specifier.removeprefix('==')}"
+        for requirement in there.requirements
+        if requirement.specifier.startswith("==")
+        and ours.get(requirement.name) != requirement.specifier
     ]
     repo = there.repo if here is None or here.repo != there.repo else None
     commit = [f"commit {short(repo.commit)}"] if repo is not None and repo.commit else []
     return ", ".join([*pins[:_PINS], *commit])
 
 
-def paired(report: Report) -> tuple[tuple[Attempt, ...], tuple[Attempt, ...]]:
+def pair_attempts(report: Report) -> tuple[tuple[Attempt, ...], tuple[Attempt, ...]]:
     """The runs that a control's figures were counted on, by seed: the failing side, then the
     control's. Empty where the report does not hold all of them.
     """
@@ -472,12 +481,12 @@ def figures(report: Report) -> str:
             runs = f"{verdict.failures} of {count(verdict.runs, 'confirming run')}"
             if verdict.failures == verdict.runs:
                 runs = f"{'both' if verdict.runs == 2 else f'all {verdict.runs}'} confirming runs"
-            found = f"{runs} ({interval(*verdict.interval)})"
+            frequency = f"{runs} ({interval(*verdict.interval)})"
             it = "the failure is" if verdict.determinism == "deterministic" else "it"
             how = DETERMINISM[verdict.determinism]
-            return f"the reported failure occurred in {found}; {it} {how}"
+            return f"the reported failure occurred in {frequency}; {it} {how}"
         case NotReproduced() | Inconclusive() if verdict.runs:
-            return f"{counted(verdict)} failed as reported"
+            return f"{counts_text(verdict)} failed as reported"
         case DifferentFailure():
             some = verdict.failures or "none"
             return f"{some} of {count(verdict.runs, 'run')} failed as reported"
@@ -486,7 +495,7 @@ def figures(report: Report) -> str:
     return ""
 
 
-def counted(verdict: NotReproduced | Inconclusive) -> str:
+def counts_text(verdict: NotReproduced | Inconclusive) -> str:
     """How many runs failed, with the interval."""
     return f"{verdict.failures} of {count(verdict.runs, 'run')} ({interval(*verdict.interval)})"
 
@@ -546,13 +555,13 @@ def reason(report: Report) -> str:
 
 def next_step(report: Report, run: str = "") -> str:
     """What the reader would do now; `run` is the folder of the run."""
-    named = shlex.quote(run) if run else "RUN"
+    run_argument = shlex.quote(run) if run else "RUN"
     cut = [proof for proof in PROOFS if proof in report.cut_short]
     if cut and report.verdict.kind != "needs_info":
-        commands = " and ".join(f"reprise {proof} {named}" for proof in cut)
+        commands = " and ".join(f"reprise {proof} {run_argument}" for proof in cut)
         return f"Run {commands} to resume the unfinished work."
     if isinstance(report.verdict, Reproduced):
-        return _next_control(report, f"reprise control {named}")
+        return _next_control(report, f"reprise control {run_argument}")
     if isinstance(report.verdict, Inconclusive) and report.verdict.at_maximum:
         return _LONGER
     return KINDS[report.verdict.kind].next_step or _unbuilt(report)
@@ -577,14 +586,14 @@ def _next_control(report: Report, command: str) -> str:
 def _unbuilt(report: Report) -> str:
     """What to build instead; a package that no index has may come from a clone."""
     verdict, spec = report.verdict, report.spec
-    tried = verdict.tried if isinstance(verdict, SetupFailed) else ()
-    text = " ".join((verdict.reason, *tried))
+    attempts = verdict.tried if isinstance(verdict, SetupFailed) else ()
+    text = " ".join((verdict.reason, *attempts))
     if setup_failures.made_here(text):
         return "Make PyTorch's package index reachable: its torchvision has the compiled operators."
-    module = [name for name in tried[:1] if name.replace(".", "_").isidentifier()]
+    module = [name for name in attempts[:1] if name.replace(".", "_").isidentifier()]
     unknown = releases.unknown(text) or module
-    cloned = _FROM_CLONE in text or (spec is not None and spec.repo is not None)
-    if unknown and not cloned:
+    is_from_clone = _FROM_CLONE in text or (spec is not None and spec.repo is not None)
+    if unknown and not is_from_clone:
         return (
             f"Add a clone of {unknown[0]} with --repo PATH --ref REF, "
             "or name a package that provides it with --with 'package==version'."

@@ -4,24 +4,33 @@ import math
 
 from bot.issues.reduce.edits import size
 from bot.kernel.attempt import Attempt, Ended, Evidence, Judgement, Match, Reduced, Script
-from bot.kernel.document import PIN_SOURCES, count, spent
+from bot.kernel.document import PIN_SOURCES, count, usage_text
 from bot.kernel.environment import Package, PinSource
 from bot.kernel.report import Report
 
 # An environment in words: what was installed, and what decided each version.
 
 
-def decided(report: Report) -> list[tuple[str, str, str]]:
+def package_rows(report: Report) -> list[tuple[str, str, str]]:
     """The installed packages that something decided, as (name, version, why this version)."""
-    built, spec = report.environment, report.spec
-    if built is None:
+    environment, spec = report.environment, report.spec
+    if environment is None:
         return []
-    reasons = dict.fromkeys(built.undated, "may be newer than the cut-off date")
-    reasons |= {wanted.name: wanted.why for wanted in (spec.requirements if spec else ())}
-    said = {each.name: why(each.rung, reasons.get(each.name, "")) for each in built.packages}
-    said[built.cloned] = f"built from a clone of the repository at commit {built.commit[:12]}"
-    chosen = (each for each in built.packages if each.rung is not PinSource.DEPENDENCY)
-    return [(each.name, each.version, said[each.name]) for each in chosen]
+    reasons = dict.fromkeys(environment.undated, "may be newer than the cut-off date")
+    reasons |= {
+        requirement.name: requirement.why for requirement in (spec.requirements if spec else ())
+    }
+    reasons_by_name = {
+        package.name: why(package.rung, reasons.get(package.name, ""))
+        for package in environment.packages
+    }
+    reasons_by_name[environment.cloned] = (
+        f"built from a clone of the repository at commit {environment.commit[:12]}"
+    )
+    packages = (
+        package for package in environment.packages if package.rung is not PinSource.DEPENDENCY
+    )
+    return [(package.name, package.version, reasons_by_name[package.name]) for package in packages]
 
 
 def why(source: PinSource, reason: str) -> str:
@@ -52,7 +61,7 @@ def cut_off(report: Report) -> str:
 # A program and its runs in words: how long it is, how much smaller it became, who wrote it, and
 # what was measured at what cost.
 
-ENDED: dict[Ended, str] = {
+ENDINGS: dict[Ended, str] = {
     "complete": "nothing more could be removed",
     "tests": "the limit on programs was reached",
     "time": "the time limit was reached",
@@ -99,9 +108,9 @@ def size_line(reduced: Reduced) -> str:
 
 def tried_line(reduced: Reduced) -> str:
     """What it took and why it ended: "41 programs tried in 9 s, nothing more could be removed"."""
-    tried = f"{count(reduced.tests, 'program')} tried in {seconds(reduced):.0f} s"
+    programs = f"{count(reduced.tests, 'program')} tried in {seconds(reduced):.0f} s"
     since = f" since it resumed at {count(reduced.resumed, 'line')}" if reduced.resumed else ""
-    return f"{tried}{since}, {ENDED[reduced.ended]}{_unconfirmed(reduced)}"
+    return f"{programs}{since}, {ENDINGS[reduced.ended]}{_unconfirmed(reduced)}"
 
 
 def _unconfirmed(reduced: Reduced) -> str:
@@ -136,10 +145,10 @@ def model_claim(report: Report) -> str:
 def provenance(report: Report) -> str:
     """What was measured, where, and whether a model was involved."""
     confirming = getattr(report.verdict, "runs", 0)
-    return f"{measured(report, len(report.attempts), confirming)}. {_model_part(report)}"
+    return f"{measured_text(report, len(report.attempts), confirming)}. {_model_part(report)}"
 
 
-def measured(report: Report, runs: int, confirming: int = 0) -> str:
+def measured_text(report: Report, runs: int, confirming: int = 0) -> str:
     """In how many runs it was measured, how many of them confirm, and in which sandbox."""
     if not runs:
         return "Run once, for the diagnosis" if report.diagnosis else "Nothing was run"
@@ -172,18 +181,18 @@ def duration(report: Report) -> str:
 
 def cost(report: Report) -> str:
     """Calls, tokens and dollars in a few words; "" when no model was used."""
-    used = report.cost
-    return spent(used) if used.calls or report.reconstruction is not None else ""
+    usage = report.cost
+    return usage_text(usage) if usage.calls or report.reconstruction is not None else ""
 
 
-def weighed(judgement: Judgement) -> str:
+def evidence_text(judgement: Judgement) -> str:
     """What each piece of an exception said, in the order in which they were compared; "" when none
     was.
     """
-    return "; ".join(map(_said, judgement.weighed))
+    return "; ".join(map(_evidence_text, judgement.weighed))
 
 
-def _said(piece: Evidence) -> str:
+def _evidence_text(piece: Evidence) -> str:
     if not piece.agrees:
         return piece.says
     alike = f"{piece.score * 100:.0f} % alike" if piece.score is not None else ""
@@ -202,7 +211,7 @@ def telling(report: Report) -> Attempt | None:
         if report.environment is not None and attempt.environment == report.environment.id
     ]
     for attempts in (here, report.attempts):
-        matched = [run for run in attempts if run.judgement.match is Match.MATCHED]
-        if matched:
-            return matched[-1]
+        matching = [run for run in attempts if run.judgement.match is Match.MATCHED]
+        if matching:
+            return matching[-1]
     return next(reversed(here or report.attempts), None)

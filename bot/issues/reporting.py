@@ -60,7 +60,7 @@ def finished(report: Report, session: IssueSession, started: float) -> Report:
     update: dict[str, object] = {
         "attempts": within_limit(session.attempts),
         "comparison": confirm.compare(
-            report.signature, _shown(report, session), report.environment
+            report.signature, _matching_attempt(report, session), report.environment
         ),
         "seconds": {**report.seconds, **total},
         "sandbox": session.ports.sandbox.name if session.attempts else "",
@@ -71,46 +71,58 @@ def finished(report: Report, session: IssueSession, started: float) -> Report:
 
 def within_limit(attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
     """The attempts, later ones without their evidence once a report could not be stored with it."""
-    room, bounded = _MOST_EVIDENCE, []
+    room, attempts_to_keep = _MOST_EVIDENCE, []
     for attempt in attempts:
         room -= len(attempt.judgement.model_dump_json())
-        bounded.append(attempt if room >= 0 else attempt.brief)
-    return tuple(bounded)
+        attempts_to_keep.append(attempt if room >= 0 else attempt.brief)
+    return tuple(attempts_to_keep)
 
 
-def _shown(report: Report, session: IssueSession) -> Attempt | None:
+def _matching_attempt(report: Report, session: IssueSession) -> Attempt | None:
     """The attempt to show: the last that matched, in the environment that is shown if any did."""
-    matched, built = session.attempts.matched(), report.environment
-    here = [row for row in matched if built is not None and row.environment == built.id]
-    return next(reversed(here or matched or list(session.attempts)), None)
+    matching, environment = session.attempts.matched(), report.environment
+    here = [
+        row for row in matching if environment is not None and row.environment == environment.id
+    ]
+    return next(reversed(here or matching or list(session.attempts)), None)
 
 
 def _command(report: Report) -> dict[str, str]:
     """What runs the script anywhere, and what else that needs; nothing without an environment."""
-    script, built, spec = report.script, report.environment, report.spec
-    if script is None or built is None or report.verdict.kind == "setup_failed":
+    script, environment, spec = report.script, report.environment, report.spec
+    if script is None or environment is None or report.verdict.kind == "setup_failed":
         return {}
     source = spec.repo if spec is not None else None
-    address = _address(source) if built.cloned and source is not None else ""
+    address = _address(source) if environment.cloned and source is not None else ""
     needs = ""
-    if built.commit and not address:
-        needs = _CLONE[bool(built.cloned)].format(built.cloned, built.commit[:12])
-    return {"command": _line(script, built, spec, address), "command_needs": needs}
+    if environment.commit and not address:
+        needs = _CLONE[bool(environment.cloned)].format(environment.cloned, environment.commit[:12])
+    return {"command": _line(script, environment, spec, address), "command_needs": needs}
 
 
-def _line(script: Script, built: Environment, spec: EnvironmentSpec | None, address: str) -> str:
+def _line(
+    script: Script, environment: Environment, spec: EnvironmentSpec | None, address: str
+) -> str:
     """One line that runs the script anywhere with uv, on any later day: the pins, and the date for
     everything else. What was built from a clone comes from its `address`, never from an index,
     where its name may be anybody's.
     """
-    ours = [each for each in built.packages if each.name not in {_TOOLS, built.cloned}]
     ours = [
-        each for each in ours if each.rung is not PinSource.DEPENDENCY or each.name in built.undated
+        package
+        for package in environment.packages
+        if package.name not in {_TOOLS, environment.cloned}
     ]
-    pins = [f"{each.name}=={each.version.split('+')[0]}" for each in ours]
-    pins = [f"{built.cloned} @ git+{address}@{built.commit}", *pins] if address else pins
+    ours = [
+        package
+        for package in ours
+        if package.rung is not PinSource.DEPENDENCY or package.name in environment.undated
+    ]
+    pins = [f"{package.name}=={package.version.split('+')[0]}" for package in ours]
+    pins = (
+        [f"{environment.cloned} @ git+{address}@{environment.commit}", *pins] if address else pins
+    )
     words = [word for pin in pins for word in ("--with", pin)]
-    minor = ".".join(built.python.split(".")[:2])
+    minor = ".".join(environment.python.split(".")[:2])
     return shlex.join(
         [
             "uv",
@@ -118,7 +130,7 @@ def _line(script: Script, built: Environment, spec: EnvironmentSpec | None, addr
             "--no-project",
             "--python",
             minor,
-            *_date(built, spec),
+            *_date(environment, spec),
             *words,
             "python",
             script.entry,
@@ -139,11 +151,15 @@ def _address(source: RepoSource) -> str:
     return source.url if public and not source.path else ""
 
 
-def _date(built: Environment, spec: EnvironmentSpec | None) -> list[str]:
-    given_up = any(each.name == "date" for each in built.claims)
+def _date(environment: Environment, spec: EnvironmentSpec | None) -> list[str]:
+    given_up = any(claim.name == "date" for claim in environment.claims)
     if spec is None or spec.exclude_newer is None or given_up:
         return []
-    free = dict.fromkeys((*spec.undated, *built.undated))
-    exempt = [name for name in free if built.version(name) and name not in {_TOOLS, built.cloned}]
+    free = dict.fromkeys((*spec.undated, *environment.undated))
+    exempt = [
+        name
+        for name in free
+        if environment.version(name) and name not in {_TOOLS, environment.cloned}
+    ]
     words = [word for name in exempt for word in ("--exclude-newer-package", f"{name}=false")]
     return ["--exclude-newer", spec.exclude_newer.strftime("%Y-%m-%dT%H:%M:%SZ"), *words]

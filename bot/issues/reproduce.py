@@ -50,11 +50,13 @@ def run(job: ReproduceIssue, ports: Ports, beside: Beside | None = None) -> Repo
     budget = ModelBudget(ports, job.model, started)
     decision = _decide(session, budget, beside)
     report = reporting.report(session, decision, budget)
-    found, bug, signature = decision.result, decision.bug, decision.signature
-    if isinstance(decision.verdict, Reproduced) and found and bug and signature:
-        wanted = tuple(proof for proof in PROOFS if proof not in job.without)
-        failing = Failing(found.script, found.spec, found.environment, report, decision.contrasts)
-        report = proofs.prove(failing, judging(session, bug, signature), wanted)
+    result, bug, signature = decision.result, decision.bug, decision.signature
+    if isinstance(decision.verdict, Reproduced) and result and bug and signature:
+        proofs_to_run = tuple(proof for proof in PROOFS if proof not in job.without)
+        failing = Failing(
+            result.script, result.spec, result.environment, report, decision.contrasts
+        )
+        report = proofs.prove(failing, judging(session, bug, signature), proofs_to_run)
     return reporting.finished(beside.work(report, session, budget), session, started)
 
 
@@ -68,7 +70,7 @@ def plan(
     """
     issue, options = job.issue, job.environment
     with stage("intake", "reading the report"):
-        bug = report.read(issue)
+        bug = report.read_issue(issue)
     if (not_a_bug := triage.not_a_bug(bug)) is not None:
         return RunPlan(bug=bug, verdict=not_a_bug)
     with stage("signature", "recording the failure signature"):
@@ -107,8 +109,8 @@ def _decide(session: IssueSession, budget: ModelBudget, beside: Beside) -> Decis
         mute = session.ports.model is None or "model" in session.job.without
         if mute or not triage.leaves_open(draft, decision.verdict):
             return decision
-        written = reconstruct(session, draft, budget, decision.verdict)
-        return _with_model(session, draft, decision, written)
+        reconstruction = reconstruct(session, draft, budget, decision.verdict)
+        return _with_model(session, draft, decision, reconstruction)
     except Stopped:
         return _cancelled(session, decision)
 
@@ -122,30 +124,37 @@ def _by_rules(session: IssueSession, draft: RunPlan, decision: Decision) -> Deci
         runner = judging(session, draft.bug, draft.signature)
         return report_programs.decide(runner, draft.spec, draft.scripts)
     except BuildError as error:
-        verdict = SetupFailed(reason=str(error), tried=issues_confirm.tried(error.steps))
+        verdict = SetupFailed(reason=str(error), tried=issues_confirm.describe_steps(error.steps))
         return replace(decision, verdict=verdict, result=session.reached())
 
 
 def _with_model(
-    session: IssueSession, draft: RunPlan, decision: Decision, written: Reconstructed
+    session: IssueSession, draft: RunPlan, decision: Decision, reconstruction: Reconstructed
 ) -> Decision:
     """The decision after a model's work: on its program, or what the rules decided."""
-    claims, signature = (*decision.claims, *written.claims), written.signature or draft.signature
-    decision = replace(decision, reconstruction=written.record, claims=claims)
+    claims, signature = (
+        (*decision.claims, *reconstruction.claims),
+        reconstruction.signature or draft.signature,
+    )
+    decision = replace(decision, reconstruction=reconstruction.record, claims=claims)
     try:
         verdict = None
-        if written.result is not None and signature is not None:
-            verdict = _confirmed(judging(session, draft.bug, signature), written.result)
+        if reconstruction.result is not None and signature is not None:
+            verdict = _confirmed(judging(session, draft.bug, signature), reconstruction.result)
     except Stopped:
         return _cancelled(session, replace(decision, signature=signature))
-    if written.stopped:
+    if reconstruction.stopped:
         return _cancelled(session, replace(decision, signature=signature))
     if verdict is not None:
-        return replace(decision, verdict=verdict, signature=signature, result=written.result)
-    verdict = triage.after_model(decision.verdict, written.record, written.exceeded)
-    if draft.signature is not None and written.record is not None and written.record.refined:
+        return replace(decision, verdict=verdict, signature=signature, result=reconstruction.result)
+    verdict = triage.after_model(decision.verdict, reconstruction.record, reconstruction.exceeded)
+    if (
+        draft.signature is not None
+        and reconstruction.record is not None
+        and reconstruction.record.refined
+    ):
         verdict = issues_confirm.if_read_alike(
-            verdict, draft.signature, written.record.refined.signature
+            verdict, draft.signature, reconstruction.record.refined.signature
         )
     return replace(decision, verdict=verdict)
 
@@ -156,13 +165,13 @@ def _cancelled(session: IssueSession, decision: Decision) -> Decision:
     return replace(decision, verdict=Cancelled(reason=reason), result=session.reached())
 
 
-def _confirmed(runner: Runner, written: SearchResult) -> AnyVerdict | None:
+def _confirmed(runner: Runner, result: SearchResult) -> AnyVerdict | None:
     """The verdict on a model's program, from fresh runs; None when it shows nothing either way."""
-    match = written.judgement.match
+    match = result.judgement.match
     passed = match is Match.PASSED and isinstance(runner.signature, ObservationSignature)
     if match is not Match.MATCHED and not passed:
         return None
-    verdict, match = confirm(runner, written)
+    verdict, match = confirm(runner, result)
     if match is Match.MATCHED:
         report_programs.note_place(runner)
-    return issues_confirm.as_written(verdict, written.script)
+    return issues_confirm.as_written(verdict, result.script)

@@ -34,15 +34,15 @@ class Runner(IssueSession):
 
         An attempt that an earlier, killed process kept is taken over instead of repeated.
         """
-        kept = self.attempts.kept(script, environment, seed, purpose, change)
-        if kept is not None:
+        previous = self.attempts.kept(script, environment, seed, purpose, change)
+        if previous is not None:
             self.context.check()
-            return self.attempts.add(kept, script, None)
+            return self.attempts.add(previous, script, None)
         number = len(self.attempts) + 1
         spec = launch.spec(script, environment, self.job, self.signature, seed, f"run {number}")
         result = self.execute(spec)
         key, mounts = spec.files[launch.KEY], environment.mounts
-        seen = observe.observe(result, environment.roots, key=key, mounts=mounts)
+        observation = observe.observe(result, environment.roots, key=key, mounts=mounts)
         self.context.check()
         attempt = Attempt(
             number=number,
@@ -51,7 +51,7 @@ class Runner(IssueSession):
             origin=script.origin,
             environment=environment.id,
             execution=_execution(result, seed, log_name(number)),
-            judgement=judge.judge(seen, self.signature, script),
+            judgement=judge.judge(observation, self.signature, script),
             change=change,
         )
         return self.attempts.add(attempt, script, result)

@@ -98,8 +98,18 @@ def show_expressions(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
 
 _SHOWS = '__import__("traceback").print_exc()'
 _OPTIONAL = {"ImportError", "ModuleNotFoundError"}
-_TOLD = {"print", "exit", "fail", "write", "format_exc", "exc_info", "error", "warning", "info"}
-_TRACED = {"print_exc", "print_exception", "exception"}
+_REPORTING_CALLS = {
+    "print",
+    "exit",
+    "fail",
+    "write",
+    "format_exc",
+    "exc_info",
+    "error",
+    "warning",
+    "info",
+}
+_TRACEBACK_CALLS = {"print_exc", "print_exception", "exception"}
 
 
 def show_caught(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
@@ -108,7 +118,7 @@ def show_caught(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
     """
     handlers = (node for node in ast.walk(module_of(source)) if _reports(node))
     text = Text(source)
-    edits = [_shown(text, node) for node in handlers if isinstance(node, ast.ExceptHandler)]
+    edits = [_print_error(text, node) for node in handlers if isinstance(node, ast.ExceptHandler)]
     fix = ScriptFix(
         what="printed the traceback of what the program catches",
         why="its own words do not say where the exception arose",
@@ -116,7 +126,7 @@ def show_caught(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
     return apply(source, edits), (fix,) if edits else ()
 
 
-def _shown(text: Text, handler: ast.ExceptHandler) -> Edit:
+def _print_error(text: Text, handler: ast.ExceptHandler) -> Edit:
     first = handler.body[0]
     start = text.span(first)[0]
     before = text.source[:start].rpartition("\n")[2]
@@ -132,11 +142,11 @@ def _reports(node: ast.AST) -> bool:
         return False
     parts = [part for statement in node.body for part in ast.walk(statement)]
     types = {name_of(part) for part in ast.walk(node.type)} if node.type else set[str]()
-    called = {name_of(part.func) for part in parts if isinstance(part, ast.Call)}
+    calls = {name_of(part.func) for part in parts if isinstance(part, ast.Call)}
     names = {part.id for part in parts if isinstance(part, ast.Name)}
-    silent = node.name not in names and not called & _TOLD
-    raised = any(isinstance(part, ast.Raise) for part in parts)
-    return not (silent or raised or types & _OPTIONAL or called & _TRACED)
+    silent = node.name not in names and not calls & _REPORTING_CALLS
+    has_raise = any(isinstance(part, ast.Raise) for part in parts)
+    return not (silent or has_raise or types & _OPTIONAL or calls & _TRACEBACK_CALLS)
 
 
 # Makes a program fit the machine: on the CPU in place of a GPU (device names, `.cuda()`, device
@@ -148,11 +158,11 @@ def _reports(node: ast.AST) -> bool:
 _DEVICE = re.compile(r"^(?:cuda|gpu|mps|xpu)(?::\d+)?$", re.IGNORECASE)
 _TF_DEVICE = re.compile(r"^(/?(?:device:)?)GPU:\d+$", re.IGNORECASE)
 _COUNTS = {"devices", "gpus", "num_gpus", "n_gpus", "n_gpu"}
-_DROPPED = {
+_DROPPED_CALLS = {
     *("synchronize", "empty_cache", "set_device", "manual_seed_all", "ipc_collect"),
     "reset_peak_memory_stats",
 }
-_REPLACED = {
+_REPLACEMENTS = {
     "torch.cuda.amp.autocast": 'torch.autocast("cpu", dtype=torch.bfloat16)',
     "torch.cuda.current_device": '"cpu"',
 }
@@ -169,8 +179,8 @@ def to_cpu(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
     """The program with every request for a GPU turned into one for the CPU, if it still parses."""
     text = Text(source)
     changes = [change for node in ast.walk(module_of(source)) for change in _changes(text, node)]
-    changed, fixes = apply_noted(source, changes, NO_GPU)
-    return (changed, fixes) if module_of(changed).body else (source, ())
+    new_source, fixes = apply_noted(source, changes, NO_GPU)
+    return (new_source, fixes) if module_of(new_source).body else (source, ())
 
 
 def _changes(text: Text, node: ast.AST) -> list[tuple[Edit, str]]:
@@ -186,8 +196,8 @@ def _changes(text: Text, node: ast.AST) -> list[tuple[Edit, str]]:
 
 
 def _constant(text: Text, node: ast.Constant, value: str) -> list[tuple[Edit, str]]:
-    placed = _TF_DEVICE.match(value)
-    new = "cpu" if _DEVICE.match(value) else f"{placed[1]}CPU:0" if placed else ""
+    device_match = _TF_DEVICE.match(value)
+    new = "cpu" if _DEVICE.match(value) else f"{device_match[1]}CPU:0" if device_match else ""
     span = text.span(node)
     if not new or text.source[span[0]] not in "'\"":
         return []
@@ -195,14 +205,14 @@ def _constant(text: Text, node: ast.Constant, value: str) -> list[tuple[Edit, st
 
 
 def _scaled_call(text: Text, node: ast.Call, function: ast.Attribute) -> list[tuple[Edit, str]]:
-    owner, span, shown = text.of(function.value), text.span(node), text.of(node)
-    shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+    owner, span, call_text = text.of(function.value), text.span(node), text.of(node)
+    call_text = call_text if len(call_text) <= 60 else f"{call_text[:57]}..."
     if function.attr == "cuda" and owner not in {"torch", "jax"}:
-        return [((*span, f"{owner}.cpu()"), f"{shown} → .cpu()")]
-    if owner == "torch.cuda" and function.attr in _DROPPED:
-        return [((*span, "None"), f"{shown} left out")]
-    new = _REPLACED.get(text.of(function), "")
-    return [((*span, new), f"{shown} → {new}")] if new else []
+        return [((*span, f"{owner}.cpu()"), f"{call_text} → .cpu()")]
+    if owner == "torch.cuda" and function.attr in _DROPPED_CALLS:
+        return [((*span, "None"), f"{call_text} left out")]
+    new = _REPLACEMENTS.get(text.of(function), "")
+    return [((*span, new), f"{call_text} → {new}")] if new else []
 
 
 def shorten(source: str) -> tuple[str, tuple[ScriptFix, ...]]:

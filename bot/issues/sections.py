@@ -33,7 +33,7 @@ from bot.kernel.document import (
     Section,
     Text,
     count,
-    shown,
+    first_items,
 )
 from bot.kernel.environment import Environment
 from bot.kernel.job import PROOFS
@@ -64,12 +64,12 @@ def program_section(report: Report) -> Section | None:
     before = less.before if less is not None else None
     mark = program_phrases.model_mark(report)
     blocks: list[Block] = [Paragraph(mark)] if mark else []
-    blocks += [Paragraph(changed)] if (changed := _changed(script)) else []
+    blocks += [Paragraph(changes_text)] if (changes_text := _changes_text(script)) else []
     blocks.append(Program(script, size, report.command, report.command_needs, before))
     return Section("program", "The script", blocks, details=_details(report))
 
 
-def _changed(script: Script) -> str:
+def _changes_text(script: Script) -> str:
     changes = [fix.what for fix in script.fixes]
     more = f"; {len(changes) - _CHANGES} more below" if len(changes) > _CHANGES else ""
     return f"Changed from the bug report: {'; '.join(changes[:_CHANGES])}{more}." if changes else ""
@@ -122,7 +122,7 @@ def attempts_section(attempts: Sequence[Attempt], elsewhere: str = "") -> Sectio
     return Section("attempts", title, details=[table], fold=title) if attempts else None
 
 
-def grouped(table: RunTable) -> DataTable:
+def group_runs(table: RunTable) -> DataTable:
     """Similar neighbouring runs in one row, then the runs of each proof together."""
     own = [attempt for attempt in table.attempts if attempt.purpose not in PROOFS]
     groups = [list(group) for _, group in groupby(own, key=_alike)]
@@ -197,64 +197,68 @@ def _span(values: Sequence[str]) -> str:
 
 # The environment: claimed and installed versions, what decided them, and how it was built.
 
-_TRIED = 12
+_MOST_ATTEMPTS = 12
 
 
 def environment_section(report: Report) -> Section | None:
     """Every table of the environment, and what was tried where none could be built."""
-    built, verdict = report.environment, report.verdict
-    tried = verdict.tried if isinstance(verdict, SetupFailed) else ()
+    environment, verdict = report.environment, report.verdict
+    attempts = verdict.tried if isinstance(verdict, SetupFailed) else ()
     blocks = [
-        *(_built(report, built) if built else ()),
-        *([BulletList("Build attempts:", tried)] if tried else ()),
+        *(_environment_blocks(report, environment) if environment else ()),
+        *([BulletList("Build attempts:", attempts)] if attempts else ()),
     ]
     if not blocks:
         return None
-    summary = _summary(report, built) if built is not None else "Environment"
-    digest = [BulletList("Build attempts:", tried[:_TRIED])] if tried else []
+    summary = _summary(report, environment) if environment is not None else "Environment"
+    digest = [BulletList("Build attempts:", attempts[:_MOST_ATTEMPTS])] if attempts else []
     return Section("environment", "Environment", [], digest, blocks, summary)
 
 
-def _summary(report: Report, built: Environment) -> str:
-    named = [f"{name} {version}" for name, version, _ in program_phrases.decided(report)[:3]]
-    total = count(len(built.packages), "package")
-    return ", ".join([f"Environment: Python {built.python}", *named, f"{total} in total"])
+def _summary(report: Report, environment: Environment) -> str:
+    names = [f"{name} {version}" for name, version, _ in program_phrases.package_rows(report)[:3]]
+    total = count(len(environment.packages), "package")
+    return ", ".join([f"Environment: Python {environment.python}", *names, f"{total} in total"])
 
 
-def _built(report: Report, built: Environment) -> list[Block]:
+def _environment_blocks(report: Report, environment: Environment) -> list[Block]:
     claims = [
         (Code(claim.name), Code(claim.claimed), Code(claim.resolved), claim.note)
-        for claim in built.claims
+        for claim in environment.claims
     ]
     pins = [
-        (Code(name), Code(version), why) for name, version, why in program_phrases.decided(report)
+        (Code(name), Code(version), why)
+        for name, version, why in program_phrases.package_rows(report)
     ]
-    steps = [(step.what, ": ", step.error or "done") for step in built.steps]
-    blocks: list[Block] = [Paragraph(("Repository at commit ", Code(built.commit), "."))]
-    blocks = blocks if built.commit else []
+    steps = [(step.what, ": ", step.error or "done") for step in environment.steps]
+    blocks: list[Block] = [Paragraph(("Repository at commit ", Code(environment.commit), "."))]
+    blocks = blocks if environment.commit else []
     blocks += [DataTable(("", "The bug report says", "Installed", ""), claims)] if claims else []
     blocks += [DataTable(("Package", "Version", "Why this version"), pins)] if pins else []
     blocks += [Paragraph(newest)] if (newest := program_phrases.cut_off(report)) else []
     blocks += [BulletList("Build attempts:", steps, numbered=True)] if steps else []
-    return blocks + _lock(report, built)
+    return blocks + _lock(report, environment)
 
 
-def _lock(report: Report, built: Environment) -> list[Block]:
+def _lock(report: Report, environment: Environment) -> list[Block]:
     packages = program_phrases.dependencies(report)
-    listed = "\n".join(f"{package.name}=={package.version}" for package in packages)
+    listing = "\n".join(f"{package.name}=={package.version}" for package in packages)
     title = f"{count(len(packages), 'more package')} that these depend on"
-    folds = (Fold(title, [Preformatted(listed)]), Fold("Lock file", [Preformatted(built.lock)]))
-    return [fold for fold, full in zip(folds, (listed, built.lock), strict=True) if full]
+    folds = (
+        Fold(title, [Preformatted(listing)]),
+        Fold("Lock file", [Preformatted(environment.lock)]),
+    )
+    return [fold for fold, full in zip(folds, (listing, environment.lock), strict=True) if full]
 
 
 # A model's part in a run: how it read the bug report, its hypothesis and what it tried. None of
 # it decides the verdict.
 
-_SEARCH, _UNNAMED, _SHOWN = "search", "written by a model", 12
+_SEARCH, _UNNAMED, _MOST_PROGRAMS = "search", "written by a model", 12
 _DIGEST = ("Inferred, not stated in the bug report", "Hypothesis", "Programs proposed", "Gave up")
 _TITLE = "The model's hypothesis and attempts"
 
-INFERRED = {
+INFERENCES = {
     "claim": "the claim itself: no sentence of the bug report was quoted for it",
     "exception": "the exception: the bug report does not name it",
     "message": "the message: the bug report does not quote it, so runs are not compared with it",
@@ -280,38 +284,38 @@ def parts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
     if part is None:
         return ()
     rows = [("Readings of the bug report", tuple(map(_reading, part.readings)))]
-    rows += [*_read(part.refined), *_planned(part)]
-    rows += [("Programs proposed", shown(tuple(_tries(report, part)), _SHOWN))]
+    rows += [*_interpretation_rows(part.refined), *_plan_rows(part)]
+    rows += [("Programs proposed", first_items(tuple(_tries(report, part)), _MOST_PROGRAMS))]
     rows += [("Gave up", (part.given_up,))]
     return tuple((title, lines) for title, lines in rows if any(map(str.strip, lines)))
 
 
-def _read(refined: Interpretation | None) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _interpretation_rows(refined: Interpretation | None) -> Iterator[tuple[str, tuple[str, ...]]]:
     if refined is not None:
         yield "Claim, as the model read it", (refined.claim,)
-        yield _DIGEST[0], tuple(INFERRED.get(name, name) for name in refined.inferred)
+        yield _DIGEST[0], tuple(INFERENCES.get(name, name) for name in refined.inferred)
         yield "Code in question", tuple(f"`{name}`" for name in refined.api[:6])
         yield "Questions", refined.questions
 
 
-def _planned(part: Reconstruction) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _plan_rows(part: Reconstruction) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "Hypothesis", (part.hypothesis,)
     yield "Source code it was shown", tuple(f"`{name}`" for name in part.contexts)
 
 
 def _reading(reading: Reading) -> str:
     who = {"rules": "the rules", "model": "the model"}[reading.by]
-    recorded = f" (signature `{reading.hash[:12]}`)" if reading.hash else ""
-    return f"{who}: {reading.says}{recorded}" + (f": {reading.outcome}" if reading.outcome else "")
+    record = f" (signature `{reading.hash[:12]}`)" if reading.hash else ""
+    return f"{who}: {reading.says}{record}" + (f": {reading.outcome}" if reading.outcome else "")
 
 
 def _tries(report: Report, part: Reconstruction) -> Iterator[str]:
     """Each program with its outcome. A proposal without a run was rejected by the checks."""
-    left = [run for run in report.attempts if run.purpose == _SEARCH and "model" in run.origin]
+    attempts = [run for run in report.attempts if run.purpose == _SEARCH and "model" in run.origin]
     for change in part.changes:
-        ran = next((run for run in left if run.change == (change or _UNNAMED)), None)
+        ran = next((run for run in attempts if run.change == (change or _UNNAMED)), None)
         outcome = ": " + _outcome(report, ran) if ran else " (not run; rejected by the checks)"
-        left = left[left.index(ran) + 1 :] if ran is not None else left
+        attempts = attempts[attempts.index(ran) + 1 :] if ran is not None else attempts
         yield f"{change or _UNNAMED}{outcome}"
 
 
@@ -334,54 +338,56 @@ def _outcome(report: Report, ran: Attempt) -> str:
 
 # The control in numbers, every probe of each bisection, and how sure both are.
 
-_PROBES, _LISTED, _COMMITS, _SKIPPED, _NOTES = 40, 12, 10, 2, 4
+_PROBES, _MOST_LISTED, _COMMITS, _SKIPPED, _NOTES = 40, 12, 10, 2, 4
 
 
 def proofs_section(report: Report) -> Section | None:
     """Control and bisections; a terminal gets the row of marks and the notes."""
-    found = phrases.all_of(report)
-    bisected = [
+    searches = phrases.all_of(report)
+    bisection_blocks = [
         block
-        for search in found
-        for block in _bisected(search, drawn=search is found[0], led=search is report.bisection)
+        for search in searches
+        for block in _bisection_blocks(
+            search, with_plot=search is searches[0], led=search is report.bisection
+        )
     ]
-    parts = {"Control": control(report), "bisection": bisected}
+    parts = {"Control": control(report), "bisection": bisection_blocks}
     names = " and ".join(name for name, blocks in parts.items() if blocks)
     title = names[:1].upper() + names[1:]
     digest = _digest(report)
     if not title and not digest:
         return None
-    return Section("proofs", title, [], digest, [*parts["Control"], *bisected], title)
+    return Section("proofs", title, [], digest, [*parts["Control"], *bisection_blocks], title)
 
 
 def _digest(report: Report) -> list[Block]:
-    found, reproduced = report.bisection, isinstance(report.verdict, Reproduced)
-    blocks = strip(found) if found is not None and phrases.where_line(found) else []
+    search, is_reproduced = report.bisection, isinstance(report.verdict, Reproduced)
+    blocks = strip(search) if search is not None and phrases.where_line(search) else []
     others = filter(None, map(phrases.where_line, report.other_bisections))
     blocks += [Paragraph(f"{line}.") for line in others]
     notes = phrases.control_notes(phrases.of(report), None)
-    if found is not None:
-        notes += (*phrases.sureness(found), *phrases.skipped(found, _SKIPPED))
-    built = report.environment.note if report.environment is not None else ""
-    notes += report.notes_on()[:_NOTES] if reproduced else (built,)
+    if search is not None:
+        notes += (*phrases.sureness(search), *phrases.skipped(search, _SKIPPED))
+    environment_note = report.environment.note if report.environment is not None else ""
+    notes += report.notes_on()[:_NOTES] if is_reproduced else (environment_note,)
     notes = tuple(filter(None, notes))
     return [*blocks, *([BulletList("", notes)] if notes else [])]
 
 
-def where(found: Bisection | None) -> Text:
+def where(search: Bisection | None) -> Text:
     """Where the failure came from and went, with a link to what changed there."""
-    line = phrases.where_line(found)
-    if found is None or not line:
+    line = phrases.where_line(search)
+    if search is None or not line:
         return ""
-    address = document.elsewhere(found.changelog)
+    address = document.elsewhere(search.changelog)
     return (f"{line}. ", Hyperlink("Changelog", address)) if address else f"{line}."
 
 
-def strip(found: Bisection) -> list[Block]:
+def strip(search: Bisection) -> list[Block]:
     """The row of marks, and the address of what changed."""
-    address = document.elsewhere(found.changelog)
+    address = document.elsewhere(search.changelog)
     return [
-        BisectionPlot(found),
+        BisectionPlot(search),
         *([Paragraph(Hyperlink("Changelog", address))] if address else []),
     ]
 
@@ -396,41 +402,43 @@ def control(report: Report) -> list[Block]:
         return []
     variant = verdict.control.type == "report-contrast"
     what = "The program and its working variant" if variant else "Same program"
-    plot = PairedRunsPlot(*phrases.paired(report), verdict.control.what)
+    plot = PairedRunsPlot(*phrases.pair_attempts(report), verdict.control.what)
     line = phrases.control_line(verdict, phrases.reported_version(report))
     return [plot, BulletList(f"{what}, same seeds, alternating runs:", (line, *notes))]
 
 
-def _bisected(found: Bisection, *, drawn: bool, led: bool) -> list[Block]:
-    line = where(found) or f"{phrases.subject(found)}: no boundary was found."
-    told = led and bool(where(found))  # the verdict above says it
-    rows = [_probe(probe) for probe in found.probes[:_PROBES]]
-    what = "Version" if found.over == "releases" else "Commit"
+def _bisection_blocks(search: Bisection, *, with_plot: bool, led: bool) -> list[Block]:
+    line = where(search) or f"{phrases.subject(search)}: no boundary was found."
+    is_in_verdict = led and bool(where(search))  # the verdict above says it
+    rows = [_probe(probe) for probe in search.probes[:_PROBES]]
+    what = "Version" if search.over == "releases" else "Commit"
     columns = (what, "Date", "Outcome", "Failed", "")
-    table = DataTable(columns, rows, max(len(found.probes) - _PROBES, 0))
-    lists = [("Skipped:", phrases.left_out(found, _LISTED))]
-    lists += [("Notes:", phrases.sureness(found)[:_LISTED])]
-    lists += [(f"{title}:", shown(lines, _COMMITS)) for title, lines in phrases.between(found)]
+    table = DataTable(columns, rows, max(len(search.probes) - _PROBES, 0))
+    lists = [("Skipped:", phrases.left_out(search, _MOST_LISTED))]
+    lists += [("Notes:", phrases.sureness(search)[:_MOST_LISTED])]
+    lists += [
+        (f"{title}:", first_items(lines, _COMMITS)) for title, lines in phrases.between(search)
+    ]
     return [
-        *([] if told else [Paragraph(line)]),
-        *([BisectionPlot(found)] if drawn else []),
+        *([] if is_in_verdict else [Paragraph(line)]),
+        *([BisectionPlot(search)] if with_plot else []),
         *([table] if rows else []),
         *(BulletList(title, items) for title, items in lists if items),
     ]
 
 
 def _probe(probe: Probe) -> tuple[Text, ...]:
-    counted = f"{probe.failures} of {probe.runs}" if probe.runs else ""
+    counts = f"{probe.failures} of {probe.runs}" if probe.runs else ""
     outcome = phrases.OUTCOMES[probe.outcome]
     name = Code(phrases.short(probe.at))
-    return name, phrases.day(probe), outcome, counted, phrases.remark(probe)
+    return name, phrases.day(probe), outcome, counts, phrases.remark(probe)
 
 
 # The answer: the verdict with its numbers, what is asked of the reader, reported and observed;
 # and the evidence for it: what counts as the failure, what the deciding run printed, what else
 # came up.
 
-Counted = Reproduced | NotReproduced | Inconclusive | DifferentFailure
+RunVerdict = Reproduced | NotReproduced | Inconclusive | DifferentFailure
 
 
 def verdict(report: Report) -> Section:
@@ -448,14 +456,14 @@ def verdict(report: Report) -> Section:
 def _in_table(report: Report) -> bool:
     """Whether the table of reported and observed says why already."""
     why = report.verdict.reason
-    seen = any(row.observed == why for row in report.comparison)
-    return seen or (report.verdict.kind == "reproduced" and bool(report.comparison))
+    is_in_table = any(row.observed == why for row in report.comparison)
+    return is_in_table or (report.verdict.kind == "reproduced" and bool(report.comparison))
 
 
 def _figures(report: Report) -> Figures:
     verdict, control = report.verdict, phrases.of(report)
     rows, interval = [], None
-    if isinstance(verdict, Counted) and verdict.runs:
+    if isinstance(verdict, RunVerdict) and verdict.runs:
         rows.append(("failed as reported", f"{verdict.failures} of {count(verdict.runs, 'run')}"))
         interval = (*verdict.interval, verdict.failures, verdict.runs)
     if isinstance(verdict, Reproduced):
@@ -537,8 +545,8 @@ def _output(report: Report) -> list[Block]:
     blocks = [
         block for label, text in pairs if text for block in (Paragraph(label), Preformatted(text))
     ]
-    compared = program_phrases.weighed(attempt.judgement) if attempt is not None else ""
-    return [*blocks, *([Paragraph(f"Compared: {compared}.")] if compared else [])]
+    comparison = program_phrases.evidence_text(attempt.judgement) if attempt is not None else ""
+    return [*blocks, *([Paragraph(f"Compared: {comparison}.")] if comparison else [])]
 
 
 def _lists(report: Report) -> list[Block]:
@@ -547,8 +555,8 @@ def _lists(report: Report) -> list[Block]:
     lists += [changes(report.script)] if report.script is not None else []
     lists += [BulletList("Notes:", report.notes_on())]
     if isinstance(verdict, NotReproduced):
-        checked = [item for item in verdict.checked if item != verdict.reason]
-        lists += [BulletList("Checked:", checked)]
+        checks = [item for item in verdict.checked if item != verdict.reason]
+        lists += [BulletList("Checked:", checks)]
         lists += [BulletList("Versions tried:", verdict.versions_tried)]
     return [block for block in lists if block.items]
 

@@ -77,17 +77,17 @@ def leaves_open(draft: RunPlan, verdict: AnyVerdict) -> bool:
     return not isinstance(verdict, Reproduced | NeedsHardware)
 
 
-def after_model(verdict: AnyVerdict, part: Reconstruction | None, spent: str) -> AnyVerdict:
+def after_model(verdict: AnyVerdict, part: Reconstruction | None, exceeded: str) -> AnyVerdict:
     """The verdict when a model could not show the failure: its questions, or the limit it hit."""
-    if spent:
+    if exceeded:
         return BudgetReached(
-            reason=f"the next step would exceed {spent}; without a model: {verdict.reason}"
+            reason=f"the next step would exceed {exceeded}; without a model: {verdict.reason}"
         )
-    read = part.refined if part is not None else None
-    if read is not None and read.no_bug and isinstance(verdict, _UNRUN):
+    interpretation = part.refined if part is not None else None
+    if interpretation is not None and interpretation.no_bug and isinstance(verdict, _UNRUN):
         reason = "a model reads the bug report as a question or a request"
-        return NotABug(reason=reason, sentence=read.no_bug)
-    questions = read.questions if read is not None else ()
+        return NotABug(reason=reason, sentence=interpretation.no_bug)
+    questions = interpretation.questions if interpretation is not None else ()
     if isinstance(verdict, NeedsInfo) and questions:
         return verdict.model_copy(
             update={"items": tuple(dict.fromkeys((*questions, *verdict.items)))[:4]}
@@ -114,10 +114,10 @@ def _reason(bug: BugReport, signature: AnySignature | None) -> str:
 
 def _items(bug: BugReport, signature: AnySignature | None) -> tuple[str, ...]:
     absent = (f"the contents of this {row.what}: {row.quote.text[:120]}" for row in bug.missing[:1])
-    wanted = (
+    checks = (
         (PROGRAM, not bug.programs),
         (_ERROR, signature is None),
         (_VERSIONS, not bug.versions),
         *((item, not bug.programs) for item in absent),
     )
-    return tuple(item for item, lacking in wanted if lacking)
+    return tuple(item for item, lacking in checks if lacking)

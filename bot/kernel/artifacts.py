@@ -20,11 +20,11 @@ _Text = Annotated[str, StringConstraints(max_length=24_000)]
 _Number = Annotated[int, Field(ge=0, lt=10_000_000)]
 
 
-class _Told(BaseModel):
+class _ProbeRecord(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
 
-class TracedFrame(_Told):
+class TracedFrame(_ProbeRecord):
     """One frame, as the probe writes it."""
 
     path: _Word = ""
@@ -33,7 +33,7 @@ class TracedFrame(_Told):
     code: _Word = ""
 
 
-class TracedError(_Told):
+class TracedError(_ProbeRecord):
     """One exception, with those that are chained to it."""
 
     exception: _Word
@@ -48,7 +48,7 @@ class TracedError(_Told):
         return 1 + sum(inner.size for inner in self.chained)
 
 
-class Trace(_Told):
+class Trace(_ProbeRecord):
     """One `trace-*.json` of the probe (sandbox/probe/_reprise_trace.py)."""
 
     pid: _Number = 0
@@ -57,14 +57,14 @@ class Trace(_Told):
     error: TracedError
 
 
-class Reached(_Told):
+class Reached(_ProbeRecord):
     """One `reached-*.json` of the probe (sandbox/probe/reached.py)."""
 
     entered: tuple[tuple[_Text, _Text], ...] = Field((), max_length=2000)
     lines: tuple[tuple[_Text, _Number], ...] = Field((), max_length=100_000)
 
 
-class Left(NamedTuple):
+class TraceFiles(NamedTuple):
     """The traces that a run left, by name, and why others were refused. With a key, `signed` are
     those that the probe of the run's first process wrote, and `ended` says whether that came to
     its own end.
@@ -79,7 +79,7 @@ class Left(NamedTuple):
 _T = TypeVar("_T", bound=BaseModel)
 
 
-def read(kind: type[_T], data: bytes) -> _T | str:
+def parse_record(kind: type[_T], data: bytes) -> _T | str:
     """One document, or why it is refused."""
     if len(data) > _MOST_BYTES:
         return f"it has {len(data)} bytes, over the limit of {_MOST_BYTES}"
@@ -97,32 +97,36 @@ def _why(error: Exception) -> str:
     return f"{place}: {first['msg']}"[:300] if place else str(first["msg"])[:300]
 
 
-def traces(artifacts: Mapping[str, bytes], refused: Mapping[str, str], key: bytes = b"") -> Left:
+def traces(
+    artifacts: Mapping[str, bytes], refused: Mapping[str, str], key: bytes = b""
+) -> TraceFiles:
     """The traces among what a run left; all that was refused, here or by the sandbox."""
-    whys = [_refused(name, why) for name, why in refused.items()]
+    whys = [_refusal_text(name, why) for name, why in refused.items()]
     names = sorted(name for name in artifacts if TRACE in name)
     if len(names) > _MOST_TRACES:
-        whys.append(_refused(names[_MOST_TRACES], f"there are {len(names)} traces"))
-    found: dict[str, Trace] = {}
+        whys.append(_refusal_text(names[_MOST_TRACES], f"there are {len(names)} traces"))
+    traces_by_name: dict[str, Trace] = {}
     for name in names[:_MOST_TRACES]:
-        trace = read(Trace, artifacts[name])
+        trace = parse_record(Trace, artifacts[name])
         if isinstance(trace, Trace) and trace.error.size > _MOST_ERRORS:
             trace = f"it chains {trace.error.size} exceptions"
         if isinstance(trace, Trace):
-            found[name] = trace
+            traces_by_name[name] = trace
         else:
-            whys.append(_refused(name, trace))
+            whys.append(_refusal_text(name, trace))
     true = {name for name, data in artifacts.items() if not key or _is_signed(name, data, key)}
     ended = not key or any(name.rpartition("/")[2].startswith(END) for name in true)
-    return Left(found, tuple(whys[:5]), frozenset(true & found.keys()), ended)
+    return TraceFiles(
+        traces_by_name, tuple(whys[:5]), frozenset(true & traces_by_name.keys()), ended
+    )
 
 
 def _is_signed(name: str, data: bytes, key: bytes) -> bool:
-    made = hashlib.blake2b(data[:_MOST_BYTES], key=key, digest_size=16).hexdigest()
-    return name.endswith(f"-{made}.json")
+    digest = hashlib.blake2b(data[:_MOST_BYTES], key=key, digest_size=16).hexdigest()
+    return name.endswith(f"-{digest}.json")
 
 
-def _refused(name: str, why: str) -> str:
+def _refusal_text(name: str, why: str) -> str:
     name = name.encode("ascii", "backslashreplace").decode()[:80]
     return f"the artifact {name} was refused because {why}" if name else f"artifacts: {why}"
 
@@ -131,7 +135,7 @@ def last_row(text: str) -> dict[str, Any]:
     """The JSON object on the last line of what a program printed; empty when there is none."""
     lines = text.strip().splitlines()
     try:
-        found = from_json(lines[-1]) if lines and len(lines[-1]) <= _MOST_BYTES else None
+        row = from_json(lines[-1]) if lines and len(lines[-1]) <= _MOST_BYTES else None
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return row if isinstance(row, dict) else {}

@@ -43,8 +43,8 @@ class Script(Record):
     @property
     def digest(self) -> str:
         """SHA-256 over names and contents; equal scripts have equal digests."""
-        joined = "\0".join(f"{name}\0{text}" for name, text in sorted(self.files.items()))
-        return hashlib.sha256(joined.encode()).hexdigest()
+        text = "\0".join(f"{name}\0{text}" for name, text in sorted(self.files.items()))
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 class Failure(Record):

@@ -70,11 +70,11 @@ class BatchServer:
         self._inbox.put(name, json.dumps(plan).encode())
         until, over = monotonic() + wait_s, False
         while not over:
-            found, over = self._results(number)
+            results, over = self._results(number)
             if monotonic() > until:
                 self._cancel.set()
             self._runner.context.check()  # also while a candidate prints without end
-            yield from found
+            yield from results
         with self._changed:
             self._parts.clear()
         self._inbox.take_back(name)
@@ -101,8 +101,8 @@ class BatchServer:
         error = None
         try:
             self._runner.ports.sandbox.run(spec, cancel=self._cancel, on_output=self._read)
-        except SandboxError as raised:
-            error = raised
+        except SandboxError as sandbox_error:
+            error = sandbox_error
         finally:
             with self._changed:
                 self._error, self._ended = error, True
@@ -220,14 +220,14 @@ def libraries(script: Script) -> list[str]:
     candidates.
     """
     ours, texts = own_modules(script), (script.files[path] for path in sorted(script.files))
-    names = dict.fromkeys(name for text in texts for name in symbols.imported(text))
+    names = dict.fromkeys(name for text in texts for name in symbols.imported_modules(text))
     return [name for name in names if name.split(".")[0] not in ours]
 
 
-def late_imports(reached: Coverage, script: Script) -> tuple[str, ...]:
+def late_imports(coverage: Coverage, script: Script) -> tuple[str, ...]:
     """What libraries import only when they need it: worth importing beforehand too."""
     own = own_modules(script)
-    names = (name for name in reached.modules if _MODULE.fullmatch(name))
+    names = (name for name in coverage.modules if _MODULE.fullmatch(name))
     return tuple(name for name in names if name.split(".")[0] not in own)[:_MAX_MODULES]
 
 

@@ -155,7 +155,7 @@ class Origin(Record):
     file: str
 
 
-class Loaded(Record):
+class LoadedConfig(Record):
     """What applies. `source` names the files that were applied, the strongest first, as
     "owner/name:path"; `origins` says for each key (dotted path) that a file sets which one
     decided it: all others have their default.

@@ -48,19 +48,19 @@ def sentence(text: str) -> str:
     return text[:1].upper() + text[1:] + ("" if not text or text[-1] in ".!?:" else ".")
 
 
-def shown(items: tuple[str, ...], limit: int, rest: str = "more") -> tuple[str, ...]:
+def first_items(items: tuple[str, ...], limit: int, rest: str = "more") -> tuple[str, ...]:
     """The first items, and how many more there are."""
     more = (f"{len(items) - limit} {rest}",) if len(items) > limit else ()
     return (*items[:limit], *more)
 
 
-def spent(used: Usage) -> str:
+def usage_text(usage: Usage) -> str:
     """What models used, in a few words."""
-    about = "about " if used.estimated else ""
-    digits = 4 if used.usd < 0.01 else 2
-    price = f"{used.usd:.{digits}f} USD" if used.usd else "price unknown"
-    tokens = used.input_tokens + used.output_tokens
-    return f"model: {count(used.calls, 'call')}, {about}{tokens:,} tokens, {price}"
+    about = "about " if usage.estimated else ""
+    digits = 4 if usage.usd < 0.01 else 2
+    price = f"{usage.usd:.{digits}f} USD" if usage.usd else "price unknown"
+    tokens = usage.input_tokens + usage.output_tokens
+    return f"model: {count(usage.calls, 'call')}, {about}{tokens:,} tokens, {price}"
 
 
 # The only addresses that may become links: those of this host, and the plain ones of a changelog

@@ -57,23 +57,23 @@ def sync(file: IO[str] | IO[bytes]) -> None:
     os.fsync(file.fileno())
 
 
-def recorded(path: Path, kind: type[R]) -> tuple[R, ...]:
+def read_exchanges(path: Path, kind: type[R]) -> tuple[R, ...]:
     """Every record of a file but a last line that a kill left unfinished. Raises UserError."""
     try:
         *lines, _ = path.read_bytes().split(b"\n")
     except OSError as error:
         hint = "Pass the folder of a run that asked a model."
         raise UserError(f"{path} cannot be read ({error.strerror}).", hint) from None
-    found = []
+    exchanges = []
     for number, line in enumerate(lines, 1):
         try:
-            found.append(kind.model_validate_json(line))
+            exchanges.append(kind.model_validate_json(line))
         except ValidationError:
             raise UserError(
                 f"Line {number} of {path} is not a recorded {kind.__name__.lower()}.",
                 "Start again in a new folder.",
             ) from None
-    return tuple(found)
+    return tuple(exchanges)
 
 
 def append(path: Path, record: Record) -> None:
@@ -100,14 +100,14 @@ def unified(path: str, before: str | None, after: str) -> str:
     """The diff of one file; `before` is None where it is new. "" when nothing changes."""
     old, new = _lines(before or ""), _lines(after)
     source = f"a/{path}" if before is not None else "/dev/null"
-    lines = "".join(_ended(difflib.unified_diff(old, new, source, f"b/{path}")))
+    lines = "".join(_with_line_ends(difflib.unified_diff(old, new, source, f"b/{path}")))
     if not lines:
         return ""
     head = f"diff --git a/{path} b/{path}\n"
     return head + ("new file mode 100644\n" if before is None else "") + lines
 
 
-def _ended(lines: Iterator[str]) -> Iterator[str]:
+def _with_line_ends(lines: Iterator[str]) -> Iterator[str]:
     for line in lines:
         yield line if line.endswith("\n") else f"{line}\n{_NO_END}"
 
@@ -119,28 +119,28 @@ def misfit(diff: str, path: str, before: str, after: str) -> str:
         return "is not a unified diff of one file"
     if file.path != path:
         return "changes another file"
-    made = applied(diff, before)
-    if made is None:
+    patched = apply_diff(diff, before)
+    if patched is None:
         return "does not apply to the current file"
-    return "" if made.rstrip("\n") == after.rstrip("\n") else "gives another text"
+    return "" if patched.rstrip("\n") == after.rstrip("\n") else "gives another text"
 
 
-def applied(diff: str, before: str) -> str | None:
+def apply_diff(diff: str, before: str) -> str | None:
     """A text after the diff of its file; None where its lines are others, or stand elsewhere."""
     file = _only(diff)
     if file is None:
         return None
-    lines, at, made = _lines(before), 0, list[str]()
+    lines, at, patched = _lines(before), 0, list[str]()
     for hunk in file:
         start = hunk.source_start - (1 if hunk.source_length else 0)
         old = [line.value for line in hunk if line.is_context or line.is_removed]
         new = [line.value for line in hunk if line.is_context or line.is_added]
         if start < at or _bare(lines[start : start + len(old)]) != _bare(old):
             return None
-        made += [*lines[at:start], *new]
+        patched += [*lines[at:start], *new]
         at = start + len(old)
-    ended = "\n" if before.endswith("\n") else ""
-    return "\n".join(_bare([*made, *lines[at:]])) + ended
+    line_end = "\n" if before.endswith("\n") else ""
+    return "\n".join(_bare([*patched, *lines[at:]])) + line_end
 
 
 def files(diff: str) -> list[tuple[str, str]]:
@@ -195,7 +195,7 @@ def _bare(lines: list[str]) -> list[str]:
 MOST_TEST, MOST_PATCHED, MOST_CHANGED, MOST_FILES = 65_536, 524_288, 400, 12
 """Characters of a test, of a patched file, changed lines in all of those, files altogether."""
 
-_PATCHED = frozenset({".py", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".gin"})
+_PATCHED_SUFFIXES = frozenset({".py", ".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".gin"})
 # Continuous integration, builds and locks decide what runs elsewhere and with which rights.
 _NAMES = frozenset(
     {
@@ -220,7 +220,7 @@ def vendored(path: str) -> bool:
     return not _FOLDERS.isdisjoint(path.lower().split("/")[:-1])
 
 
-def refusal(path: str, *, patched: bool) -> str:
+def refusal(path: str, *, is_patched: bool) -> str:
     """Why a path may not be written, as a clause; "" when it may. `patched`: a file that exists."""
     parts = path.split("/")
     pure, name = PurePosixPath(path), parts[-1].lower()
@@ -234,7 +234,10 @@ def refusal(path: str, *, patched: bool) -> str:
         (name in _NAMES or name.startswith("requirements"), "configures builds, tests or CI"),
         (_LOCK.search(name), "is a lock file"),
         (vendored(path), "belongs to CI or to others"),
-        (patched and pure.suffix.lower() not in _PATCHED, "is neither Python nor configuration"),
+        (
+            is_patched and pure.suffix.lower() not in _PATCHED_SUFFIXES,
+            "is neither Python nor configuration",
+        ),
     )
     return next((reason for applies, reason in reasons if applies), "")
 
@@ -259,8 +262,8 @@ _KINDS = {"120000": "a link", "160000": "a submodule", "040000": "a folder of an
 
 def regular(path: str, entries: Iterable[TreeEntry]) -> TreeEntry | None:
     """The file at a path, None when there is none or it is a link, a folder or a submodule."""
-    found = (entry for entry in entries if entry.path == path)
-    return next((entry for entry in found if entry.mode in REGULAR), None)
+    matches = (entry for entry in entries if entry.path == path)
+    return next((entry for entry in matches if entry.mode in REGULAR), None)
 
 
 # One commit of a repository, as a proposal reads it.
@@ -290,7 +293,7 @@ _MOST = 200_000
 _OTHERS = frozenset({"node_modules", "site-packages", "__pycache__"})
 
 
-def opened(folder: Path) -> RepositoryFiles:
+def open_checkout(folder: Path) -> RepositoryFiles:
     """The files of a checkout. Environments and hidden folders in it are left out. Raises
     UserError for what is none.
     """
@@ -328,11 +331,11 @@ def _text(path: Path) -> str | None:
         return None
 
 
-def put(folder: Path, files: Iterable[ProposedFile]) -> list[Path]:
+def put_files(folder: Path, files: Iterable[ProposedFile]) -> list[Path]:
     """Write files into a checkout; returns where. Raises UserError where a folder on the way is
     not a plain one.
     """
-    written = []
+    paths = []
     for file in files:
         path = folder / file.path
         for parent in reversed(path.relative_to(folder).parents):
@@ -345,5 +348,5 @@ def put(folder: Path, files: Iterable[ProposedFile]) -> list[Path]:
         write(path, file.text)
         if file.mode == "100755":
             path.chmod(path.stat().st_mode | 0o111)
-        written.append(path)
-    return written
+        paths.append(path)
+    return paths

@@ -69,7 +69,9 @@ def spec(
     """One run of a script with a seed. A hang is waited for as long as its signature says,
     anything else as long as the options say.
     """
-    files = _probed({name: text.encode("utf-8", "replace") for name, text in script.files.items()})
+    files = _with_probe_names(
+        {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
+    )
     variables = _variables(environment, options, seed)
     limits = Limits(wall_s=options.limits.timeout_s)
     hang = next(
@@ -101,7 +103,7 @@ def spec(
     )
 
 
-def _probed(files: dict[str, bytes]) -> dict[str, bytes]:
+def _with_probe_names(files: dict[str, bytes]) -> dict[str, bytes]:
     """The files of a program with the probe beside them."""
     probes = {f"{_FOLDER}/{name}": probe(name) for name in PROBES}
     return {**files, **probes, KEY: secrets.token_hex(16).encode()}
@@ -119,7 +121,7 @@ def training_spec(
     }
     return RunSpec(
         argv=(environment.interpreter, program.entry, *program.arguments),
-        files={**_probed(program.files), **probes},
+        files={**_with_probe_names(program.files), **probes},
         env={**_variables(environment, options, seed), "REPRISE_TRAINING": "1"},
         mounts=tuple(Mount(Path(path)) for path in environment.mounts),
         limits=Limits(wall_s=options.limits.training_s, artifact_mb=_TRAINING_MB),
@@ -137,20 +139,22 @@ def trial_spec(
     seed: int,
     *,
     limit_s: float,
-    probed: bool,
+    with_probe: bool,
 ) -> RunSpec:
     """One training of a repair, on a part of the rows that the program tests on; `probed`, with
     the training probe.
     """
     run = training_spec(program, environment, options, seed)
-    unprobed = {name: text for name, text in run.files.items() if "_reprise_training" not in name}
+    unprobed_files = {
+        name: text for name, text in run.files.items() if "_reprise_training" not in name
+    }
     env = {**run.env, "REPRISE_TRIAL": part}
-    if not probed:
+    if not with_probe:
         env.pop("REPRISE_TRAINING")
     return replace(
         run,
         files={
-            **(run.files if probed else unprobed),
+            **(run.files if with_probe else unprobed_files),
             TRIAL: probe("trial.py"),
         },
         env=env,
@@ -163,10 +167,12 @@ def _warning_filters(signature: AnySignature) -> str:
     """What makes a reported warning visible: left alone, Python hides a library's deprecations,
     which the reporter saw, and shows a warning once for each place.
     """
-    wanted = [member for member in members_of(signature) if isinstance(member, WarningSignature)]
-    if not wanted:
+    warning_signatures = [
+        member for member in members_of(signature) if isinstance(member, WarningSignature)
+    ]
+    if not warning_signatures:
         return ""
-    return "always" if any(member.at_least > 1 for member in wanted) else "default"
+    return "always" if any(member.at_least > 1 for member in warning_signatures) else "default"
 
 
 def reached_spec(
@@ -174,7 +180,7 @@ def reached_spec(
     environment: Environment,
     options: JobOptions,
     signature: AnySignature,
-    wanted: tuple[tuple[str, str], ...],
+    functions: tuple[tuple[str, str], ...],
 ) -> RunSpec:
     """One run that also writes down which of the wanted functions (file, name) it enters and
     which lines of the program run.
@@ -183,7 +189,7 @@ def reached_spec(
     return replace(
         run,
         files={**run.files, f"{_FOLDER}/_reprise_reached.py": probe("reached.py")},
-        env={**run.env, "REPRISE_WANTED": json.dumps(wanted)},
+        env={**run.env, "REPRISE_WANTED": json.dumps(functions)},
         artifacts=(f"{_FOLDER}/reached-*.json",),
     )
 

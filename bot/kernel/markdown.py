@@ -93,8 +93,8 @@ class _Eraser:
     def run(self) -> None:
         at = 0
         while at < len(self.lines):
-            shown = at in self.code or "<" not in self.lines[at]
-            at = at + 1 if shown else self._line(at)
+            is_visible = at in self.code or "<" not in self.lines[at]
+            at = at + 1 if is_visible else self._line(at)
 
     def _line(self, at: int) -> int:
         """Clear the hidden spans that open on a line; returns the line to go on with."""
@@ -105,8 +105,8 @@ class _Eraser:
                 start = match.end()  # shown as it is written
                 continue
             rest = self.lines[end][column:] if end >= 0 else ""
-            start, kept = match.start(), self.lines[at][: match.start()]
-            self.lines[at] = kept + rest if end == at else kept
+            start, text_before = match.start(), self.lines[at][: match.start()]
+            self.lines[at] = text_before + rest if end == at else text_before
             if end != at:
                 return self._clear(at, end, rest)
         self._drop_attributes(at)
@@ -134,16 +134,16 @@ class _Eraser:
         for line in range(at, self.last[closer] + 1):
             if not (comment or at in self.html or self.lines[line].strip()):
                 break
-            found = self.lines[line].lower().find(closer, column if line == at else 0)
-            if found >= 0:
-                return line, found + len(closer)
+            index = self.lines[line].lower().find(closer, column if line == at else 0)
+            if index >= 0:
+                return line, index + len(closer)
         return -1, -1
 
     def _drop_attributes(self, at: int) -> None:
         """Remove attributes that nobody sees; addresses stay, for `missing` reads them."""
         for _ in range(_MOST_ATTRIBUTES if "=" in self.lines[at] else 0):
-            self.lines[at], changed = _ATTRIBUTE.subn(r"\1", self.lines[at])
-            if not changed:
+            self.lines[at], change_count = _ATTRIBUTE.subn(r"\1", self.lines[at])
+            if not change_count:
                 break
 
 
@@ -183,7 +183,7 @@ def cut(text: str, most: int) -> str:
     return f"{head}\n[{len(text) - most:,} characters left out]\n{tail}"
 
 
-def quoted(words: str, issue: Issue) -> bool:
+def is_quoted(words: str, issue: Issue) -> bool:
     """Whether the title or body of the issue contains these words, whatever the punctuation and
     blanks between them.
     """
@@ -192,8 +192,8 @@ def quoted(words: str, issue: Issue) -> bool:
 
 def contains(text: str, words: str) -> bool:
     """Whether a text contains these words, whatever the punctuation and blanks between them."""
-    wanted = _loose(words)
-    return len(wanted) >= 2 and wanted in _loose(text)
+    fragment = _loose(words)
+    return len(fragment) >= 2 and fragment in _loose(text)
 
 
 def mentions(name: str, issue: Issue) -> bool:

@@ -34,7 +34,7 @@ _SELECTORS = re.compile("[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 # A path is looked for only where one can begin, and is of bounded depth: hostile text must not cost
 # quadratic time.
 _FOLDERS = r"(?<![\w./\\-])(?:[A-Za-z]:)?(?:[/\\]+[^\s/\\'\"`:|<>(),;]{1,120}){0,40}?[/\\]+"
-_INSTALLED = re.compile(_FOLDERS + r"(site-packages|dist-packages)(?=[/\\])")
+_SITE_PACKAGES = re.compile(_FOLDERS + r"(site-packages|dist-packages)(?=[/\\])")
 _STDLIB = re.compile(_FOLDERS + r"(python3?\.\d+)(?=[/\\])")
 _HOME = re.compile(
     r"(?<![\w.])(?:(?:[A-Za-z]:)?[/\\](?:home|Users)[/\\][^\s/\\'\"`:|<>(),;]+|/root)(?=[/\\])"
@@ -81,23 +81,23 @@ def clean(text: str) -> str:
     return _MARKER.sub("<!- -", text.translate(_SHOWN_CHARACTERS))
 
 
-class _Shown(dict[int, str]):
+class _VisibleCharacters(dict[int, str]):
     """What is shown for a character, found out once; long hostile texts pass here many times."""
 
     def __missing__(self, code: int) -> str:
         char = chr(code)
         category = unicodedata.category(char)
         hidden = category in ("Cc", "Cf") or char in _FILLERS or _SELECTORS.match(char)
-        shown = {"Cs": "\ufffd", "Zs": " "}.get(category, "" if hidden else char)
-        return self.setdefault(code, shown)
+        text_of_character = {"Cs": "\ufffd", "Zs": " "}.get(category, "" if hidden else char)
+        return self.setdefault(code, text_of_character)
 
 
-_SHOWN_CHARACTERS = _Shown({ord(char): char for char in "\n\t"})
+_SHOWN_CHARACTERS = _VisibleCharacters({ord(char): char for char in "\n\t"})
 
 
 def shorten_paths(text: str) -> str:
     """Text in which a path of some machine starts at the part that means the same everywhere."""
-    text = _INSTALLED.sub(r".../\1", text)
+    text = _SITE_PACKAGES.sub(r".../\1", text)
     return _HOME.sub("~", _STDLIB.sub(r".../\1", text))
 
 
@@ -134,8 +134,8 @@ def html_text(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    escaped = _SPECIAL.sub(lambda match: "\\" + match.group(), html.escape(text, quote=False))
-    return _defused(escaped).replace("$", "&#36;")
+    escaped_text = _SPECIAL.sub(lambda match: "\\" + match.group(), html.escape(text, quote=False))
+    return _defused(escaped_text).replace("$", "&#36;")
 
 
 def prose(text: str, *, limit: int = 600, cell: bool = False) -> str:
@@ -151,8 +151,8 @@ def prose(text: str, *, limit: int = 600, cell: bool = False) -> str:
             code_span(match.group(1) or match.group(), limit=limit, cell=cell),
         ]
         end = match.end()
-    joined = "".join([*parts, _plain(line[end:])])
-    return joined if cell else _LINE_START.sub(_escaped_start, joined)
+    whole_line = "".join([*parts, _plain(line[end:])])
+    return whole_line if cell else _LINE_START.sub(_escaped_start, whole_line)
 
 
 def _escaped_start(match: re.Match[str]) -> str:
@@ -234,19 +234,22 @@ class Unshowable:
     reason: str
 
     def __str__(self) -> str:
-        return ", ".join(filter(None, (f"`{self.file}`", _listed(self.lines)))) + f": {self.reason}"
+        return (
+            ", ".join(filter(None, (f"`{self.file}`", _list_lines(self.lines))))
+            + f": {self.reason}"
+        )
 
 
 def unshowable(files: Mapping[str, str], secrets: Collection[str] = ()) -> tuple[Unshowable, ...]:
     """What of a program's files is not shown as it is; () where all of it is."""
-    found = list[Unshowable]()
+    problems = list[Unshowable]()
     for name, text in files.items():
         plain = _NAME.fullmatch(name) is not None and redact(name, secrets) == name
         file = name if plain else "another file"
-        found += [] if plain else [Unshowable(file, (), NAME)]
+        problems += [] if plain else [Unshowable(file, (), NAME)]
         for reason, lines in _reasons(text, secrets).items():
-            found.append(Unshowable(file, tuple(sorted(lines)), reason))
-    return tuple(found)
+            problems.append(Unshowable(file, tuple(sorted(lines)), reason))
+    return tuple(problems)
 
 
 def whole(file: str, text: str, reason: str) -> Unshowable:
@@ -258,10 +261,10 @@ def _reasons(text: str, secrets: Collection[str]) -> dict[str, set[int]]:
     # What decides is the text as a fence shows it; the reasons only explain.
     if inert(redact(clean(text), secrets)).strip("\n") == text.removesuffix("\n"):
         return {}
-    found = dict[str, set[int]]()
+    lines_by_reason = dict[str, set[int]]()
     for reason, first, last in (*_characters(text), *_credentials(text, secrets)):
-        found.setdefault(reason, set()).update(range(first, last + 1))
-    return found or {OTHER: set(whole("", text, OTHER).lines)}
+        lines_by_reason.setdefault(reason, set()).update(range(first, last + 1))
+    return lines_by_reason or {OTHER: set(whole("", text, OTHER).lines)}
 
 
 def _characters(text: str) -> Iterator[tuple[str, int, int]]:
@@ -278,7 +281,7 @@ def _credentials(text: str, secrets: Collection[str]) -> Iterator[tuple[str, int
         yield CREDENTIAL, bisect_right(starts, start), bisect_right(starts, end - 1)
 
 
-def _listed(lines: tuple[int, ...]) -> str:
+def _list_lines(lines: tuple[int, ...]) -> str:
     """Sorted line numbers in words: "lines 3 to 8 and 12"; "" for none."""
     spans = list[tuple[int, int]]()
     for line in lines:
@@ -288,5 +291,5 @@ def _listed(lines: tuple[int, ...]) -> str:
     words[_SHOWN_LINES:] = (
         [f"{len(words) - _SHOWN_LINES} more"] if len(words) > _SHOWN_LINES else []
     )
-    told = " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
-    return f"line{'s' if len(lines) > 1 else ''} {told}" if lines else ""
+    joined = " and ".join(filter(None, (", ".join(words[:-1]), *words[-1:])))
+    return f"line{'s' if len(lines) > 1 else ''} {joined}" if lines else ""

@@ -58,13 +58,13 @@ def readable(body: str) -> str:
     numbers.
     """
     text = body[:MOST_BODY].replace("\r\n", "\n").replace("\r", "\n")
-    text = _UNUSUAL.sub(lambda match: _seen(match.group()), _COLOUR.sub("", text))
+    text = _UNUSUAL.sub(lambda match: _printable(match.group()), _COLOUR.sub("", text))
     if text.count("\n") < MOST_LINES:
         return text
     return "\n".join(text.split("\n", MOST_LINES)[:MOST_LINES])
 
 
-def _seen(char: str) -> str:
+def _printable(char: str) -> str:
     """A character as the eye sees it; variation selectors can carry whole messages behind a
     letter.
     """
@@ -100,17 +100,17 @@ def is_value(text: str) -> bool:
 
 def bare(text: str) -> str:
     """A value without the ticks or the full stop around it."""
-    stripped = text.strip().rstrip(".,;") if not text.strip().endswith("...") else text.strip()
+    plain_text = text.strip().rstrip(".,;") if not text.strip().endswith("...") else text.strip()
     return (
-        stripped[1:-1].strip()
-        if len(stripped) > 2 and stripped[0] == stripped[-1] == "`"
-        else stripped
+        plain_text[1:-1].strip()
+        if len(plain_text) > 2 and plain_text[0] == plain_text[-1] == "`"
+        else plain_text
     )
 
 
 def distinct(rows: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
     """The rows, in their order, without those whose key an earlier one has."""
-    found: dict[Hashable, T] = {}
+    by_key: dict[Hashable, T] = {}
     for row in rows:
-        found.setdefault(key(row), row)
-    return tuple(found.values())
+        by_key.setdefault(key(row), row)
+    return tuple(by_key.values())

@@ -64,7 +64,11 @@ class Builder(Protocol):
         """
 
     def fitting(
-        self, built: Environment, name: str, frames: tuple[Frame, ...], before: datetime | None
+        self,
+        environment: Environment,
+        name: str,
+        frames: tuple[Frame, ...],
+        before: datetime | None,
     ) -> str:
         """A release near the installed one, and not of after a day, that has more of the lines
         which frames of a traceback quote; "" when none is known.

@@ -55,7 +55,7 @@ _SHAPES = tuple(
 # What is one because of the word before it: group 1 stays. A value has a digit, so that names of
 # variables and calls stay. The words before a pattern are looked for in the casefolded text.
 _VALUE = r"(?=[^\s\d]{0,200}\d)[A-Za-z0-9+/_~%=-]{16,}(?![\w(.\[])"
-_NAMED = tuple(
+_BY_CONTEXT = tuple(
     (words.split(), re.compile(pattern, re.IGNORECASE))
     for words, pattern in (
         ("bearer bas token", r"\b((?:bearer|basic|token)\s+)(?=\S*\d)[A-Za-z0-9._~+/=-]{16,}"),
@@ -106,7 +106,7 @@ def _values(secrets: Iterable[str]) -> list[str]:
 def _patterns(text: str) -> Iterator[re.Pattern[str]]:
     """The patterns that may match in a text; group 1 of one that has it is no secret."""
     folded = text.casefold()
-    for searched, table in ((text, _SHAPES), (folded, _NAMED)):
+    for text_to_search, table in ((text, _SHAPES), (folded, _BY_CONTEXT)):
         for words, pattern in table:
-            if any(map(searched.__contains__, words)):
+            if any(map(text_to_search.__contains__, words)):
                 yield pattern

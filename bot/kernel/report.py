@@ -55,14 +55,14 @@ class Control(Record):
     moved: tuple[str, ...] = ()
 
 
-class _Counted(Record):
+class _RunCounts(Record):
     runs: int
     failures: int
     interval: tuple[float, float]
     reason: str
 
 
-class Reproduced(_Counted):
+class Reproduced(_RunCounts):
     """The frozen signature was met. `doubt` is why no control can confirm a bug with this program:
     it may make the difference between versions itself.
     """
@@ -73,7 +73,7 @@ class Reproduced(_Counted):
     doubt: str = ""
 
 
-class NotReproduced(_Counted):
+class NotReproduced(_RunCounts):
     """The scenario ran as described and did not fail."""
 
     kind: Literal["not_reproduced"] = "not_reproduced"
@@ -81,7 +81,7 @@ class NotReproduced(_Counted):
     versions_tried: tuple[str, ...] = ()
 
 
-class DifferentFailure(_Counted):
+class DifferentFailure(_RunCounts):
     """It failed another way: both failures side by side."""
 
     kind: Literal["different_failure"] = "different_failure"
@@ -89,7 +89,7 @@ class DifferentFailure(_Counted):
     seen: str
 
 
-class Inconclusive(_Counted):
+class Inconclusive(_RunCounts):
     """The runs decided nothing. `at_maximum` when only more runs could decide."""
 
     kind: Literal["inconclusive"] = "inconclusive"

@@ -35,13 +35,13 @@ def scale(values: Iterable[float], *, positive: bool = False) -> Scale:
     """The scale that shows these values: logarithmic when they are `positive` by nature, or by
     chance, and far apart. Zeros are then at its low end.
     """
-    known = [_tame(value, positive) for value in values if math.isfinite(value)]
-    above = [value for value in known if value > 0]
-    apart = bool(above) and (max(above) > _WIDE * min(above) or (positive and 0 in known))
-    if apart and (positive or len(above) == len(known)):
+    finite_values = [_tame(value, positive) for value in values if math.isfinite(value)]
+    above = [value for value in finite_values if value > 0]
+    apart = bool(above) and (max(above) > _WIDE * min(above) or (positive and 0 in finite_values))
+    if apart and (positive or len(above) == len(finite_values)):
         first, last = math.floor(math.log10(min(above))), math.ceil(math.log10(max(above)))
         return Scale(_power(max(first, last - 12)), _power(max(last, first + 1)), log=True)
-    low, high = min(known, default=0.0), max(known, default=1.0)
+    low, high = min(finite_values, default=0.0), max(finite_values, default=1.0)
     if high - low <= 1e-12 * max(abs(low), abs(high)):  # a constant is drawn half-way
         return Scale(min(2 * low, 0.0), max(2 * low, 0.0)) if low else Scale(0.0, 1.0)
     return Scale(0.0 if positive or 0 <= low < high / 2 else low, high)
@@ -56,8 +56,8 @@ def format_number(value: float) -> str:
 
 def _tame(value: float, positive: bool) -> float:
     """A value with which an axis can be computed: a hostile program may have written it."""
-    bounded = min(max(value, 0.0 if positive else -_HUGE), _HUGE)
-    return bounded if abs(bounded) > 1 / _HUGE else 0.0
+    value_in_range = min(max(value, 0.0 if positive else -_HUGE), _HUGE)
+    return value_in_range if abs(value_in_range) > 1 / _HUGE else 0.0
 
 
 def _power(exponent: int) -> float:
@@ -67,7 +67,7 @@ def _power(exponent: int) -> float:
 def _powers(low: float, high: float) -> tuple[float, ...]:
     first, last = round(math.log10(low)), round(math.log10(high))
     step = math.ceil((last - first) / _DECADES) or 1
-    return tuple(10.0**each for each in range(first, last + 1, step))
+    return tuple(10.0**exponent for exponent in range(first, last + 1, step))
 
 
 def _round(low: float, high: float) -> tuple[float, ...]:
@@ -75,4 +75,4 @@ def _round(low: float, high: float) -> tuple[float, ...]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(digit * power for digit in _STEPS if digit * power >= rough * 0.999)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return tuple(each * step for each in range(first, last + 1))
+    return tuple(multiple * step for multiple in range(first, last + 1))

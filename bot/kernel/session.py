@@ -70,24 +70,24 @@ class RunContext(Generic[J]):
 
         It interrupts builds and runs too: they raise Stopped, and `interruption` says why.
         """
-        limited = replace(self, ports=replace(self.ports, cancel=Event()), expired=Event())
-        deadline, done = monotonic() + seconds, Event()
+        limited_context = replace(self, ports=replace(self.ports, cancel=Event()), expired=Event())
+        deadline, finished_event = monotonic() + seconds, Event()
 
         def watch() -> None:
-            while not done.wait(_POLL_S):
+            while not finished_event.wait(_POLL_S):
                 cancelled = self.ports.cancel.is_set()
                 if cancelled or monotonic() > deadline:
                     if not cancelled or self.expired.is_set():
-                        limited.expired.set()
-                    limited.ports.cancel.set()
+                        limited_context.expired.set()
+                    limited_context.ports.cancel.set()
                     return
 
         watcher = Thread(target=watch, name="limit", daemon=True)
         watcher.start()
         try:
-            yield limited
+            yield limited_context
         finally:
-            done.set()
+            finished_event.set()
             watcher.join()
 
 
@@ -178,13 +178,13 @@ class AttemptLog(list[Attempt]):
 
         Only what lies ahead of the attempts so far counts.
         """
-        found, number = None, len(self) + 1
+        match, number = None, len(self) + 1
         while (attempt := self._kept.get(number)) is not None:
             if attempt.purpose == purpose and attempt.judgement.match is Match.MATCHED:
                 script = self.programs.get(attempt.script)
-                found = script if script is not None and fits(attempt, script) else found
+                match = script if script is not None and fits(attempt, script) else match
             number += 1
-        return found
+        return match
 
 
 # What lasts for a whole job: its environments, attempts, notes and timings.
@@ -245,10 +245,10 @@ class Session(Generic[J]):
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + self.ports.clock() - started
 
-    def say(self, stage: Stage, text: str, done: int = 0, total: int = 0) -> None:
+    def say(self, stage: Stage, text: str, completed: int = 0, total: int = 0) -> None:
         """Report progress to the listener. Raises Stopped once the cancel flag is set."""
         self.context.check()
-        self.ports.listener(Progress(stage=stage, text=text, done=done, total=total))
+        self.ports.listener(Progress(stage=stage, text=text, done=completed, total=total))
 
     def note(self, text: str) -> None:
         """Add a note on what is going on: the proof being made, or the run itself."""
@@ -256,11 +256,11 @@ class Session(Generic[J]):
 
     def matched(self, spec: EnvironmentSpec) -> EnvironmentSpec:
         """The spec with the distributions that its imports mean; what is left out is noted once."""
-        found, told = self.ports.builder.matched(spec)
-        for text in told:
+        matched_spec, notes = self.ports.builder.matched(spec)
+        for text in notes:
             if all(text != note.text for note in self.notes):
                 self.note(text)
-        return found
+        return matched_spec
 
     def build(self, spec: EnvironmentSpec) -> Environment:
         """The environment of a spec, built once."""
@@ -268,15 +268,17 @@ class Session(Generic[J]):
         if key in self.environments:
             return self.environments[key][1]
         with self.stage("environment", "building the environment"):
-            built = self.ports.builder.build(spec, cancel=self.ports.cancel)
-        if built.note and all(built.note != known.note for _, known in self.environments.values()):
-            self.note(built.note)
-        self.environments[key] = spec, built
-        return built
+            environment = self.ports.builder.build(spec, cancel=self.ports.cancel)
+        if environment.note and all(
+            environment.note != other.note for _, other in self.environments.values()
+        ):
+            self.note(environment.note)
+        self.environments[key] = spec, environment
+        return environment
 
-    def adopt(self, spec: EnvironmentSpec, built: Environment) -> None:
+    def adopt(self, spec: EnvironmentSpec, environment: Environment) -> None:
         """Take over an environment that was built elsewhere."""
-        self.environments[spec.model_dump_json()] = spec, built
+        self.environments[spec.model_dump_json()] = spec, environment
 
     def execute(self, spec: RunSpec, on_output: OnOutput | None = None) -> RunResult:
         """Run anything in the sandbox. Raises Stopped when it is cancelled."""

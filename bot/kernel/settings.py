@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from bot.kernel.errors import UserError
 
 _MAX_KEY_BYTES = 65_536
-_STORED = ("app_id", "app_slug", "private_key_file", "webhook_secret")
+_STORED_NAMES = ("app_id", "app_slug", "private_key_file", "webhook_secret")
 
 
 def plain_address(value: str, example: str) -> str:
@@ -52,24 +52,26 @@ def key_in_file(path: Path) -> str:
     return pem(text, "REPRISE_PRIVATE_KEY_FILE", str(path))
 
 
-def registration(path: Path, known: set[str]) -> dict[str, Any]:
+def registration(path: Path, names_set: set[str]) -> dict[str, Any]:
     """The credentials in the App's file that `known` settings do not override.
 
     Only these four are read: a file in the folder of a clone must not change where tokens go.
     """
     try:
-        stored = dotenv_values(path, interpolate=False, encoding="utf-8") if path.is_file() else {}
+        stored_values = (
+            dotenv_values(path, interpolate=False, encoding="utf-8") if path.is_file() else {}
+        )
     except (OSError, UnicodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not UTF-8"
         raise UserError(
             f"Cannot read the App's file {path} ({why}).",
             "Correct REPRISE_APP_FILE, or let this user read it.",
         ) from None
-    names = set(_STORED) - known
-    if "private_key" in known:
+    names = set(_STORED_NAMES) - names_set
+    if "private_key" in names_set:
         names -= {"private_key_file"}
-    found = {name: stored.get(f"REPRISE_{name.upper()}") for name in names}
-    values: dict[str, Any] = {name: value for name, value in found.items() if value}
+    values_by_name = {name: stored_values.get(f"REPRISE_{name.upper()}") for name in names}
+    values: dict[str, Any] = {name: value for name, value in values_by_name.items() if value}
     if "private_key_file" in values:
         values["private_key_file"] = path.parent / values["private_key_file"]
     return values
@@ -300,12 +302,12 @@ class Settings(BaseSettings):
             return self.model_url, own
         url = self.openai_base_url
         try:
-            given = plain_address(url, "https://models.example.com/v1") if url else ""
+            address = plain_address(url, "https://models.example.com/v1") if url else ""
         except ValueError as error:
             raise UserError(
                 f"OPENAI_BASE_URL is invalid: {error}.", "Correct it, or set REPRISE_MODEL_URL."
             ) from None
-        return given or (_OPENAI if own or shared else ""), own or shared
+        return address or (_OPENAI if own or shared else ""), own or shared
 
     @property
     def caps(self) -> dict[str, int]:
@@ -316,7 +318,7 @@ class Settings(BaseSettings):
             "clones": self.clones_gb,
             "indexes": self.indexes_gb,
         }
-        return {name: int(each * 1e9) for name, each in gigabytes.items()}
+        return {name: int(size * 1e9) for name, size in gigabytes.items()}
 
     @property
     def token(self) -> str:
@@ -391,8 +393,8 @@ def load() -> Settings:
         )
     try:
         settings = Settings(_secrets_dir=folder)
-        stored = registration(settings.app_file, settings.model_fields_set)
-        return Settings(_secrets_dir=folder, **stored) if stored else settings
+        stored_values = registration(settings.app_file, settings.model_fields_set)
+        return Settings(_secrets_dir=folder, **stored_values) if stored_values else settings
     except ValidationError as error:
         raise _invalid(error) from None
 

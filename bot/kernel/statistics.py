@@ -80,9 +80,11 @@ def one_sided(failures: int, runs: int, control_failures: int, control_runs: int
     if not (0 <= failures <= runs and 0 <= control_failures <= control_runs):
         raise ValueError("more failures than runs")
     total = failures + control_failures
-    seen = range(failures, min(runs, total) + 1)
+    failure_counts = range(failures, min(runs, total) + 1)
     ways = math.comb(runs + control_runs, total)
-    chances = (math.comb(runs, k) * math.comb(control_runs, total - k) / ways for k in seen)
+    chances = (
+        math.comb(runs, k) * math.comb(control_runs, total - k) / ways for k in failure_counts
+    )
     return min(1.0, math.fsum(chances))
 
 

@@ -47,19 +47,21 @@ EXCEPTIONS = frozenset(_NAMES.split())
 # the end of a log. Anything else of the form `Name: words` (`InvalidThing: 3`, `Model: resnet`)
 # may be one or the other, which only a run can decide; see `bot.issues.signature.freeze`.
 
-_DOTTED = r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
-_KNOWN = (
+_DOTTED_PREFIX = r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
+_CLASS_ENDINGS = (
     r"[A-Za-z_]\w{0,80}?(?:Error|Exception|KeyboardInterrupt|Fault|Failed|Unsupported|StackTrace)|KeyboardInterrupt"
     r"|SystemExit|Exception|StopIteration|StopAsyncIteration|Unsupported"
     r"|(?:Base)?ExceptionGroup|ConstraintViolation\w*|BackendCompilerFailed|Timeout"
 )
-LONE = re.compile(rf"^(?P<exc>{_DOTTED}(?:{_KNOWN}))(?::(?:\s(?P<msg>.*)|$)|\s*$)")
-NAMED = re.compile(rf"^(?P<exc>{_DOTTED}[A-Za-z_]\w{{0,80}})(?::(?:\s?(?P<msg>.*)|$)|\s*$)")
+LONE = re.compile(rf"^(?P<exc>{_DOTTED_PREFIX}(?:{_CLASS_ENDINGS}))(?::(?:\s(?P<msg>.*)|$)|\s*$)")
+CLASS_LINE = re.compile(
+    rf"^(?P<exc>{_DOTTED_PREFIX}[A-Za-z_]\w{{0,80}})(?::(?:\s?(?P<msg>.*)|$)|\s*$)"
+)
 INLINE = re.compile(
-    rf"(?<![\w./`'\"])(?P<exc>{_DOTTED}[A-Z]\w{{0,60}}(?:Error|Exception)): "
+    rf"(?<![\w./`'\"])(?P<exc>{_DOTTED_PREFIX}[A-Z]\w{{0,60}}(?:Error|Exception)): "
     rf"(?P<msg>[^\s].{{0,2000}})"
 )
-_SUFFIXED = re.compile(rf"{_DOTTED}(?:{_KNOWN})")
+_SUFFIXED_NAME = re.compile(rf"{_DOTTED_PREFIX}(?:{_CLASS_ENDINGS})")
 _CLASS = re.compile(r"_{0,2}[A-Z]\w*[a-z]\w*")
 _COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]")
 _HOMES_OF_EXCEPTIONS = frozenset(
@@ -97,9 +99,9 @@ def lone(line: str) -> re.Match[str] | None:
     match = LONE.match(line)
     if match is not None or (":" not in line and "." not in line):
         return match
-    match = NAMED.match(line)
+    match = CLASS_LINE.match(line)
     words = (match["msg"] or "").strip() if match else ""
-    if match is None or not named(match["exc"]) or re.fullmatch(NUMBER, words):
+    if match is None or not is_class_name(match["exc"]) or re.fullmatch(NUMBER, words):
         return None
     # Alone on its line, without a module, it is as well a word.
     return match if "." in match["exc"] or words else None
@@ -109,30 +111,34 @@ def likely(line: str) -> re.Match[str] | None:
     """A line that names an exception if it is where a program ends: a dotted class (or `error`)
     before some words.
     """
-    match = NAMED.match(line)
+    match = CLASS_LINE.match(line)
     path, _, name = match["exc"].rpartition(".") if match else ("", "", "")
-    said = (match["msg"] or "") if match else ""
-    spelled = _CLASS.fullmatch(name) or _LOWER.fullmatch(name)
-    if not path or not spelled or "Warning" in name or path[0].isupper():
+    message_text = (match["msg"] or "") if match else ""
+    is_spelled_as_class = _CLASS.fullmatch(name) or _LOWER.fullmatch(name)
+    if not path or not is_spelled_as_class or "Warning" in name or path[0].isupper():
         return None
-    if any(map(_OTHERS.fullmatch, path.split("."))) or is_value(said) or _CODE_LINE.search(said):
+    if (
+        any(map(_OTHERS.fullmatch, path.split(".")))
+        or is_value(message_text)
+        or _CODE_LINE.search(message_text)
+    ):
         return None
-    return match if len(_WORDS.findall(said)) >= _FEW else None
+    return match if len(_WORDS.findall(message_text)) >= _FEW else None
 
 
-def named(name: str) -> bool:
+def is_class_name(name: str) -> bool:
     """Whether a name by itself is that of an exception."""
     *modules, last = name.split(".")
-    if suffixed(name) or "Warning" in last or any(map(_OTHERS.fullmatch, modules)):
-        return suffixed(name)
+    if has_suffix(name) or "Warning" in last or any(map(_OTHERS.fullmatch, modules)):
+        return has_suffix(name)
     standard = modules[0] in sys.stdlib_module_names if modules else is_compound(last)
     home = not _HOMES_OF_EXCEPTIONS.isdisjoint(modules) and _CLASS.fullmatch(last)
     return bool(home) or (standard and last in EXCEPTIONS)
 
 
-def suffixed(name: str) -> bool:
+def has_suffix(name: str) -> bool:
     """Whether a name ends as those of exceptions do."""
-    return bool(_SUFFIXED.fullmatch(name))
+    return bool(_SUFFIXED_NAME.fullmatch(name))
 
 
 def is_class(name: str) -> bool:
@@ -160,11 +166,11 @@ def ends(lines: Sequence[str], at: int, prefix: str = "") -> bool:
     return not line.strip() or bool(LINK.search(line) or _STOP.match(line))
 
 
-def _is_beyond(line: str, kept: Sequence[str]) -> bool:
+def _is_beyond(line: str, lines: Sequence[str]) -> bool:
     """Whether a line is no part of a message. A frame is one only where the message announces it,
     as AutoGraph's "in user code:" does.
     """
-    frame = _FRAME_LINE.match(line) and not any(text.rstrip().endswith(":") for text in kept)
+    frame = _FRAME_LINE.match(line) and not any(text.rstrip().endswith(":") for text in lines)
     return bool(LINK.search(line) or _STOP.match(line) or TITLE in line or frame)
 
 
@@ -177,22 +183,22 @@ def message(
     nested = first.find(TITLE)
     if nested >= 0:
         return first[:nested].rstrip(" :"), start + 1
-    kept = [first]
+    message_lines = [first]
     for at in range(start + 1, min(len(lines), start + 400)):
         line = without(prefix, lines[at])
-        if _is_beyond(line, kept):
+        if _is_beyond(line, message_lines):
             break
-        unsaid = kept[-1].rstrip().endswith(":") or bool(_WRAPS.search(kept[-1]))
+        unsaid = message_lines[-1].rstrip().endswith(":") or bool(_WRAPS.search(message_lines[-1]))
         if not line.strip():
             following = (without(prefix, text) for text in lines[at + 1 : at + 4] if text.strip())
             if tight or not _continues(next(following, ""), unsaid and at - start < 4):
                 break
         elif (tight and not line[:1].isspace()) or (
-            LONE.match(line) and len(kept) > 1 and not unsaid
+            LONE.match(line) and len(message_lines) > 1 and not unsaid
         ):
             break
-        kept.append(line)
-    return "\n".join(kept).strip()[:20_000], start + len(kept)
+        message_lines.append(line)
+    return "\n".join(message_lines).strip()[:20_000], start + len(message_lines)
 
 
 def _continues(line: str, unsaid: bool) -> bool:
@@ -203,10 +209,10 @@ def _continues(line: str, unsaid: bool) -> bool:
 
 def without(prefix: str, line: str) -> str:
     """The line without the prefix that every line of a log carries."""
-    stripped = prefix.strip()
-    if line.startswith(prefix) or not line.lstrip().startswith(stripped):
+    plain_prefix = prefix.strip()
+    if line.startswith(prefix) or not line.lstrip().startswith(plain_prefix):
         return line.removeprefix(prefix)
-    return line.lstrip()[len(stripped) :].removeprefix(" ") if stripped else line
+    return line.lstrip()[len(plain_prefix) :].removeprefix(" ") if plain_prefix else line
 
 
 # Frames of tracebacks: where the file lies, which package it belongs to, and the boxes in which
@@ -216,7 +222,7 @@ CPYTHON = re.compile(
     r"^\s*File \"(?P<path>[^\"\n]{1,500})\", line (?P<line>\d{1,7})(?:, in "
     r"(?P<function>.{1,200}))?\s*$"
 )
-_LINKED = r"\[?(?P<path>[^\]\s(]{1,400})\]?(?:\([^)\s]{0,300}\))?"
+_LINKED_PATH = r"\[?(?P<path>[^\]\s(]{1,400})\]?(?:\([^)\s]{0,300}\))?"
 _LINK = re.compile(r"\[([^\]\n]{1,400})\]\(https?:[^)\s]{0,600}\)")  # JupyterLab links its frames
 _NOTEBOOK = (
     re.compile(
@@ -232,7 +238,9 @@ _NOTEBOOK = (
         r"^\s*\[?(?P<path><ipython-input[^>\n]{0,80}>)\]?(?:\([^)\s]{0,300}\))?"
         r"(?::(?P<line>\d+),)? in (?P<function>.*)$"
     ),
-    re.compile(rf"^\s*{_LINKED}(?::(?P<line>\d+))? in (?P<function><?[\w.<>]+[^\n]{{0,300}}\)?)$"),
+    re.compile(
+        rf"^\s*{_LINKED_PATH}(?::(?P<line>\d+))? in (?P<function><?[\w.<>]+[^\n]{{0,300}}\)?)$"
+    ),
 )
 PYTEST = re.compile(
     r"^(?P<path>[^\s:][^:\n]{0,300}\.py):(?P<line>\d+): ?(?:in "
@@ -254,8 +262,8 @@ _CHECKOUT = re.compile(
 
 _SIDE = re.compile(r"^\s*[\u2502|]\s?|\s*[\u2502|]\s*$")
 _PLACE = re.compile(r"^\s*(?P<path>\S{1,400}\.py):(?P<line>\d{1,7}) in (?P<function>\S+)")
-_WRAPPED = re.compile(r"^\s*\S{1,400}\.py:\d{1,7} in\s*$")
-_COMPILED = re.compile(
+_WRAPPED_LINE = re.compile(r"^\s*\S{1,400}\.py:\d{1,7} in\s*$")
+_COMPILED_FRAME = re.compile(
     r"^\s*in (?P<module>[a-z_]\w*(?:\.[a-z_]\w*)+)\.(?P<function>(?:[A-Z]\w*\.)?\w+)"
     r":(?P<line>\d{1,7})\s*$"
 )
@@ -264,8 +272,8 @@ _CODE_IN_FRAME = re.compile(r"^\s*[\u2771>]\s*\d{1,7}\s*(?:[\u2502|]\s*)*(?P<cod
 
 def frame(path: str, line: str | None, function: str, code: str = "", home: str = "") -> Frame:
     """A frame with its package worked out; `home` is the import name of the repository."""
-    shown = path.strip().strip("[]")
-    plain = shown.replace("\\", "/")
+    location = path.strip().strip("[]")
+    plain = location.replace("\\", "/")
     site, standard = LIBRARY.match(plain), _STDLIB.match(plain)
     # What runs as a module outside all packages is a script, whatever its folder is called.
     own = "" if standard or function.strip() == "<module>" else _own(plain, home)
@@ -273,7 +281,7 @@ def frame(path: str, line: str | None, function: str, code: str = "", home: str 
     cython = plain if plain.endswith((".pyx", ".pxd", ".pxi")) and "/" in plain else ""
     module = site["module"] if site else own or cython
     return Frame(
-        path=shown,
+        path=location,
         package=module.split("/")[0].removesuffix(".py") or ("<stdlib>" if standard else ""),
         module_path=module,
         line=int(line) if line and line.isdigit() and len(line) < 9 else None,
@@ -301,13 +309,13 @@ def notebook(line: str, home: str = "") -> Frame | None:
     """A frame as IPython and Colab print it, or None."""
     if len(line) > 1200 or not (" in " in line or "line " in line or "File " in line):
         return None
-    shown = _LINK.sub(r"\1", line)
-    for match in filter(None, (pattern.match(shown) for pattern in _NOTEBOOK)):
-        found = match.groupdict()
-        path = found.get("path")
+    plain_line = _LINK.sub(r"\1", line)
+    for match in filter(None, (pattern.match(plain_line) for pattern in _NOTEBOOK)):
+        fields = match.groupdict()
+        path = fields.get("path")
         if path is None or re.search(r"[/\\~<]|\.py$", path):
-            place = path or f"<cell {found.get('cell', '').strip()}>"
-            return frame(place, found.get("line"), found.get("function") or "", home=home)
+            place = path or f"<cell {fields.get('cell', '').strip()}>"
+            return frame(place, fields.get("line"), fields.get("function") or "", home=home)
     return None
 
 
@@ -324,33 +332,35 @@ def span_of(
     start: int, end: int, exception: str = "", message: str = "", frames: Sequence[Frame] = ()
 ) -> TracebackSpan:
     """The span of a traceback with these parts."""
-    found = Traceback(exception=exception, message=message, frames=tuple(frames))
-    return TracebackSpan(found, start, end)
+    traceback = Traceback(exception=exception, message=message, frames=tuple(frames))
+    return TracebackSpan(traceback, start, end)
 
 
 def rich(lines: Sequence[str], start: int, home: str) -> TracebackSpan:
     """The traceback in the box that opens on line `start`, with the exception below the box."""
-    found: list[Frame] = []
+    frame_list: list[Frame] = []
     at = start + 1
     while at < len(lines) and not lines[at].lstrip().startswith("\u2570"):
         text = _SIDE.sub("", lines[at])
-        if _WRAPPED.search(text) and at + 1 < len(lines):  # the name did not fit
+        if _WRAPPED_LINE.search(text) and at + 1 < len(lines):  # the name did not fit
             text = f"{text.rstrip()} {_SIDE.sub('', lines[at + 1]).strip()}"
         place, code = _PLACE.match(text), _CODE_IN_FRAME.match(text)
         if place:
-            found.append(frame(place["path"], place["line"], place["function"], home=home))
-        elif compiled := _COMPILED.match(text):
-            path = compiled["module"].replace(".", "/") + ".pyx"
-            found.append(frame(path, compiled["line"], compiled["function"], home=home))
-        elif code and found and not found[-1].code:
-            found[-1] = found[-1].model_copy(update={"code": code["code"]})
+            frame_list.append(frame(place["path"], place["line"], place["function"], home=home))
+        elif compiled_frame := _COMPILED_FRAME.match(text):
+            path = compiled_frame["module"].replace(".", "/") + ".pyx"
+            frame_list.append(
+                frame(path, compiled_frame["line"], compiled_frame["function"], home=home)
+            )
+        elif code and frame_list and not frame_list[-1].code:
+            frame_list[-1] = frame_list[-1].model_copy(update={"code": code["code"]})
         at += 1
     last = lines[at + 1] if at + 1 < len(lines) else None
-    match = (LONE.match(last) or NAMED.match(last)) if last is not None else None
+    match = (LONE.match(last) or CLASS_LINE.match(last)) if last is not None else None
     if match is None:
-        return span_of(start, at, frames=found)
+        return span_of(start, at, frames=frame_list)
     words, end = message(lines, at + 1, match["msg"] or "")
-    return span_of(start, end, match["exc"], words, found)
+    return span_of(start, end, match["exc"], words, frame_list)
 
 
 # What TensorFlow's AutoGraph quotes in a message in place of the frames of the code that it made:
@@ -369,18 +379,18 @@ def unfold(message: str) -> tuple[str, tuple[Frame, ...]]:
     the message as it is, without frames, where it quotes none.
     """
     _, title, rest = message.partition(_TITLE)
-    found: list[Frame] = []
+    frame_list: list[Frame] = []
     lines = iter(rest.splitlines()) if title else iter(())
     for line in lines:
         if match := _AUTOGRAPH_FRAME.match(line):
             code = next(lines, "")
-            found.append(frame(match["path"], match["line"], match["function"], code))
-        elif found and (error := _ERROR.match(line)):
+            frame_list.append(frame(match["path"], match["line"], match["function"], code))
+        elif frame_list and (error := _ERROR.match(line)):
             indent = error["indent"]
-            more = [each.removeprefix(indent) for each in lines if each.startswith(indent)]
+            more = [line.removeprefix(indent) for line in lines if line.startswith(indent)]
             words = "\n".join([error["message"], *more]).strip()
             deeper, inner = unfold(words)
-            return deeper, (*found, *inner)
+            return deeper, (*frame_list, *inner)
     return message, ()
 
 
@@ -418,7 +428,7 @@ _SIGNS: tuple[tuple[str, re.Pattern[str]], ...] = (
     ),
 )
 _WHAT = re.compile(r"^\s*what\(\):\s*(?P<text>.*)$")
-_DUMPED = re.compile(r"\(core dumped\)|\bAborted\b")
+_CORE_DUMP = re.compile(r"\(core dumped\)|\bAborted\b")
 WORDS = re.compile(
     r"\b(?:seg(?:mentation)?[ -]?fault(?:s|ed|ing)?|SIGSEGV|core dump(?:ed|s)?)\b", re.I
 )
@@ -430,13 +440,13 @@ def fatal(lines: Sequence[str], at: int) -> tuple[str, str, int]:
     """
     signs = _SIGNS if len(lines[at]) <= 2000 else ()
     name = next((name for name, pattern in signs if pattern.search(lines[at])), "")
-    words, used = (lines[at].strip(), 1) if name else ("", 0)
+    words, line_count = (lines[at].strip(), 1) if name else ("", 0)
     for k, following in enumerate(lines[at + 1 : at + 6] if name else (), 2):
         if what := _WHAT.match(following):
             words = what["text"].strip()
-        if what or _DUMPED.search(following):
-            used = k
-    return name, words, used
+        if what or _CORE_DUMP.search(following):
+            line_count = k
+    return name, words, line_count
 
 
 # Finds tracebacks in any text: of CPython, IPython, pytest and rich, or only their last line.
@@ -471,22 +481,22 @@ def find(
     `tight` is for prose, where a message ends with its line. `loose` is for output that a report
     quotes, whose last line may only be likely to name an exception.
     """
-    found: list[TracebackSpan] = []
+    spans: list[TracebackSpan] = []
     at = 0
     while at < len(lines):
         span = _at(lines, at, home, tight) or (_ending(lines, at) if loose else None)
         at = max(span.end, at + 1) if span else at + 1
         if span and span.traceback.exception:
-            found.append(_unfolded(span))
-    return _linked(lines, found)
+            spans.append(_unfold(span))
+    return _link(lines, spans)
 
 
-def _unfolded(span: TracebackSpan) -> TracebackSpan:
+def _unfold(span: TracebackSpan) -> TracebackSpan:
     """The span with the frames that its message quotes among the others."""
     whole = span.traceback
-    words, quoted = unfold(whole.message)
-    own = whole.model_copy(update={"message": words, "frames": (*whole.frames, *quoted)})
-    return replace(span, traceback=own) if quoted else span
+    words, frames_quoted = unfold(whole.message)
+    own = whole.model_copy(update={"message": words, "frames": (*whole.frames, *frames_quoted)})
+    return replace(span, traceback=own) if frames_quoted else span
 
 
 def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> TracebackSpan | None:
@@ -523,59 +533,61 @@ def _last_line(lines: Sequence[str], at: int, tight: bool) -> TracebackSpan | No
     if match and "Warning" not in match["exc"] and not match["exc"].endswith(".py"):
         words, end = message(lines, at, match["msg"] or "", lead, tight)
         return span_of(at, end, match["exc"], words)
-    name, words, used = ("", "", 0) if tight and len(text) > 120 else fatal(lines, at)
-    return span_of(at, at + used, name, words) if name else None
+    name, words, line_count = ("", "", 0) if tight and len(text) > 120 else fatal(lines, at)
+    return span_of(at, at + line_count, name, words) if name else None
 
 
 def _cpython(
     lines: Sequence[str], start: int, at: int, prefix: str, home: str
 ) -> TracebackSpan | None:
-    group, headed = "Exception Group" in lines[start], at > start
-    found: list[Frame] = []
+    group, has_header = "Exception Group" in lines[start], at > start
+    frame_list: list[Frame] = []
     while at < len(lines):
         line = _content(lines[at], prefix, group)
         if match := CPYTHON.match(line):
             code, at = _code_after(lines, at, prefix, group)
             name = match["function"] or ""
-            found.append(frame(match["path"], match["line"], name, code, home))
-        elif not line.strip() and not found:
+            frame_list.append(frame(match["path"], match["line"], name, code, home))
+        elif not line.strip() and not frame_list:
             return None
         elif not line.strip() and not _goes_on(lines, at + 1, prefix):
-            return span_of(start, at + 1, frames=found)
-        elif not line.strip() or _is_detail(line, found and at - start < 3000):
+            return span_of(start, at + 1, frames=frame_list)
+        elif not line.strip() or _is_detail(line, frame_list and at - start < 3000):
             at += 1
         else:
-            return _raised(lines, (start, at), line.strip(), found, headed, prefix)
-    return span_of(start, at, frames=found)
+            return _read_raised(lines, (start, at), line.strip(), frame_list, has_header, prefix)
+    return span_of(start, at, frames=frame_list)
 
 
 def _content(line: str, prefix: str, group: bool) -> str:
     return _GROUP.sub("", line) if group else without(prefix, line)
 
 
-def _is_detail(line: str, framed: object) -> bool:
+def _is_detail(line: str, has_frames: object) -> bool:
     """Whether a line belongs to the frame before it: marks, an ellipsis, or further code."""
     text = line.strip()
-    shortened = text.startswith("[Previous line repeated") or text == "..."
-    return shortened or bool(_CARETS.match(text) or (line[:1] in " \t" and framed))
+    is_shortened = text.startswith("[Previous line repeated") or text == "..."
+    return is_shortened or bool(_CARETS.match(text) or (line[:1] in " \t" and has_frames))
 
 
-def _raised(
+def _read_raised(
     lines: Sequence[str],
     place: tuple[int, int],
     text: str,
-    found: list[Frame],
-    headed: bool,
+    frame_list: list[Frame],
+    has_header: bool,
     prefix: str,
 ) -> TracebackSpan:
     """The traceback that the line at the end of `place` closes, if it names an exception."""
     start, at = place
-    named = NAMED.match(text)
-    stated = headed and named and named["msg"] and is_class(named["exc"])
-    if named is None or not (found or lone(text) or stated):
-        return span_of(start, at, frames=found)
-    words, end = message(lines, at, named["msg"] or "", prefix)
-    return span_of(start, end, named["exc"], words, found)
+    class_line = CLASS_LINE.match(text)
+    is_class_stated = (
+        has_header and class_line and class_line["msg"] and is_class(class_line["exc"])
+    )
+    if class_line is None or not (frame_list or lone(text) or is_class_stated):
+        return span_of(start, at, frames=frame_list)
+    words, end = message(lines, at, class_line["msg"] or "", prefix)
+    return span_of(start, end, class_line["exc"], words, frame_list)
 
 
 def _goes_on(lines: Sequence[str], at: int, prefix: str) -> bool:
@@ -587,41 +599,43 @@ def _goes_on(lines: Sequence[str], at: int, prefix: str) -> bool:
 def _code_after(lines: Sequence[str], at: int, prefix: str, group: bool) -> tuple[str, int]:
     """The source line shown under a frame, and the line after what belongs to the frame."""
     line = _content(lines[at + 1], prefix, group) if at + 1 < len(lines) else ""
-    named = NAMED.match(line)
-    raised = LONE.match(line) or (named and "." in named["exc"] and named["msg"] is not None)
-    if not line.strip() or raised or CPYTHON.match(line) or TITLE[:-6] in line:
+    class_line = CLASS_LINE.match(line)
+    raised_match = LONE.match(line) or (
+        class_line and "." in class_line["exc"] and class_line["msg"] is not None
+    )
+    if not line.strip() or raised_match or CPYTHON.match(line) or TITLE[:-6] in line:
         return "", at + 1
     return ("" if _CARETS.match(line) else line.strip()), at + 2
 
 
 def _notebook(lines: Sequence[str], start: int, at: int, home: str) -> TracebackSpan | None:
-    found: list[Frame] = []
+    frame_list: list[Frame] = []
     header = _NOTEBOOK_HEADER.match(lines[start])
     expected = header["exc"].rsplit(".", 1)[-1] if header else ""
     while at < len(lines) and TITLE not in lines[at]:
         line = lines[at]
         arrow = _ARROW.match(line)
-        if arrow and found:
-            shown = {"line": int(arrow["line"]), "code": arrow["code"].strip()}
-            found[-1] = found[-1].model_copy(update=shown)
+        if arrow and frame_list:
+            changes = {"line": int(arrow["line"]), "code": arrow["code"].strip()}
+            frame_list[-1] = frame_list[-1].model_copy(update=changes)
         elif not arrow and (place := notebook(line, home)):
-            found.append(place)
+            frame_list.append(place)
         elif match := _notebook_end(line, expected):
             words, end = message(lines, at, match["msg"] or "")
-            return span_of(start, end, match["exc"], words, found)
+            return span_of(start, end, match["exc"], words, frame_list)
         at += 1
-    return span_of(start, at, expected, "", found)
+    return span_of(start, at, expected, "", frame_list)
 
 
 def _notebook_end(line: str, expected: str) -> re.Match[str] | None:
     """A line that names the exception of the title, or plainly another one."""
-    known = LONE.match(line)
-    match = known or NAMED.match(line)
+    lone = LONE.match(line)
+    match = lone or CLASS_LINE.match(line)
     if match is None or line[:1].isspace():
         return None
     if match["exc"].rsplit(".", 1)[-1] == expected:
         return match
-    return known if "Warning" not in match["exc"] else None
+    return lone if "Warning" not in match["exc"] else None
 
 
 def _pytest(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
@@ -633,20 +647,20 @@ def _pytest(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
     before = [line.removeprefix(margin) for line in lines[max(0, at - 60) : at]]
     around = [*before, *(line.removeprefix(margin) for line in lines[end : end + 3])]
     places = [match for match in map(PYTEST.match, around) if match]
-    stated = next((place["exc"] for place in reversed(places) if place["exc"]), "")
-    own = NAMED.match(words[0])
-    own = own if own and own["exc"].rpartition(".")[2] == stated else None
+    class_stated = next((place["exc"] for place in reversed(places) if place["exc"]), "")
+    own = CLASS_LINE.match(words[0])
+    own = own if own and own["exc"].rpartition(".")[2] == class_stated else None
     match = lone(words[0]) or likely(words[0]) or own
-    if not match and not stated:
+    if not match and not class_stated:
         return None
-    found = [frame(m["path"], m["line"], m["function"] or "", home=home) for m in places]
+    frame_list = [frame(m["path"], m["line"], m["function"] or "", home=home) for m in places]
     # The last source line with a mark is the one that failed.
-    marked = [line[1:].strip() for line in before[-10:] if line.startswith(">")]
-    if found and marked and marked[-1]:
-        found[-1] = found[-1].model_copy(update={"code": marked[-1]})
+    lines_marked = [line[1:].strip() for line in before[-10:] if line.startswith(">")]
+    if frame_list and lines_marked and lines_marked[-1]:
+        frame_list[-1] = frame_list[-1].model_copy(update={"code": lines_marked[-1]})
     first = (match["msg"] or "") if match else words[0]
     text = "\n".join([first, *words[1:]]).strip()
-    return span_of(at, end, match["exc"] if match else stated, text, found)
+    return span_of(at, end, match["exc"] if match else class_stated, text, frame_list)
 
 
 def _pytest_short(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
@@ -655,42 +669,42 @@ def _pytest_short(lines: Sequence[str], at: int, home: str) -> TracebackSpan | N
     error = LONE.match(place["error"]) if place else None
     if place is None or error is None:
         return None
-    found = [frame(place["path"], place["line"], "", home=home)]
-    return span_of(at, at + 1, error["exc"], (error["msg"] or "").strip(), found)
+    frame_list = [frame(place["path"], place["line"], "", home=home)]
+    return span_of(at, at + 1, error["exc"], (error["msg"] or "").strip(), frame_list)
 
 
-def _linked(lines: Sequence[str], spans: list[TracebackSpan]) -> list[TracebackSpan]:
+def _link(lines: Sequence[str], spans: list[TracebackSpan]) -> list[TracebackSpan]:
     """The spans, with chained and nested tracebacks put into the one that they belong to."""
     out: list[TracebackSpan] = []
     for span in spans:
-        outer = _joined(lines, out[-1], span) if out else None
+        outer = _join(lines, out[-1], span) if out else None
         out[len(out) - bool(outer) :] = [outer or span]
     return out
 
 
-def _joined(
-    lines: Sequence[str], before: TracebackSpan, span: TracebackSpan
-) -> TracebackSpan | None:
+def _join(lines: Sequence[str], before: TracebackSpan, span: TracebackSpan) -> TracebackSpan | None:
     """Two tracebacks as one, if the first led to the second or holds it in its message."""
     first, second = before.traceback, span.traceback
     between = lines[before.end : span.start]
     if len(between) < 14 and any(map(LINK.search, between)):
         cause = first.model_copy(update={"chained": ()})
-        joined = second.model_copy(update={"chained": (*first.chained, cause, *second.chained)})
+        joined_traceback = second.model_copy(
+            update={"chained": (*first.chained, cause, *second.chained)}
+        )
     elif before.end >= span.start and _is_inner(lines, span.start):
-        joined = first.model_copy(update={"chained": (*first.chained, second)})
+        joined_traceback = first.model_copy(update={"chained": (*first.chained, second)})
     else:
         return None
-    return TracebackSpan(joined, before.start, span.end)
+    return TracebackSpan(joined_traceback, before.start, span.end)
 
 
 def _is_inner(lines: Sequence[str], start: int) -> bool:
     """Whether a traceback is inside the message of the one before, such as a worker's own."""
-    titled = start > 0 and TITLE in lines[start - 1] and TITLE not in lines[start]
-    return titled or "Original Traceback" in lines[start]
+    has_title = start > 0 and TITLE in lines[start - 1] and TITLE not in lines[start]
+    return has_title or "Original Traceback" in lines[start]
 
 
-def _titled(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
+def _read_titled(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
     header = _HEADER.match(lines[at])
     prefix = header["prefix"] if header and "Exception Group" not in lines[at] else ""
     return _cpython(lines, at, at + 1, prefix, home)
@@ -720,7 +734,7 @@ FORMATS: tuple[TracebackFormat, ...] = (
         _NOTEBOOK_HEADER.match,
         lambda lines, at, home: _notebook(lines, at, at + 1, home),
     ),
-    TracebackFormat("Python", lambda line: TITLE in line, _titled),
+    TracebackFormat("Python", lambda line: TITLE in line, _read_titled),
     TracebackFormat(
         "Python, without its title",
         CPYTHON.match,

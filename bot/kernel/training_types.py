@@ -156,7 +156,7 @@ class DiagnosedRun(Record):
     @property
     def suspected(self) -> tuple[Finding, ...]:
         """What a model alone names."""
-        return tuple(each for each in self.diagnosis.findings if each.by == "model")
+        return tuple(finding for finding in self.diagnosis.findings if finding.by == "model")
 
 
 # What the training probe saw: one record for each line of `training-<pid>.jsonl`.
@@ -183,19 +183,19 @@ Real = Annotated[float, AfterValidator(_real)]
 Setting = str | Real | Annotated[int, Field(ge=-_MOST, le=_MOST)] | bool | None | tuple[Real, ...]
 
 
-class _Written(Record):
+class _ProbeRecord(Record):
     """What a line holds. Hostile code may have written it: texts and numbers are bounded."""
 
     model_config = ConfigDict(str_max_length=1000)
 
 
-class _Description(_Written):
+class _Description(_ProbeRecord):
     """A part of which earlier probes wrote more: fields that are no longer read are left out."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class Summary(_Written):
+class Summary(_ProbeRecord):
     """A tensor in numbers. `minimum` to `std` are of its finite elements, `finite` and `zero` are
     shares of all. `distinct` counts different values, None when there are over 1,000.
     """
@@ -211,7 +211,7 @@ class Summary(_Written):
     distinct: Count | None = None
 
 
-class Weight(_Written):
+class Weight(_ProbeRecord):
     """A trainable or frozen tensor of a layer as it was before the first step. `role` is
     "kernel", "bias", "scale", "embedding", "recurrent" or "other".
     """
@@ -250,7 +250,7 @@ class Layer(_Description):
     output: Summary | None = None
 
 
-class Start(_Written):
+class Start(_ProbeRecord):
     """The probe is armed."""
 
     kind: Literal["start"] = "start"
@@ -258,7 +258,7 @@ class Start(_Written):
     frameworks: dict[str, str] = {}
 
 
-class TrainedModel(_Written):
+class TrainedModel(_ProbeRecord):
     """A model at its first training step, and where in the program it stands (line, 0 unknown)."""
 
     kind: Literal["model"] = "model"
@@ -270,7 +270,7 @@ class TrainedModel(_Written):
     line: Count = 0
 
 
-class Loss(_Written):
+class Loss(_ProbeRecord):
     """What the loss is fed, by the values of one batch.
 
     `name` is canonical: cross_entropy, nll, bce, bce_logits, categorical_crossentropy,
@@ -361,7 +361,7 @@ class Data(_Description):
     targets: Summary | None = None
 
 
-class WeightStep(_Written):
+class WeightStep(_ProbeRecord):
     """One tensor at a sampled step: L2 norm and mean absolute value of its gradient, and the norm
     of the update over the norm of the tensor. `gradient_zero` is the share of exact zeros. The
     program adds a term of a `penalised` tensor to the loss.
@@ -377,7 +377,7 @@ class WeightStep(_Written):
     penalised: bool = False
 
 
-class ActivationStep(_Written):
+class ActivationStep(_ProbeRecord):
     """The output of one layer at a sampled step. `dead` is the share of units that are zero for the
     whole batch, `saturated` the share of outputs at the bounds of a sigmoid or tanh; None where the
     layer has no such function.
@@ -391,7 +391,7 @@ class ActivationStep(_Written):
     saturated: Real | None = None
 
 
-class TrainingStep(_Written):
+class TrainingStep(_ProbeRecord):
     """One step of an optimiser. Of the first 2,000 each is written down, then every tenth, from the
     20,000th on every hundredth, and so on; and the sampled ones, which alone have tensors.
     `penalty` is the part of the loss that regularisers add. A `skipped` step found infinities and
@@ -410,7 +410,7 @@ class TrainingStep(_Written):
     activations: tuple[ActivationStep, ...] = ()
 
 
-class Epoch(_Written):
+class Epoch(_ProbeRecord):
     """The means of an epoch by the framework's own names: loss, accuracy, val_loss, …"""
 
     kind: Literal["epoch"] = "epoch"
@@ -420,7 +420,7 @@ class Epoch(_Written):
     values: dict[str, Real | None]
 
 
-class Evaluation(_Written):
+class Evaluation(_ProbeRecord):
     """The loss that a trained model was judged by: the framework's own, or several ways to sum up
     what a loss function returned.
     """
@@ -429,7 +429,7 @@ class Evaluation(_Written):
     losses: Annotated[tuple[Real, ...], Field(max_length=8)]
 
 
-class ProbeEnd(_Written):
+class ProbeEnd(_ProbeRecord):
     """The program's end as the probe saw it; missing when it was killed. `raised` says that an
     exception ended it. `failures` counts what went wrong in the probe itself, `unseen` says in
     words what it could not see.

@@ -20,7 +20,7 @@ class InvalidYaml(ValueError):
         self.line = line
 
 
-def read(text: str) -> yaml.Node | None:
+def parse_yaml(text: str) -> yaml.Node | None:
     """The tree; None when the file holds nothing. Raises InvalidYaml."""
     if len(text) > MOST_CHARACTERS:
         raise InvalidYaml(f"is longer than {MOST_CHARACTERS:,} characters")
@@ -32,7 +32,7 @@ def read(text: str) -> yaml.Node | None:
         raise
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise InvalidYaml(_said(error), mark.line + 1 if mark else 0) from None
+        raise InvalidYaml(_reason(error), mark.line + 1 if mark else 0) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
         raise InvalidYaml("contains a character that YAML does not allow", line) from None
@@ -51,15 +51,15 @@ def line_of(place: yaml.Node | yaml.Event) -> int:
     return place.start_mark.line + 1 if place.start_mark else 0
 
 
-def _said(error: yaml.MarkedYAMLError) -> str:
-    said = error.problem or ""
-    if "'\\t'" in said:
+def _reason(error: yaml.MarkedYAMLError) -> str:
+    problem = error.problem or ""
+    if "'\\t'" in problem:
         return "contains a tab: indent YAML with spaces"
-    if "mapping values are not allowed" in said:
+    if "mapping values are not allowed" in problem:
         return (
             "is not valid YAML: an unexpected colon (wrong indentation, or text that needs quotes)"
         )
-    return f"is not valid YAML: {said}" if said else "is not valid YAML"
+    return f"is not valid YAML: {problem}" if problem else "is not valid YAML"
 
 
 def _check(text: str) -> None:

@@ -67,13 +67,13 @@ class ModelBudget:
         return load("act").fragment("left", calls=calls, minutes=minutes)
 
     def _afford(self, most: Usage) -> None:
-        options, used = self.options, self.usage
-        if used.calls + 1 > options.max_calls:
+        options, usage = self.options, self.usage
+        if usage.calls + 1 > options.max_calls:
             raise BudgetExceeded(f"the limit of {options.max_calls} model calls per run")
-        if used.usd + most.usd > options.max_cost:
+        if usage.usd + most.usd > options.max_cost:
             raise BudgetExceeded(f"the limit of {options.max_cost:g} USD per run")
         if (
-            used.input_tokens + used.output_tokens + most.input_tokens + most.output_tokens
+            usage.input_tokens + usage.output_tokens + most.input_tokens + most.output_tokens
             > options.max_tokens
         ):
             raise BudgetExceeded(f"the limit of {options.max_tokens} tokens per run")

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from bot.kernel.dialogue import Exchange, ModelAnswer, Question, Usage
 from bot.kernel.errors import ModelUnavailable, Stopped
-from bot.kernel.files import recorded
+from bot.kernel.files import read_exchanges
 from bot.kernel.journal import EXCHANGES
 from bot.kernel.ports import Journal, Model
 from bot.model.endpoint import careful
@@ -71,15 +71,15 @@ class Recording(Model):
     @override
     def bound(self, question: Question) -> Usage:
         """The bound of the model, or what the stored answer used."""
-        stored = self._answered.next(question)
-        answer = stored.answer if stored is not None else None
+        exchange = self._answered.next(question)
+        answer = exchange.answer if exchange is not None else None
         return answer.usage if answer is not None else self._model.bound(question)
 
     @override
     def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
-        stored = self._answered.next(question, use=True)
-        if stored is not None and stored.answer is not None:
-            return stored.answer
+        exchange = self._answered.next(question, use=True)
+        if exchange is not None and exchange.answer is not None:
+            return exchange.answer
         try:
             answer = self._model.ask(question, cancel=cancel)
         except ModelUnavailable as error:
@@ -100,7 +100,7 @@ class Cassette(Model):
     """
 
     def __init__(self, path: Path) -> None:
-        self._exchanges = recorded(path, Exchange)
+        self._exchanges = read_exchanges(path, Exchange)
         self._missed: list[str] = []
         self._waiting = _Waiting(self._exchanges)
 
@@ -131,8 +131,8 @@ class Cassette(Model):
 
     def unused(self) -> tuple[Exchange, ...]:
         """Recorded exchanges that were not asked for, in order."""
-        left = self._waiting.left()
-        return tuple(exchange for exchange in self._exchanges if exchange.number in left)
+        unread = self._waiting.left()
+        return tuple(exchange for exchange in self._exchanges if exchange.number in unread)
 
     def missed(self) -> tuple[str, ...]:
         """The prompts of the unrecorded questions: after the first a run is no replay."""
@@ -141,10 +141,10 @@ class Cassette(Model):
     def _unrecorded(self, question: Question) -> str:
         stage = question.prompt.partition("@")[0]
         prompts = {exchange.question.prompt for exchange in self._exchanges}
-        known = sorted(prompt for prompt in prompts if prompt.partition("@")[0] == stage)
+        prompts_of_stage = sorted(prompt for prompt in prompts if prompt.partition("@")[0] == stage)
         keys = {match_key(exchange.question) for exchange in self._exchanges}
-        if known and question.prompt not in known:
-            before = ", ".join(known)
+        if prompts_of_stage and question.prompt not in prompts_of_stage:
+            before = ", ".join(prompts_of_stage)
             reason = f"the prompt changed: recorded with {before}, asked with {question.prompt}"
         elif match_key(question) in keys:
             reason = f"{question.prompt} asks it more often than was recorded"

@@ -26,7 +26,7 @@ from bot.model.endpoint import (
     careful_schema,
     priced,
 )
-from bot.model.json_answer import CORRECTION_TOKENS, correction, fitted
+from bot.model.json_answer import CORRECTION_TOKENS, correction, fit
 
 # Calls of one model that may cost something: the question, and one more to mend the answer or to
 # replace a lost one.
@@ -59,14 +59,14 @@ class ChatModel(Model):
         needs mending. Input tokens are a high estimate: no tokenizer is known for sure.
         """
         most = Usage()
-        repeated = question.most_tokens + careful_schema(question) + CORRECTION_TOKENS
-        used = Usage(
+        tokens_sent_again = question.most_tokens + careful_schema(question) + CORRECTION_TOKENS
+        usage = Usage(
             calls=_CALLS,
-            input_tokens=_CALLS * careful(question) + repeated,
+            input_tokens=_CALLS * careful(question) + tokens_sent_again,
             output_tokens=_CALLS * question.most_tokens,
         )
         for model in self._models[question.role]:
-            most += priced(used, self._prices.get(model))
+            most += priced(usage, self._prices.get(model))
         return most
 
     @override
@@ -77,45 +77,45 @@ class ChatModel(Model):
         """
         started = monotonic()
         models = self._models[question.role]
-        used, reasons = Usage(), []
+        usage, reasons = Usage(), []
         for index, model in enumerate(models):
-            left = max(0.0, started + self._timeout_s - monotonic())
-            deadline = Deadline(left / (len(models) - index), cancel or Event())
+            remaining = max(0.0, started + self._timeout_s - monotonic())
+            deadline = Deadline(remaining / (len(models) - index), cancel or Event())
             try:
                 answer = self._answer(model, question, deadline)
             except CallFailed as error:
                 reasons.append(f"{model}: {error}")
-                used += error.usage
+                usage += error.usage
                 continue
-            total = {"usage": used + answer.usage, "seconds": monotonic() - started}
+            total = {"usage": usage + answer.usage, "seconds": monotonic() - started}
             return answer.model_copy(update=total)
         why = "; ".join(dict.fromkeys(reasons)) or "none is set"
-        raise ModelUnavailable(f"No model gave a valid answer ({why}).", _FIX, used)
+        raise ModelUnavailable(f"No model gave a valid answer ({why}).", _FIX, usage)
 
     def _answer(self, model: str, question: Question, deadline: Deadline) -> ModelAnswer:
         """A valid answer of one model, mended at most once. Raises CallFailed with all usage."""
-        asked, reason, used = question, "", Usage()
+        attempt, reason, usage = question, "", Usage()
         for _ in range(_CALLS):
             try:
-                buffer = self._endpoint.complete(model, asked, deadline)
+                buffer = self._endpoint.complete(model, attempt, deadline)
             except CallFailed as error:
-                used += priced(error.usage, self._prices.get(model))
+                usage += priced(error.usage, self._prices.get(model))
                 if not isinstance(error, AnswerLost):
-                    error.usage = used
+                    error.usage = usage
                     raise
                 reason = str(error)
                 continue
-            used += priced(buffer.usage(), self._prices.get(model))
+            usage += priced(buffer.usage(), self._prices.get(model))
             cut_at = question.most_tokens if buffer.finish == "length" else 0
-            data = fitted(buffer.text, question.answer_schema, cut_at=cut_at)
+            data = fit(buffer.text, question.answer_schema, cut_at=cut_at)
             if isinstance(data, dict):
-                mended = asked is not question
+                mended = attempt is not question
                 return ModelAnswer(
-                    data=data, text=buffer.text, model=model, usage=used, mended=mended
+                    data=data, text=buffer.text, model=model, usage=usage, mended=mended
                 )
-            asked = correction(question, buffer.text, data)
+            attempt = correction(question, buffer.text, data)
             reason = f"its answer could not be used: {data.sentence}"
-        raise ModelRefused(reason, used)
+        raise ModelRefused(reason, usage)
 
 
 # Settings → the model they name.
@@ -142,8 +142,8 @@ def configured(settings: Settings, name: str = "") -> ChatModel | None:
         {"reader": readers or writers, "writer": writers or readers},
         timeout_s=settings.model_timeout_s,
         prices={
-            model: Price(input=read, output=written)
-            for model, (read, written) in (settings.model_prices or {}).items()
+            model: Price(input=input_price, output=output_price)
+            for model, (input_price, output_price) in (settings.model_prices or {}).items()
         },
     )
 

@@ -57,7 +57,7 @@ def estimated(text: str) -> int:
     return ceil(len(text) / _CHARACTERS)
 
 
-def said(messages: tuple[Message, ...]) -> str:
+def join_messages(messages: tuple[Message, ...]) -> str:
     """The text of a conversation."""
     return "".join(message.content for message in messages)
 
@@ -67,7 +67,7 @@ def careful(question: Question) -> int:
     included.
     """
     return (
-        _careful(said(question.messages))
+        _careful(join_messages(question.messages))
         + careful_schema(question)
         + _A_MESSAGE * len(question.messages)
     )
@@ -156,10 +156,10 @@ class RequestRejected(Exception):
 
     def sentence(self, secrets: Iterable[str]) -> str:
         """One line that can be shown: what the endpoint answered, without secrets."""
-        answered = (
+        message = (
             f"the endpoint answered with status {self.status}" if self.status else "no connection"
         )
-        text = f"{answered}: {self.message}" if self.message else answered
+        text = f"{message}: {self.message}" if self.message else message
         return clip(one_line(redact(text, secrets)), 300).rstrip(".")
 
     def raise_if_final(self, secrets: Iterable[str]) -> None:
@@ -318,9 +318,12 @@ class AnswerBuffer:
 
     def _count(self, usage: object) -> None:
         figures = usage if isinstance(usage, dict) else {}
-        read, written = figures.get("prompt_tokens"), figures.get("completion_tokens")
-        if all(type(count) is int and 0 <= count < _MOST_TOKENS for count in (read, written)):
-            self._counted = Usage(calls=1, input_tokens=read, output_tokens=written)
+        input_tokens, output_tokens = figures.get("prompt_tokens"), figures.get("completion_tokens")
+        if all(
+            type(count) is int and 0 <= count < _MOST_TOKENS
+            for count in (input_tokens, output_tokens)
+        ):
+            self._counted = Usage(calls=1, input_tokens=input_tokens, output_tokens=output_tokens)
 
 
 # What one model's endpoint accepts: begun at the best, lowered by what it refuses, remembered.
@@ -374,8 +377,8 @@ class Dialect:
         messages = [message.model_dump() for message in question.messages]
         body = {"model": model, "messages": messages, self.limit: question.most_tokens}
         if self.format == "json_schema":
-            named = {"name": "answer", "schema": schema, "strict": closed(schema)}
-            body["response_format"] = {"type": "json_schema", "json_schema": named}
+            response_schema = {"name": "answer", "schema": schema, "strict": closed(schema)}
+            body["response_format"] = {"type": "json_schema", "json_schema": response_schema}
         elif self.format == "json_object":
             body["response_format"] = {"type": "json_object"}
         if self.streamed:
@@ -392,17 +395,19 @@ class Dialect:
             return any(word in message for word in words)
 
         limit = self.limit == "max_tokens" and "max_tokens" in message and mentions(_UNKNOWN)
-        counted = self.streamed and self.counted and "stream_options" in message
-        streamed = self.streamed and "stream" in message
+        without_counts = self.streamed and self.counted and "stream_options" in message
+        without_stream = self.streamed and "stream" in message
         form = not self.fixed and self.format in _WEAKER and mentions(_ABOUT_FORMAT)
         changes: tuple[tuple[bool, dict[str, Any]], ...] = (
             (limit, {"limit": "max_completion_tokens"}),
-            (counted, {"counted": False}),
-            (streamed, {"streamed": False}),
+            (without_counts, {"counted": False}),
+            (without_stream, {"streamed": False}),
             (form, {"format": _WEAKER.get(self.format)}),
         )
-        refused = (change for applies, change in changes if applies and status in _DENIALS)
-        return next((replace(self, **change) for change in refused), None)
+        changes_that_apply = (
+            change for applies, change in changes if applies and status in _DENIALS
+        )
+        return next((replace(self, **change) for change in changes_that_apply), None)
 
 
 def first(structured: Structured) -> Dialect:
@@ -417,8 +422,11 @@ def closed(schema: object) -> bool:
     if not isinstance(schema, dict):
         return True
     if schema.get("type") == "object" or "properties" in schema:
-        required, named = set(schema.get("required") or ()), set(schema.get("properties") or ())
-        if schema.get("additionalProperties") is not False or required != named:
+        required, properties = (
+            set(schema.get("required") or ()),
+            set(schema.get("properties") or ()),
+        )
+        if schema.get("additionalProperties") is not False or required != properties:
             return False
     return all(closed(part) for part in schema.values())
 
@@ -486,7 +494,7 @@ class Endpoint:
         deadline.check()
         if dialect.in_words:
             question = with_schema(question)
-        buffer = AnswerBuffer(said(question.messages))
+        buffer = AnswerBuffer(join_messages(question.messages))
         try:
             _wait(self._receive(dialect.body(model, question), buffer), deadline)
         except CallFailed as error:
@@ -512,14 +520,14 @@ class Endpoint:
 
     async def _read(self, body: dict[str, Any], buffer: AnswerBuffer) -> None:
         """Read the answer. Raises TimeoutError when a stream brings nothing for too long."""
-        clock, streamed = asyncio.get_running_loop().time, "stream" in body
+        clock, is_streaming = asyncio.get_running_loop().time, "stream" in body
         async with (
             self._client() as client,
-            asyncio.timeout(self._stall_s if streamed else None) as stall,
+            asyncio.timeout(self._stall_s if is_streaming else None) as stall,
             client.chat.completions.with_streaming_response.create(**body) as response,
         ):
             buffer.opened = True
-            if not streamed or "json" in response.headers.get("content-type", ""):
+            if not is_streaming or "json" in response.headers.get("content-type", ""):
                 stall.reschedule(None)
                 buffer.add_whole(await response.read())
                 return

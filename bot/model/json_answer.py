@@ -41,18 +41,18 @@ _DECODER = json.JSONDecoder(
 )  # models leave line ends inside strings as they are
 
 
-def fitted(text: str, schema: dict[str, Any], *, cut_at: int = 0) -> dict[str, Any] | Misfit:
+def fit(text: str, schema: dict[str, Any], *, cut_at: int = 0) -> dict[str, Any] | Misfit:
     """The first valid object in the text, or why there is none. `cut_at` is the limit in tokens
     at which the answer was cut off, 0 when it was not.
     """
     validator, misfit = Draft202012Validator(schema), None
-    for found in objects(text):
+    for candidate in objects(text):
         try:
-            error = best_match(validator.iter_errors(found))
+            error = best_match(validator.iter_errors(candidate))
         except RecursionError:
             continue
         if error is None:
-            return found
+            return candidate
         misfit = misfit or _invalid(error)
     return _misfit(text, misfit, cut_at)
 
@@ -68,18 +68,18 @@ def _misfit(text: str, invalid: Misfit | None, cut_at: int) -> Misfit:
     prompt = load("mend")
     if cut_at:
         return Misfit(prompt.fragment("misfit_cut"), prompt.fragment("truncated", tokens=cut_at))
-    if invalid is None and not _spoken(text):
+    if invalid is None and not _after_thoughts(text):
         return Misfit(prompt.fragment("misfit_empty"))
-    return invalid or Misfit(prompt.fragment("misfit_no_object"), _why(_spoken(text)))
+    return invalid or Misfit(prompt.fragment("misfit_no_object"), _why(_after_thoughts(text)))
 
 
 def objects(text: str) -> Iterator[dict[str, Any]]:
     """The outermost JSON objects after the reasoning. If there are none, those of the whole text:
     an answer may itself contain the mark that ends the reasoning.
     """
-    spoken = _spoken(text)
-    found = list(_outermost(spoken))
-    yield from found or ([] if text.lstrip().startswith(_THOUGHTS) else _outermost(text))
+    answer = _after_thoughts(text)
+    candidates = list(_outermost(answer))
+    yield from candidates or ([] if text.lstrip().startswith(_THOUGHTS) else _outermost(text))
 
 
 def _outermost(text: str) -> Iterator[dict[str, Any]]:
@@ -89,15 +89,15 @@ def _outermost(text: str) -> Iterator[dict[str, Any]]:
         if start < end:  # inside one that was found already
             continue
         try:
-            found, end_of_it = _DECODER.raw_decode(text, start)
+            candidate, end_of_it = _DECODER.raw_decode(text, start)
         except (ValueError, RecursionError):
             continue
-        if isinstance(found, dict):
+        if isinstance(candidate, dict):
             end = end_of_it
-            yield _whole(found)
+            yield _whole(candidate)
 
 
-def _spoken(text: str) -> str:
+def _after_thoughts(text: str) -> str:
     """The text after the reasoning; some templates leave out the mark where it begins."""
     text = text.strip()
     tail = text.partition(_END)[2].strip()
@@ -119,12 +119,12 @@ def _why(text: str) -> str:
     return ""
 
 
-def _whole(found: dict[str, Any]) -> dict[str, Any]:
+def _whole(candidate: dict[str, Any]) -> dict[str, Any]:
     """The object without lone surrogates, which could be neither stored nor shown."""
-    made: dict[str, Any] = json.loads(
-        json.dumps(found, ensure_ascii=False).encode("utf-8", "replace")
+    normalized: dict[str, Any] = json.loads(
+        json.dumps(candidate, ensure_ascii=False).encode("utf-8", "replace")
     )
-    return made
+    return normalized
 
 
 def with_schema(question: Question) -> Question:
@@ -143,8 +143,8 @@ def correction(question: Question, text: str, misfit: Misfit) -> Question:
         tokens=str(question.most_tokens),
     )
     content = text[:_MOST_SHOWN] or prompt.fragment("nothing_answered")
-    answered = Message(role="assistant", content=content)
-    return _with(question, system, answered, Message(role="user", content=user))
+    answer = Message(role="assistant", content=content)
+    return _with(question, system, answer, Message(role="user", content=user))
 
 
 def _with(question: Question, system: str, *more: Message) -> Question:

@@ -48,10 +48,10 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
 """The stages, as readers see them."""
 
 _PROOFS = {"control": "control", "bisect": "bisection", "minimize": "minimizing"}
-_DEFAULTS, _SHOWN, _NAME, _LINE = RunLimits(), 8, 80, 160
+_DEFAULTS, _MOST_OPTIONS, _NAME, _LINE = RunLimits(), 8, 80, 160
 
 
-def asked(run: Run) -> tuple[Inline, ...]:
+def requested_by(run: Run) -> tuple[Inline, ...]:
     """Who requested a run, how, with which options, and who approved it."""
     who = name(run.request.requester)
     how: dict[str, tuple[Inline, ...]] = {
@@ -61,22 +61,22 @@ def asked(run: Run) -> tuple[Inline, ...]:
     by = run.approved_by
     approved = (", approved by ", name(by)) if by else ()
     request = how.get(run.request.trigger, ("Requested by ", who))
-    return (*request, *chosen(run.request), *approved, ".")
+    return (*request, *command_with_options(run.request), *approved, ".")
 
 
-def unposted(run: Run) -> str:
+def unposted_text(run: Run) -> str:
     """Why a verdict stands on the run's page only."""
     return clip(f"could not be posted on the issue: {one_line(run.error).rstrip('.')}", 300)
 
 
-def chosen(request: NewRun) -> tuple[Inline, ...]:
+def command_with_options(request: NewRun) -> tuple[Inline, ...]:
     """The command and its options: " as `/reproduce bisect` with `torch=2.1.0`"."""
     command = f" as `{PREFIX} {request.proof}`" if request.proof else ""
     options = options_of(request.job)
     parts: list[Inline] = [command] if command else []
-    for number, option in enumerate(options[:_SHOWN]):
+    for number, option in enumerate(options[:_MOST_OPTIONS]):
         parts += [", " if number else " with ", Code(clip(one_line(option), _NAME))]
-    more = len(options) - _SHOWN
+    more = len(options) - _MOST_OPTIONS
     return (*parts, f" and {more} more") if more > 0 else tuple(parts)
 
 
@@ -156,7 +156,7 @@ def progress_line(progress: Progress) -> str:
 # A document as one GitHub comment: the answer in at most 25 lines, the rest folded, all within
 # GitHub's limit.
 
-UNFOLDED, LIMIT = 25, 60_000
+LINES_UNFOLDED, LIMIT = 25, 60_000
 B = TypeVar("B")
 _ROWS, _SCRIPT_LINES, _SCRIPT_CHARACTERS, _LEAST = 6, 12, 2_000, 40
 
@@ -186,14 +186,14 @@ def arranged(document: Document, limit: float = LIMIT, elsewhere: str = "") -> s
     """A document as a comment of at most `limit` characters."""
     head, last, folds = _head(document)
     foot = "\n\n".join(filter(None, [last, markdown.footer(document)]))
-    printed = [[markdown.print_block(block) for block in fold.blocks] for fold in folds]
-    room = max((len(text) for texts in printed for text in texts), default=0)
+    printed_blocks = [[markdown.print_block(block) for block in fold.blocks] for fold in folds]
+    room = max((len(text) for texts in printed_blocks for text in texts), default=0)
     while True:
-        shown = [
+        parts = [
             markdown.print_fold(fold, texts, room, elsewhere)
-            for fold, texts in zip(folds, printed, strict=True)
+            for fold, texts in zip(folds, printed_blocks, strict=True)
         ]
-        text = "\n\n".join(filter(None, [head, *shown, foot])) + "\n"
+        text = "\n\n".join(filter(None, [head, *parts, foot])) + "\n"
         if size(text) <= limit or room <= _LEAST:
             return text
         room = room * 4 // 5
@@ -215,15 +215,15 @@ def _head(document: Document) -> tuple[str, str, list[Fold]]:
     fixed = _folds(document)
     for rows in _tables(table, document) if source else ():
         folds = _with_table(fixed, table, rows)
-        head = _printed(document, table, rows, source)
-        if _lines(head) + len(folds) + _lines(last) + 1 <= UNFOLDED:
+        head = _print_head(document, table, rows, source)
+        if _lines(head) + len(folds) + _lines(last) + 1 <= LINES_UNFOLDED:
             return head, last, folds
     script = [files(program.script, size=program.size)] if program is not None else []
     whole = next(_tables(table, document), "")
-    return _printed(document, table, whole, ""), last, script + fixed
+    return _print_head(document, table, whole, ""), last, script + fixed
 
 
-def _printed(document: Document, table: DataTable | None, rows: str, source: str) -> str:
+def _print_head(document: Document, table: DataTable | None, rows: str, source: str) -> str:
     """Everything visible above the folds, with these rows in place of the table."""
     parts = []
     above = [part for part in document.sections if part.key != "next"]
@@ -259,9 +259,13 @@ def _tables(table: DataTable | None, document: Document) -> Iterator[str]:
     for rows in range(most, 0 if "reproduced" in tones else most - 1, -1):
         yield markdown.print_block(replace(table, rows=table.rows[:rows]))
     if "reproduced" in tones:
-        _, reported, observed = (markdown.inline(cell) for cell in table.rows[0])
-        same = f"Reported and observed: {observed}."
-        yield same if reported == observed else f"Reported: {reported}. Observed: {observed}."
+        _, reported_text, observed_text = (markdown.inline(cell) for cell in table.rows[0])
+        same = f"Reported and observed: {observed_text}."
+        yield (
+            same
+            if reported_text == observed_text
+            else f"Reported: {reported_text}. Observed: {observed_text}."
+        )
 
 
 def _with_table(folds: list[Fold], table: DataTable | None, rows: str) -> list[Fold]:
@@ -312,10 +316,10 @@ def working(run: Run, *, ahead: int, page: str, elapsed_s: float, attempts: int)
         footer.append("`/reproduce cancel` stops it")
     blocks: list[Block] = [
         _title(run, waits, ahead),
-        Paragraph(asked(run)),
+        Paragraph(requested_by(run)),
         StepList(steps(run, waiting=waits)),
     ]
-    return _marked(Document([Section("progress", blocks=blocks)], footer))
+    return _with_marker(Document([Section("progress", blocks=blocks)], footer))
 
 
 def _title(run: Run, waits: bool, ahead: int) -> Headline:
@@ -331,7 +335,7 @@ def queued(ahead: int) -> str:
     )
 
 
-def _marked(document: Document) -> str:
+def _with_marker(document: Document) -> str:
     return f"{marker('run')}\n{arranged(document)}"
 
 
@@ -388,7 +392,7 @@ def failed(run: Run, page: str) -> str:
     )
     blocks: list[Block] = [
         Headline("Reprise failed", "this is a bug in Reprise, not a verdict on this bug report."),
-        Paragraph(asked(run)),
+        Paragraph(requested_by(run)),
         Paragraph((again, *quote, ".")),
     ]
-    return _marked(Document([Section("failed", blocks=blocks)]))
+    return _with_marker(Document([Section("failed", blocks=blocks)]))

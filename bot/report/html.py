@@ -34,7 +34,7 @@ from bot.kernel.outside_text import clip, scrubbed, shorten_paths
 from bot.kernel.report import Report
 from bot.kernel.run import LIVE, Run, RunState
 from bot.report import svg
-from bot.report.comment import asked, elapsed, queued, steps, unposted
+from bot.report.comment import elapsed, queued, requested_by, steps, unposted_text
 from bot.report.sections import document
 from bot.report.verbs import help_rows
 
@@ -82,8 +82,8 @@ def view(
         report = scrubbed(_light(report), hidden)
         whole, files = document(report), _files(report)
     else:
-        done = [scrubbed(attempt.brief, hidden) for attempt in attempts]
-        whole, files = _progress(run, done, ahead, now), ()
+        briefs = [scrubbed(attempt.brief, hidden) for attempt in attempts]
+        whole, files = _progress(run, briefs, ahead, now), ()
     place, number = run.request.repository.full_name, run.request.number
     return RunView(
         base=f"/runs/{name or run.id}",
@@ -91,16 +91,16 @@ def view(
         place=f"{place}#{number}",
         issue_title=run.request.job.issue.title or f"{place}#{number}",
         issue_url=f"{github_url}/{place}/issues/{number}" if _NAME.fullmatch(place) else "",
-        request=(*asked(run)[:-1], f" on {moment(run.created_at)}.", *_unposted(run)),
+        request=(*requested_by(run)[:-1], f" on {moment(run.created_at)}.", *_unposted_lines(run)),
         document=whole,
         files=files,
         pull_url=f"{github_url}/{place}/pull/{pull}" if pull and _NAME.fullmatch(place) else "",
     )
 
 
-def _unposted(run: Run) -> list[str]:
-    done = run.state is RunState.FINISHED and run.error
-    return [f" The verdict {unposted(run)}."] if done else []
+def _unposted_lines(run: Run) -> list[str]:
+    is_unposted = run.state is RunState.FINISHED and run.error
+    return [f" The verdict {unposted_text(run)}."] if is_unposted else []
 
 
 def _files(report: Report) -> tuple[str, ...]:
@@ -115,8 +115,8 @@ def _light(report: Report) -> Report:
     """The report without the evidence that the page does not show: searching hundreds of
     tracebacks for secrets takes long.
     """
-    shown = telling(report)
-    attempts = tuple(run if run is shown else run.brief for run in report.attempts)
+    attempt_with_output = telling(report)
+    attempts = tuple(run if run is attempt_with_output else run.brief for run in report.attempts)
     return report.model_copy(update={"attempts": attempts})
 
 
@@ -173,14 +173,14 @@ _TONES = "".join(f".{kind} {{ --tone: var(--{row.tone}); }}\n" for kind, row in 
 STYLE = (_HERE / "style.css").read_bytes() + _TONES.encode()
 ICON = (_HERE / "icon.svg").read_bytes()
 _LINE, _EVIDENCE = 600, 20_000
-_TICKED = re.compile(r"`([^`\n]+)`")
+_TICKS = re.compile(r"`([^`\n]+)`")
 
 
 def inline(text: Text) -> Markup:
     """Inline text, escaped; `words in backticks` are monospaced."""
     match text:
         case str():
-            parts = _TICKED.split(clip(shorten_paths(text), _LINE))
+            parts = _TICKS.split(clip(shorten_paths(text), _LINE))
             code = Markup("<code>{}</code>")
             return Markup("").join(
                 code.format(part) if at % 2 else escape(part) for at, part in enumerate(parts)
@@ -252,7 +252,7 @@ def missing(title: str, text: str) -> str:
     return _templates.get_template("missing.html").render(title=title, text=text)
 
 
-def metrics(counts: dict[str, int], switches: int, version: str, *, refused: bool) -> str:
+def metrics(counts: dict[str, int], switches: int, version: str, *, has_refusal: bool) -> str:
     """The same figures in Prometheus' text format."""
     families = [("deliveries", "state"), ("runs", "state"), ("verdicts", "kind")]
     families += [("pull_requests", "state")]
@@ -261,19 +261,19 @@ def metrics(counts: dict[str, int], switches: int, version: str, *, refused: boo
         lines += _gauge(family, f"{family.replace('_', ' ').capitalize()} stored, by {label}.")
         rows = (name.split(".", 1) for name in sorted(counts) if name.startswith(f"{family}."))
         lines += [
-            f'reprise_{family}{{{label}="{_escaped(value)}"}} {counts[f"{family}.{value}"]}'
+            f'reprise_{family}{{{label}="{_escape(value)}"}} {counts[f"{family}.{value}"]}'
             for _, value in rows
         ]
     lines += [*_gauge("switches", "Kill switches that are on."), f"reprise_switches {switches}"]
     lines += _gauge("credentials_refused", "1 while GitHub refuses the App's credentials.")
-    lines += [f"reprise_credentials_refused {int(refused)}"]
+    lines += [f"reprise_credentials_refused {int(has_refusal)}"]
     lines += _gauge("info", "The version of Reprise.")
-    return "\n".join([*lines, f'reprise_info{{version="{_escaped(version)}"}} 1']) + "\n"
+    return "\n".join([*lines, f'reprise_info{{version="{_escape(version)}"}} 1']) + "\n"
 
 
 def _gauge(name: str, what: str) -> list[str]:
     return [f"# HELP reprise_{name} {what}", f"# TYPE reprise_{name} gauge"]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

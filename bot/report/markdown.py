@@ -4,7 +4,7 @@ links but our own.
 
 from collections.abc import Sequence
 
-from bot.issues.sections import grouped
+from bot.issues.sections import group_runs
 from bot.kernel import document
 from bot.kernel.document import (
     Block,
@@ -64,15 +64,15 @@ def print_block(block: Block) -> str:
         case DataTable():
             return _table(block)
         case RunTable():
-            return _table(grouped(block))
+            return _table(group_runs(block))
         case Preformatted(text=text, language=language):
             return fence(shorten_paths(text) if not language else text, language)
         case Program(command=command, needs=needs):
             parts = [fence(command[:_COMMAND], "sh") if command else "", inline(needs)]
             return "\n\n".join(filter(None, parts))
         case Picture(text=text, url=url):
-            shown = document.own(text, url)
-            return f"!{shown}" if shown != text else ""
+            destination = document.own(text, url)
+            return f"!{destination}" if destination != text else ""
         case StepList(steps=steps):
             rows = [(_STATES[state].format(title), inline(doing)) for state, title, doing in steps]
             return "\n".join(": ".join(filter(None, row)) for row in rows)
@@ -100,11 +100,11 @@ def _table(table: DataTable) -> str:
     return "\n".join([text[0], "|" + "---|" * len(table.columns), *text[1:]])
 
 
-def print_fold(fold: Fold, printed: Sequence[str], room: int, elsewhere: str) -> str:
+def print_fold(fold: Fold, printed_blocks: Sequence[str], room: int, elsewhere: str) -> str:
     """A fold of blocks that are `printed` already, each cut to about `room`: the middle of code
     goes, and the end of lists and tables. The blank lines make GitHub read the inside as Markdown.
     """
-    pairs = zip(fold.blocks, printed, strict=True)
+    pairs = zip(fold.blocks, printed_blocks, strict=True)
     parts = [_cut(block, text, room, elsewhere) for block, text in pairs]
     inside = "\n\n".join(filter(None, parts))
     title = html_text(clip(fold.title, 200))
@@ -120,9 +120,11 @@ def _cut(block: Block, text: str, room: int, elsewhere: str) -> str:
 
 
 def _first_lines(text: str, room: int, elsewhere: str) -> str:
-    lines, kept = text.splitlines(), text[:room].splitlines()[:-1]
+    lines, first_lines = text.splitlines(), text[:room].splitlines()[:-1]
     rest = f"are {elsewhere}" if elsewhere else "left out"
-    return "\n".join([*kept, "", f"\u2026 {len(lines) - len(kept)} more lines {rest}."])
+    return "\n".join(
+        [*first_lines, "", f"\u2026 {len(lines) - len(first_lines)} more lines {rest}."]
+    )
 
 
 def _both_ends(text: str, room: int, elsewhere: str) -> str:

@@ -26,7 +26,7 @@ from bot.kernel.report import Report
 from bot.kernel.run import Proposal, RegressionTest, RepositoryPatch
 from bot.report.comment import LIMIT, arranged, marker
 from bot.training import phrases
-from bot.training.repair.metric import asked
+from bot.training.repair.metric import option_text
 from bot.training.sections import figures
 
 _MARK = marker("pr") + "\n"
@@ -34,7 +34,7 @@ _UNRUN = (
     "Reprise ran the program in its own sandbox, but not this test in your environment: your "
     "tests are the first to run it."
 )
-_MEASURED = (
+_MEASUREMENT_TEXT = (
     "This was measured: Reprise trained both programs in a sandbox, on the same fresh seeds. It "
     "did not run your tests."
 )
@@ -50,11 +50,11 @@ def title(number: int, proposal: Proposal) -> str:
 
 def message(report: Report, proposal: Proposal) -> str:
     """The commit's message."""
-    found, lines = report.repair, [title(report.issue.number or 0, proposal), ""]
+    result, lines = report.repair, [title(report.issue.number or 0, proposal), ""]
     if proposal.test is not None:
         lines.append("The test is expected to fail until the bug is fixed.")
-    if proposal.patch is not None and found is not None and found.metric and found.improvement:
-        lines.append(sentence(phrases.gain(found.metric, found.improvement)))
+    if proposal.patch is not None and result is not None and result.metric and result.improvement:
+        lines.append(sentence(phrases.gain(result.metric, result.improvement)))
     return "\n".join(lines)
 
 
@@ -89,12 +89,12 @@ def _what(proposal: Proposal) -> str:
 
 def _why(report: Report, proposal: Proposal) -> list[Block]:
     """The verdict for a test, the diagnosis for a change."""
-    told: list[Block] = []
+    blocks: list[Block] = []
     if proposal.test is not None:
-        told += [block for block in sections.verdict(report).blocks if not _twice(block)]
+        blocks += [block for block in sections.verdict(report).blocks if not _twice(block)]
     if proposal.patch is not None and report.diagnosis is not None:
-        told.append(Paragraph(phrases.diagnosis_summary(report.diagnosis)))
-    return told
+        blocks.append(Paragraph(phrases.diagnosis_summary(report.diagnosis)))
+    return blocks
 
 
 def _twice(block: Block) -> bool:
@@ -125,20 +125,20 @@ def _test(report: Report, test: RegressionTest) -> Section:
 
 def _change(report: Report, patch: RepositoryPatch) -> Section:
     """The change of the repository's own code: its edits, its figures, how to measure it again."""
-    found = report.repair
-    assert found is not None
-    metric = f" --metric {quote(asked(found.metric))}" if found.metric is not None else ""
-    measured = phrases.repair_summary(found)
+    result = report.repair
+    assert result is not None
+    metric = f" --metric {quote(option_text(result.metric))}" if result.metric is not None else ""
+    summary_text = phrases.repair_summary(result)
     again = f"reprise repair {quote(patch.program)}{metric}"
-    changed: list[Inline] = []
+    change_parts: list[Inline] = []
     for change in patch.changes:
-        changed += [" and " if changed else "", Code(change.path)]
+        change_parts += [" and " if change_parts else "", Code(change.path)]
     return Section(
         "change",
         blocks=[
-            Paragraph((Strong("The change"), " of ", *changed, f": {measured}")),
-            *figures(found),
-            Paragraph(_MEASURED),
+            Paragraph((Strong("The change"), " of ", *change_parts, f": {summary_text}")),
+            *figures(result),
+            Paragraph(_MEASUREMENT_TEXT),
             Paragraph(("To measure it again, on the base branch: ", Code(again))),
         ],
         details=[Preformatted(patch.diff, "diff")],

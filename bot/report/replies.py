@@ -13,7 +13,7 @@ from bot.issues.sections import changes, files
 from bot.issues.verdicts import KINDS
 from bot.kernel import outside_text
 from bot.kernel.attempt import Script
-from bot.kernel.config import Loaded, Origin, Problem
+from bot.kernel.config import LoadedConfig, Origin, Problem
 from bot.kernel.document import (
     Block,
     BulletList,
@@ -29,8 +29,8 @@ from bot.kernel.document import (
     Section,
     Strong,
     Text,
+    first_items,
     sentence,
-    shown,
 )
 from bot.kernel.environment import EnvironmentSpec, Requirement
 from bot.kernel.job import PROOFS, Proof, ReproduceIssue
@@ -38,7 +38,7 @@ from bot.kernel.outside_text import clip, one_line, scrubbed
 from bot.kernel.redaction import redact
 from bot.kernel.run import Command, NewRun, Run, RunPlan, RunState
 from bot.report import verbs
-from bot.report.comment import LIMIT, arranged, chosen, name, size, unposted
+from bot.report.comment import LIMIT, arranged, command_with_options, name, size, unposted_text
 from bot.report.markdown import inline, print_block, print_blocks
 
 # An outsider's request, laid out for its approver: every program that would run, where it would
@@ -62,13 +62,13 @@ def unshowable_programs(draft: RunPlan, request: NewRun) -> tuple[str, ...]:
     """Which lines of which program the comment cannot show exactly as they would run, and why. Only
     a plan without any may be approved.
     """
-    programs = _titled(draft)
-    found = [
+    programs = _titled_programs(draft)
+    problem_list = [
         _plan_sentence(programs, title, script, part)
         for title, script in programs
         for part in outside_text.unshowable(script.files)
     ]
-    return tuple(found or _overlong(draft, request, programs))
+    return tuple(problem_list or _overlong(draft, request, programs))
 
 
 def _overlong(
@@ -77,7 +77,7 @@ def _overlong(
     document = _document(draft, request, "0" * 32, "")
     most = LIMIT - _MARKER_ROOM - _PAGE_ROOM
     if programs and (length := size(arranged(document, math.inf))) > most:
-        title, script = max(programs, key=lambda each: len(each[1].source))
+        title, script = max(programs, key=lambda program: len(program[1].source))
         why = f"too long for one comment ({length:,} characters in all, of at most {most:,})"
         part = outside_text.whole(script.entry, script.source, why)
         yield _plan_sentence(programs, title, script, part)
@@ -145,16 +145,16 @@ def _signature(draft: RunPlan) -> list[Block]:
 
 
 def _options(request: NewRun) -> list[Block]:
-    options = chosen(request)
+    options = command_with_options(request)
     return [Paragraph(("Requested", *options, "."))] if options else []
 
 
 def _proofs(job: ReproduceIssue) -> list[Block]:
-    wanted = [_PROOFS[proof] for proof in PROOFS if proof not in job.without]
-    if not wanted:
+    proof_texts = [_PROOFS[proof] for proof in PROOFS if proof not in job.without]
+    if not proof_texts:
         return []
     package: Inline = Code(job.proof.package) if job.proof.package else "the package under test"
-    parts = [piece for proof in wanted for piece in ("; ", *proof)][1:]
+    parts = [piece for proof in proof_texts for piece in ("; ", *proof)][1:]
     limit = f"at most {job.proof.minutes:g} minutes"
     when = f"If the failure is reproduced, Reprise then spends {limit} on: "
     return [Paragraph((when, *(package if part == "{package}" else part for part in parts), "."))]
@@ -167,16 +167,16 @@ def _diagnosis(draft: RunPlan, job: ReproduceIssue) -> list[Block]:
     if draft.training is not None and draft.script is not None:
         which = "one of these programs"
     text = f"A diagnosis of the training runs {which} once more, with a probe."
-    if (asked := job.training.repair) is not None:
+    if (request := job.training.repair) is not None:
         text += (
             " A repair then trains it many times: a search of at most "
-            f"{asked.budget:g} times its own time, and a proof of the result, within "
+            f"{request.budget:g} times its own time, and a proof of the result, within "
             f"{job.training.repair_minutes:g} minutes."
         )
     return [Paragraph(text)]
 
 
-def _titled(draft: RunPlan) -> list[tuple[str, Script]]:
+def _titled_programs(draft: RunPlan) -> list[tuple[str, Script]]:
     """Every program that would be tried, with a title: an approval covers all of them."""
     programs = [(f"Script {number}", script) for number, script in enumerate(draft.scripts, 1)]
     programs += [("Variant that should work", script) for script in draft.contrasts]
@@ -185,7 +185,7 @@ def _titled(draft: RunPlan) -> list[tuple[str, Script]]:
 
 
 def _programs(draft: RunPlan) -> list[Section]:
-    programs = _titled(draft)
+    programs = _titled_programs(draft)
     parts = [
         Section("program", blocks=[Program(x, program_phrases.length(x))]) for _, x in programs
     ]
@@ -194,18 +194,18 @@ def _programs(draft: RunPlan) -> list[Section]:
         parts = [Section("program", details=fold.blocks, fold=fold.title) for fold in folds]
     items = dict.fromkeys(item for _, script in programs for item in changes(script).items)
     fold_title = "Changes to the reporter's program"
-    changed = Section("changes", details=[BulletList("", tuple(items))], fold=fold_title)
-    return [*parts, *([changed] if items else [])]
+    changes_section = Section("changes", details=[BulletList("", tuple(items))], fold=fold_title)
+    return [*parts, *([changes_section] if items else [])]
 
 
 def _environment(spec: EnvironmentSpec | None) -> list[Section]:
     if spec is None:
         return []
-    rows = [_plan_row(wanted) for wanted in spec.requirements]
+    rows = [_plan_row(requirement) for requirement in spec.requirements]
     columns = ("Package", "Version", "Why this version")
     table = DataTable(columns, rows)
-    named = [f"{wanted.name}{wanted.specifier}" for wanted in spec.requirements[:3]]
-    title = ", ".join([f"Environment: Python {spec.python}", *named])
+    names = [f"{requirement.name}{requirement.specifier}" for requirement in spec.requirements[:3]]
+    title = ", ".join([f"Environment: Python {spec.python}", *names])
     details: list[Block] = [*([table] if rows else []), Paragraph(tuple(_where(spec)))]
     return [Section("environment", details=details, fold=title)]
 
@@ -223,10 +223,10 @@ def _where(spec: EnvironmentSpec) -> list[Inline]:
     return [*parts, f"The program will run on a {device}, in a sandbox that contains no secrets."]
 
 
-def _plan_row(wanted: Requirement) -> tuple[Text, ...]:
-    extras = f"[{','.join(wanted.extras)}]" if wanted.extras else ""
-    version: Text = Code(wanted.specifier) if wanted.specifier else "any"
-    return Code(wanted.name + extras), version, why(wanted.rung, wanted.why)
+def _plan_row(requirement: Requirement) -> tuple[Text, ...]:
+    extras = f"[{','.join(requirement.extras)}]" if requirement.extras else ""
+    version: Text = Code(requirement.specifier) if requirement.specifier else "any"
+    return Code(requirement.name + extras), version, why(requirement.rung, requirement.why)
 
 
 # Short answers to commands, without their markers; no line of them is a command itself.
@@ -241,7 +241,7 @@ STATES = {
 }
 _HELP = "`/reproduce help` lists the commands."
 NOT_RUN, INCOMPLETE = "Not run", "Incomplete"
-_SHOWN = 10
+_MOST_ITEMS = 10
 _WIDE = 400
 
 
@@ -250,9 +250,9 @@ def help_text(rows: Sequence[tuple[str, str]]) -> str:
     versions = " ".join(option.example for option in verbs.OPTIONS if _sets_version(option))
     options: list[tuple[Text, ...]] = [(Code(versions), "The version to install.")]
     options += [
-        (Code(each.example), each.does)
-        for each in verbs.OPTIONS
-        if not _sets_version(each) and not each.only
+        (Code(option.example), option.does)
+        for option in verbs.OPTIONS
+        if not _sets_version(option) and not option.only
     ]
     blocks: list[Block] = [
         Paragraph(
@@ -277,7 +277,7 @@ def misunderstood(command: Command) -> str:
     return inline((what, " was not understood. ", f"{reasons} ", _HELP))
 
 
-def refused(reason: str, title: str = "Not done") -> str:
+def refusal(reason: str, title: str = "Not done") -> str:
     """Why something was not done, or not all of it."""
     return print_block(Headline(title, sentence(redact(reason))))
 
@@ -289,10 +289,10 @@ def nothing_to_cancel() -> str:
 
 def no_such_plan(plan: str) -> str:
     """The reply to an approval that matches no waiting plan."""
-    missed = (Code(clip(plan, 64)), " is not the hash of a waiting plan")
-    named = missed if plan.strip() else ("No plan was named",)
+    no_match = (Code(clip(plan, 64)), " is not the hash of a waiting plan")
+    problem_texts = no_match if plan.strip() else ("No plan was named",)
     how = ". Copy the command from the comment that shows the plan. "
-    return inline((*named, how, "Approved and withdrawn plans cannot be approved again."))
+    return inline((*problem_texts, how, "Approved and withdrawn plans cannot be approved again."))
 
 
 def unshowable_reply(parts: Sequence[str]) -> str:
@@ -304,7 +304,7 @@ def unshowable_reply(parts: Sequence[str]) -> str:
     return print_blocks(
         [
             Headline("Not offered for approval", reason),
-            BulletList("", shown(tuple(map(redact, parts)), _SHOWN)),
+            BulletList("", first_items(tuple(map(redact, parts)), _MOST_ITEMS)),
             Paragraph("Remove this from the issue, then ask again: comment `/reproduce`."),
         ]
     )
@@ -328,11 +328,13 @@ def standing(run: Run) -> Text:
     """The state of a run."""
     state = STATES[run.state]
     if run.verdict:
-        done = run.state is RunState.FINISHED
+        is_finished = run.state is RunState.FINISHED
         title = (
-            Strong(KINDS[run.verdict].title if run.verdict in KINDS else "Done") if done else state
+            Strong(KINDS[run.verdict].title if run.verdict in KINDS else "Done")
+            if is_finished
+            else state
         )
-        return (title, f"; {unposted(run)}") if done and run.error else title
+        return (title, f"; {unposted_text(run)}") if is_finished and run.error else title
     if run.cancelled_by and run.state is not RunState.FAILED:
         return "stopping"
     if run.state is RunState.RUNNING and run.progress:
@@ -342,22 +344,22 @@ def standing(run: Run) -> Text:
     return state
 
 
-def configuration(loaded: Loaded) -> str:
+def configuration(loaded_config: LoadedConfig) -> str:
     """The answer to `/reproduce config`."""
     head = "No configuration file applies here; these are the defaults:"
-    if loaded.source:
-        head = f"The configuration in effect here, from {_files(loaded.source)}:"
-    values = Preformatted("\n".join(_lines(loaded.config, loaded.origins)), "yaml")
-    wrong = [problems(loaded.problems)] if loaded.problems else []
+    if loaded_config.source:
+        head = f"The configuration in effect here, from {_files(loaded_config.source)}:"
+    values = Preformatted("\n".join(_lines(loaded_config.config, loaded_config.origins)), "yaml")
+    wrong = [problems(loaded_config.problems)] if loaded_config.problems else []
     return "\n\n".join([print_blocks([Paragraph(head), values]), *wrong])
 
 
-def problems(found: Iterable[Problem]) -> str:
+def problems(problem_rows: Iterable[Problem]) -> str:
     """What is wrong, and what follows from it."""
-    rows = list(found)
+    rows = list(problem_rows)
     files = _files(dict.fromkeys(problem.file for problem in rows))
     title = f"Reprise ignores {files}: one mistake invalidates the whole file."
-    items = shown(tuple(map(_reply_sentence, rows)), _SHOWN)
+    items = first_items(tuple(map(_reply_sentence, rows)), _MOST_ITEMS)
     return print_blocks([Paragraph(title), BulletList("", items)])
 
 

@@ -204,12 +204,12 @@ class RepairFile(PublishedData):
     version: str
 
 
-def repair_text(found: Repair, *, program: str, hide: Callable[[str], str]) -> str:
+def repair_text(result: Repair, *, program: str, hide: Callable[[str], str]) -> str:
     """repair.json as it is written; `hide` takes credentials out of a text."""
     file = RepairFile(
         program=program,
-        program_sha=files.blob(found.source),
-        repair=RepairOut.model_validate(found),
+        program_sha=files.blob(result.source),
+        repair=RepairOut.model_validate(result),
         version=metadata.version("reprise"),
     )
     return json_text(file.to_json(hide))
@@ -429,8 +429,8 @@ def report_json(
     """The published form as plain data, credentials removed, and what `hide` takes out of a text.
     NaN and infinities are strings.
     """
-    known = tuple(secrets)
-    return published(report).to_json(lambda text: redact(hide(text), known))
+    secret_values = tuple(secrets)
+    return published(report).to_json(lambda text: redact(hide(text), secret_values))
 
 
 def report_text(
@@ -457,12 +457,15 @@ def _signature(report: Report) -> SignatureOut | None:
 
 
 def _environment(report: Report) -> dict[str, Any] | None:
-    built = report.environment
-    if built is None:
+    built_environment = report.environment
+    if built_environment is None:
         return None
-    whys = {name: why for name, _, why in program_phrases.decided(report)}
-    packages = [dict(each) | {"why": whys.get(each.name, "")} for each in built.packages]
-    return dict(built) | {"packages": packages}
+    whys = {name: why for name, _, why in program_phrases.package_rows(report)}
+    packages = [
+        dict(package) | {"why": whys.get(package.name, "")}
+        for package in built_environment.packages
+    ]
+    return dict(built_environment) | {"packages": packages}
 
 
 def _plan(report: Report) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ from typing_extensions import override
 from bot.kernel.attempt import Script
 from bot.kernel.bug import Issue
 from bot.kernel.errors import UserError
-from bot.kernel.files import append, cut_unfinished, recorded, sync, write, write_bytes
+from bot.kernel.files import append, cut_unfinished, read_exchanges, sync, write, write_bytes
 from bot.kernel.job import ProofOptions, ReproduceIssue
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, E, EntryKind, RunLog, log_name
 from bot.kernel.ports import Journal
@@ -38,16 +38,16 @@ def keep_run(folder: Path, result: RunResult) -> None:
 
 def keep_plot(path: Path, curves: Sequence[Curve]) -> None:
     """Write the plot of curves as SVG, and as PNG beside it, where there is one."""
-    if drawn := training(curves):
-        svg = standalone(drawn)
+    if drawing := training(curves):
+        svg = standalone(drawing)
         write(path, svg)
         write_bytes(path.with_suffix(".png"), png(svg))
 
 
 def trace(artifacts: Mapping[str, bytes]) -> bytes:
     """The traces of all processes of a run, one after the other."""
-    found = (name for name in sorted(artifacts) if name.endswith(".jsonl"))
-    return b"".join(artifacts[name].rstrip(b"\n") + b"\n" for name in found)
+    names = (name for name in sorted(artifacts) if name.endswith(".jsonl"))
+    return b"".join(artifacts[name].rstrip(b"\n") + b"\n" for name in names)
 
 
 # The run folder: attempts and logs as they happen, the report at the end, and never a half-
@@ -58,7 +58,7 @@ SCRIPTS = "scripts"
 EXCHANGE_FILE = f"{EXCHANGES.name}.jsonl"
 _ATTEMPT_FILE = f"{ATTEMPTS.name}.jsonl"
 JOB = "job.json"
-GIVEN = "given.json"
+GIVEN_SCRIPT = "given.json"
 STATE = "run.json"
 REPORT = "report.json"
 _OURS = (
@@ -72,10 +72,10 @@ _OURS = (
     "trials.jsonl",
     STATE,
     JOB,
-    GIVEN,
+    GIVEN_SCRIPT,
 )
 _RUNS = ("logs", SCRIPTS, _ATTEMPT_FILE)
-_NOTHING = {MARK, JOB, GIVEN, "logs"}
+_NOTHING = {MARK, JOB, GIVEN_SCRIPT, "logs"}
 _R = TypeVar("_R", bound=Record)
 
 
@@ -88,25 +88,32 @@ class Folder(Journal):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._made = tuple(each for each in (path, *path.parents) if not each.exists())
+        self._made = tuple(folder for folder in (path, *path.parents) if not folder.exists())
         self._mark = _claim(path)
         self._keys: dict[str, list[str]] = {}
 
-    def begin(self, job: ReproduceIssue, given: Script | None = None) -> None:
+    def begin(self, job: ReproduceIssue, script: Script | None = None) -> None:
         """Keep what was asked for, so that the run can be repeated from its folder, or gone on
         with; `given` is a program that takes the place of the report's. Raises UserError when
         the result of something else lies here.
         """
-        kept, finished = _read(self.path / JOB, ReproduceIssue), (self.path / REPORT).exists()
-        same_program = _read(self.path / GIVEN, Script) == given
-        if finished and not (kept and same_program and _key(kept.issue) == _key(job.issue)):
+        job_before, finished = (
+            _read_record(self.path / JOB, ReproduceIssue),
+            (self.path / REPORT).exists(),
+        )
+        same_program = _read_record(self.path / GIVEN_SCRIPT, Script) == script
+        if finished and not (
+            job_before and same_program and _key(job_before.issue) == _key(job.issue)
+        ):
             raise not_ours(self.path)
-        if finished or not (kept and same_program and _timeless(kept) == _timeless(job)):
+        if finished or not (
+            job_before and same_program and _timeless(job_before) == _timeless(job)
+        ):
             self._clear()
         self.go_on()
         write(self.path / JOB, job.model_dump_json(indent=2) + "\n")
-        if given is not None:
-            write(self.path / GIVEN, given.model_dump_json() + "\n")
+        if script is not None:
+            write(self.path / GIVEN_SCRIPT, script.model_dump_json() + "\n")
 
     def take_over(self, run: Path) -> None:
         """Begin with the attempts of another run, unless there are some. Those come last and at
@@ -155,14 +162,15 @@ class Folder(Journal):
         path = self.path / f"{kind.name}.jsonl"
         if issubclass(kind.model, Script):
             stored = (
-                _read(each, kind.model) for each in sorted(self.path.glob(f"{SCRIPTS}/*.json"))
+                _read_record(each, kind.model)
+                for each in sorted(self.path.glob(f"{SCRIPTS}/*.json"))
             )
             return tuple(filter(None, stored))
         if issubclass(kind.model, RunLog):
             logs = sorted(self.path.glob("logs/[0-9]*.log"))
             texts = ((int(each.stem), each.read_text("utf-8", "replace")) for each in logs)
             return tuple(kind.model(number=number, text=text) for number, text in texts)
-        return recorded(path, kind.model) if path.exists() else ()
+        return read_exchanges(path, kind.model) if path.exists() else ()
 
     def finish(
         self,
@@ -184,8 +192,8 @@ class Folder(Journal):
         _write_all(self.path, scripts)
         if report.environment is not None and report.environment.lock:
             write(self.path / "environment.lock", report.environment.lock)
-        for proof, told in (defects or {}).items():
-            write(self.path / defect(proof), told)
+        for proof, defect_text in (defects or {}).items():
+            write(self.path / defect(proof), defect_text)
         write(self.path / "report.md", markdown)
         write(self.path / STATE, state)
         write(self.path / REPORT, json_text)
@@ -195,7 +203,7 @@ class Folder(Journal):
         self._mark.close()
         if (
             self.path.is_dir()
-            and {each.name for each in self.path.iterdir()} <= _NOTHING
+            and {path.name for path in self.path.iterdir()} <= _NOTHING
             and not any(self.path.glob("logs/*"))
         ):
             self._remove()
@@ -208,9 +216,9 @@ class Folder(Journal):
     def _remove(self) -> None:
         """Take the folder away, and those above that were made for it and hold nothing else."""
         shutil.rmtree(self.path)
-        for each in self._made:
-            if each != self.path and not any(each.iterdir()):
-                each.rmdir()
+        for folder in self._made:
+            if folder != self.path and not any(folder.iterdir()):
+                folder.rmdir()
 
     def _clear(self) -> None:
         scripts = [name for name in self._mark.read().splitlines() if inside(name)]
@@ -256,7 +264,7 @@ def _claim(path: Path) -> IO[str]:
 
 def kept_job(path: Path) -> ReproduceIssue:
     """The job of an earlier run. Raises UserError when the folder does not have it."""
-    job = _read(path / JOB, ReproduceIssue)
+    job = _read_record(path / JOB, ReproduceIssue)
     if job is None:
         raise UserError(
             f"{path} is not the folder of a run.",
@@ -267,7 +275,7 @@ def kept_job(path: Path) -> ReproduceIssue:
 
 def kept_report(path: Path) -> Report:
     """The whole report of an earlier run. Raises UserError when the folder does not have it."""
-    report = _read(path / STATE, Report)
+    report = _read_record(path / STATE, Report)
     if report is None:
         raise UserError(
             f"{path} is not the folder of a finished run.", f"Pass a folder that contains {STATE}."
@@ -275,7 +283,7 @@ def kept_report(path: Path) -> Report:
     return report
 
 
-def _read(path: Path, kind: type[_R]) -> _R | None:
+def _read_record(path: Path, kind: type[_R]) -> _R | None:
     """A stored value, None when the file is missing or damaged."""
     try:
         return kind.model_validate_json(path.read_bytes())
@@ -320,17 +328,17 @@ def keep_runs(runs: Path, most: int) -> None:
     """Remove finished runs, the oldest first, until the folder takes at most so many bytes. What
     somebody works on stays, and so does what is not finished or is no run.
     """
-    found = [(each.stat().st_mtime, each.parent) for each in runs.glob(f"*/{REPORT}")]
-    sizes = {folder: footprint.remembered(folder, folder / REPORT) for _, folder in found}
-    left = sum(sizes.values())
-    for _, folder in sorted(found):
-        if left <= most:
+    runs_by_age = [(path.stat().st_mtime, path.parent) for path in runs.glob(f"*/{REPORT}")]
+    sizes = {folder: footprint.remembered(folder, folder / REPORT) for _, folder in runs_by_age}
+    total = sum(sizes.values())
+    for _, folder in sorted(runs_by_age):
+        if total <= most:
             return
-        if _removed(folder):
-            left -= sizes[folder]
+        if _remove(folder):
+            total -= sizes[folder]
 
 
-def _removed(folder: Path) -> bool:
+def _remove(folder: Path) -> bool:
     with suppress(OSError), (folder / MARK).open("r+") as mark:
         fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder)

@@ -28,7 +28,7 @@ def generate() -> str:
     """The schema that the types imply; a test holds the shipped file to it."""
     schema = json.dumps(Published.model_json_schema(mode="serialization", by_alias=True))
     head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "Reprise report, schema 1"}
-    return json.dumps(head | json.loads(schema, object_hook=_opened), indent=2) + "\n"
+    return json.dumps(head | json.loads(schema, object_hook=_open_objects), indent=2) + "\n"
 
 
 def untitled(node: dict[str, Any]) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def untitled(node: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _opened(node: dict[str, Any]) -> dict[str, Any]:
+def _open_objects(node: dict[str, Any]) -> dict[str, Any]:
     """Objects stay open, because fields may be added within a version; a number may be NaN or
     infinite, written as a string.
     """
@@ -106,10 +106,10 @@ def _keys(values: BaseModel, indent: str = "") -> list[str]:
 def _choices(field: FieldInfo) -> str:
     """What the value may be, as a sentence; "" when that is no short list and no range."""
     choices = get_args(field.annotation) if get_origin(field.annotation) is not None else ()
-    if choices and all(isinstance(each, str) for each in choices):
+    if choices and all(isinstance(choice, str) for choice in choices):
         return f" One of: {', '.join(choices)}."
-    low = next((each.ge for each in field.metadata if hasattr(each, "ge")), None)
-    high = next((each.le for each in field.metadata if hasattr(each, "le")), None)
+    low = next((constraint.ge for constraint in field.metadata if hasattr(constraint, "ge")), None)
+    high = next((constraint.le for constraint in field.metadata if hasattr(constraint, "le")), None)
     return "" if low is None or high is None else f" {low} to {high}."
 
 

@@ -27,8 +27,8 @@ def document(
         sections.evidence(report),
         sections.attempts_section(report.attempts, elsewhere),
     )
-    named: Text = ("run ", Code(run)) if run else ""
-    footer = (*_footer(report), named, *ends)
+    run_text: Text = ("run ", Code(run)) if run else ""
+    footer = (*_footer(report), run_text, *ends)
     return Document(tuple(filter(None, parts)), tuple(filter(None, footer)))
 
 
@@ -47,12 +47,12 @@ def _answer(report: Report, page: str) -> tuple[Section | None, ...]:
 
 
 def _footer(report: Report) -> tuple[str, ...]:
-    recorded = (
+    record = (
         f"failure signature `{report.signature_hash[:12]}` recorded before the runs that it judges"
     )
     return (
         program_phrases.provenance(report).rstrip("."),
-        recorded if report.signature_hash and report.attempts else "",
+        record if report.signature_hash and report.attempts else "",
         f"Reprise {report.version}".strip(),
         program_phrases.cost(report),
         f"took {took}" if (took := program_phrases.duration(report)) else "",

@@ -31,34 +31,34 @@ _LONG = 7
 Piece = tuple[str, Outcome | None]
 
 
-def strip(found: Bisection, width: int = 60, *, ascii_only: bool = False) -> list[Piece]:
+def strip(bisection: Bisection, width: int = 60, *, ascii_only: bool = False) -> list[Piece]:
     """The probes, oldest first, as pieces of text with the outcome that each stands for.
 
     A bar marks a boundary, a dashed bar each side of an inexact one. Empty for fewer than two
     probes, and for a row that is wider than `width` even with its long stretches cut.
     """
-    if len(found.probes) < 2:
+    if len(bisection.probes) < 2:
         return []
-    for longest in (len(found.probes), _LONG):
+    for longest in (len(bisection.probes), _LONG):
         pieces = [
-            (f"{short(found.probes[0].at)} ", None),
-            *_marks(found, longest, ascii_only),
-            (f" {short(found.probes[-1].at)}", None),
+            (f"{short(bisection.probes[0].at)} ", None),
+            *_marks(bisection, longest, ascii_only),
+            (f" {short(bisection.probes[-1].at)}", None),
         ]
         if sum(len(text) for text, _ in pieces) <= width:
             return pieces
     return []
 
 
-def _marks(found: Bisection, longest: int, ascii_only: bool) -> list[Piece]:
+def _marks(bisection: Bisection, longest: int, ascii_only: bool) -> list[Piece]:
     """Neighbouring probes that went alike are one piece, unless a boundary parts them."""
     marks, bars = (ASCII, "|:") if ascii_only else (STRIP_MARKS, "\u2502\u250a")
-    changes = boundaries(found)
-    blocks = accumulate(place in changes for place in range(len(found.probes)))
+    changes = boundaries(bisection)
+    blocks = accumulate(place in changes for place in range(len(bisection.probes)))
     pieces: list[Piece] = []
     place = 0
     for (outcome, _), group in groupby(
-        zip((probe.outcome for probe in found.probes), blocks, strict=True)
+        zip((probe.outcome for probe in bisection.probes), blocks, strict=True)
     ):
         count, mark, bar = len(list(group)), marks[outcome], changes.get(place, "")
         pieces += [(bars[bar == "range"], None)] if bar else []
@@ -68,21 +68,21 @@ def _marks(found: Bisection, longest: int, ascii_only: bool) -> list[Piece]:
     return pieces
 
 
-def boundaries(found: Bisection) -> dict[int, str]:
+def boundaries(bisection: Bisection) -> dict[int, str]:
     """Before which probes (by index) the outcome changed: "exact", or "range" on both sides of an
     inexact boundary.
     """
-    index = {probe.at: place for place, probe in enumerate(found.probes)}
-    placed: dict[int, str] = {}
+    index = {probe.at: place for place, probe in enumerate(bisection.probes)}
+    change_kinds: dict[int, str] = {}
     for old, new, among in (
-        (found.last_good, found.first_bad, found.introduced_among),
-        (found.last_bad, found.first_fixed, found.fixed_among),
+        (bisection.last_good, bisection.first_bad, bisection.introduced_among),
+        (bisection.last_bad, bisection.first_fixed, bisection.fixed_among),
     ):
         if new is not None and new.at in index:
-            placed[index[new.at]] = "range" if among else "exact"
+            change_kinds[index[new.at]] = "range" if among else "exact"
         if among and old is not None and old.at in index:
-            placed[index[old.at] + 1] = "range"
-    return placed
+            change_kinds[index[old.at] + 1] = "range"
+    return change_kinds
 
 
 # Pictures of runs as SVG without scripts, in which every outside text is escaped.
@@ -110,7 +110,7 @@ def mark(match: Match) -> Markup:
     ).format(match.value, MARKS[match])
 
 
-def placed(match: Match, title: str, x: float, y: float, scale: float) -> Markup:
+def place_mark(match: Match, title: str, x: float, y: float, scale: float) -> Markup:
     """A mark in a picture, with its meaning as its title."""
     return Markup(
         '<g class="{}"><title>{}</title>'
@@ -132,7 +132,7 @@ def picture(
     kind: str,
     size: tuple[float, float],
     title: str,
-    said: str,
+    description: str,
     parts: Iterable[Markup],
     top: float = 0,
 ) -> Markup:
@@ -141,7 +141,7 @@ def picture(
         '<svg class="plot {k}" viewBox="0 {y:.0f} {w:.0f} {h:.0f}" width="{w:.0f}" '
         'height="{h:.0f}" role="img" aria-labelledby="{k}-title {k}-desc">'
         '<title id="{k}-title">{t}</title><desc id="{k}-desc">{s}</desc>{p}</svg>'
-    ).format(k=kind, y=top, w=size[0], h=size[1], t=title, s=said, p=Markup("").join(parts))
+    ).format(k=kind, y=top, w=size[0], h=size[1], t=title, s=description, p=Markup("").join(parts))
 
 
 # A bisection as a line of probes, oldest first, with bars where the outcome changed.
@@ -171,41 +171,41 @@ class _Axis:
         return min(max(x, half), max(self.width - half, half))
 
 
-def bisection(found: Bisection) -> Markup:
+def bisection(search: Bisection) -> Markup:
     """The picture; nothing for fewer than two probes."""
-    probes = found.probes
+    probes = search.probes
     if len(probes) < 2:
         return Markup()
     step = min(60.0, max(float(_STEP), (WIDTH - 2 * _SIDE) / (len(probes) - 1)))
     places = [_SIDE + step * place for place in range(len(probes))]
     axis = _Axis(places, max(places[-1] + _SIDE, LEAST))
-    changes = list(_changes(found, axis))
-    names, rows = _names(found, axis)
-    parts = [*_stretches(found, axis), *changes, *map(_probe, probes, places), *names]
+    changes = list(_changes(search, axis))
+    names, rows = _names(search, axis)
+    parts = [*_stretches(search, axis), *changes, *map(_probe, probes, places), *names]
     top = 0 if changes else _LINE - 14  # without a bar, the line itself is at the top
     size = axis.width, _LINE + 22 + _LABELS * rows - top
-    title = f"{subject(found)}, {len(probes)} {found.over} tried"
+    title = f"{subject(search)}, {len(probes)} {search.over} tried"
     outcomes = "; ".join(f"{short(probe.at)} {OUTCOMES[probe.outcome]}" for probe in probes)
-    said = ". ".join(filter(None, [bisection_line(found), outcomes]))
-    return picture("bisection", size, title, f"{said}.", parts, top)
+    description = ". ".join(filter(None, [bisection_line(search), outcomes]))
+    return picture("bisection", size, title, f"{description}.", parts, top)
 
 
-def _stretches(found: Bisection, axis: _Axis) -> Iterator[Markup]:
+def _stretches(search: Bisection, axis: _Axis) -> Iterator[Markup]:
     """The line itself: coloured between neighbours that went alike."""
-    for place, (old, new) in enumerate(zip(found.probes, found.probes[1:], strict=False)):
+    for place, (old, new) in enumerate(zip(search.probes, search.probes[1:], strict=False)):
         alike = old.outcome == new.outcome and old.outcome in {"fails", "passes"}
         kind = f"stretch {AS[old.outcome].value}" if alike else "rule"
         left, right = axis.places[place] + _GAP, axis.places[place + 1] - _GAP
         yield line(kind, f"M{left:.1f} {_LINE}H{right:.1f}")
 
 
-def _changes(found: Bisection, axis: _Axis) -> Iterator[Markup]:
+def _changes(search: Bisection, axis: _Axis) -> Iterator[Markup]:
     """A dashed bar at an exact boundary, a band over an inexact one."""
-    index = {probe.at: place for place, probe in enumerate(found.probes)}
-    kinds = boundaries(found)
+    index = {probe.at: place for place, probe in enumerate(search.probes)}
+    kinds = boundaries(search)
     sides = (
-        ("introduced", found.last_good, found.first_bad),
-        ("fixed", found.last_bad, found.first_fixed),
+        ("introduced", search.last_good, search.first_bad),
+        ("fixed", search.last_bad, search.first_fixed),
     )
     for row, (what, old, new) in enumerate(sides):
         if old is None or new is None or old.at not in index or new.at not in index:
@@ -230,40 +230,40 @@ def _band(left: float, right: float, y: int) -> Markup:
 
 
 def _probe(probe: Probe, x: float) -> Markup:
-    counted = f", {probe.failures} of {probe.runs} failed" if probe.runs else ""
+    counts = f", {probe.failures} of {probe.runs} failed" if probe.runs else ""
     dated = f" ({day(probe)})" if probe.date is not None else ""
-    title = f"{short(probe.at)}{dated}: {OUTCOMES[probe.outcome]}{counted}"
-    return placed(AS[probe.outcome], title, x, _LINE, 1.2)
+    title = f"{short(probe.at)}{dated}: {OUTCOMES[probe.outcome]}{counts}"
+    return place_mark(AS[probe.outcome], title, x, _LINE, 1.2)
 
 
-def _names(found: Bisection, axis: _Axis) -> tuple[list[Markup], int]:
+def _names(search: Bisection, axis: _Axis) -> tuple[list[Markup], int]:
     """Version and date under the marks, and in how many rows: the sides of boundaries and the
     ends first, others where there is room.
     """
-    sides = (found.first_bad, found.first_fixed, found.last_good, found.last_bad)
-    strong = [point.at for point in sides if point is not None] + [found.bad]
-    first = [*strong, found.probes[0].at, found.probes[-1].at]
+    sides = (search.first_bad, search.first_fixed, search.last_good, search.last_bad)
+    strong = [point.at for point in sides if point is not None] + [search.bad]
+    first = [*strong, search.probes[0].at, search.probes[-1].at]
     rank = {name: place for place, name in reversed(list(enumerate(first)))}
-    taken: list[tuple[int, float, float]] = []
+    occupied: list[tuple[int, float, float]] = []
     leaders: list[Markup] = []
     texts: list[Markup] = []
-    for place in sorted(range(len(axis.places)), key=lambda at: rank.get(found.probes[at].at, 99)):
-        probe, kind = found.probes[place], "under"
+    for place in sorted(range(len(axis.places)), key=lambda at: rank.get(search.probes[at].at, 99)):
+        probe, kind = search.probes[place], "under"
         name, date = _name(probe.at), day(probe)
         kind += " strong" * (probe.at in strong)
         half = max(len(name) * STRONG, len(date) * CHARACTER) / 2 + 3
         x = axis.inside(axis.places[place], half)
-        row = _free_row(taken, x - half, x + half)
+        row = _free_row(occupied, x - half, x + half)
         if row < _ROWS:
-            taken.append((row, x - half, x + half))
+            occupied.append((row, x - half, x + half))
             y = _LINE + 27 + _LABELS * row
             leaders.append(line("rule", f"M{axis.places[place]:.1f} {_LINE + 11}V{y - 11}"))
             texts += [label(kind, x, y, name), label("under", x, y + 13, date)]
-    return [*leaders, *texts], 1 + max(row for row, _, _ in taken)
+    return [*leaders, *texts], 1 + max(row for row, _, _ in occupied)
 
 
-def _free_row(taken: list[tuple[int, float, float]], left: float, right: float) -> int:
-    blocked = {row for row, start, end in taken if start <= right and left <= end}
+def _free_row(occupied: list[tuple[int, float, float]], left: float, right: float) -> int:
+    blocked = {row for row, start, end in occupied if start <= right and left <= end}
     return next(row for row in range(_ROWS + 1) if row not in blocked)
 
 
@@ -298,9 +298,9 @@ def descent(reduced: Reduced) -> Markup:
         label("", _STEP_LEFT + 6, _STEP_TOP - 5, "lines"),
         label("tick", _STEP_RIGHT, _STEP_BASE + 18, took),
     ]
-    said = f"{reduced_line(reduced)} after {took}."
+    description = f"{reduced_line(reduced)} after {took}."
     title = "The program as it became smaller"
-    return picture("descent", (_WIDTH, _STEP_BASE + 26), title, said, parts)
+    return picture("descent", (_WIDTH, _STEP_BASE + 26), title, description, parts)
 
 
 def _stairs(reduced: Reduced, across: float, down: float) -> str:
@@ -332,14 +332,14 @@ def attempts(runs: Sequence[Attempt]) -> Markup:
     bars = (_bar(run, at, step, (_BAR_BASE - _BAR_TOP) / top) for at, run in enumerate(runs))
     parts = [*_axis(top, width), *bars, *_purposes(runs, step)]
     counts = ((sum(run.judgement.match is match for run in runs), match) for match in MATCHES)
-    said = ", ".join(f"{number} {MATCHES[match]}" for number, match in counts)
-    return picture("runs", (width, _BAR_HEIGHT), f"{len(runs)} runs", f"{said}.", parts)
+    description = ", ".join(f"{number} {MATCHES[match]}" for number, match in counts)
+    return picture("runs", (width, _BAR_HEIGHT), f"{len(runs)} runs", f"{description}.", parts)
 
 
 def legend(runs: Sequence[Attempt]) -> list[tuple[Markup, str]]:
     """The marks in the plot, with their words."""
-    seen = {run.judgement.match for run in runs}
-    return [(mark(match), words) for match, words in MATCHES.items() if match in seen]
+    matches_present = {run.judgement.match for run in runs}
+    return [(mark(match), words) for match, words in MATCHES.items() if match in matches_present]
 
 
 def ceiling(value: float) -> float:
@@ -376,7 +376,7 @@ def _bar(attempt: Attempt, at: int, step: float, scale: float) -> Markup:
         y,
         width,
         height,
-        placed(match, title, x, y - 11, min(1.0, step / 13)),
+        place_mark(match, title, x, y - 11, min(1.0, step / 13)),
     )
 
 
@@ -410,31 +410,31 @@ def pairs(plot: PairedRunsPlot) -> Markup:
     if not seeds or seeds != others:
         return Markup()
     names = "as reported", clip(what or "control", _BAR_NAME)
-    left = 14 + max(map(len, names)) * STRONG
-    step = min(34.0, max(11.0, (WIDTH - left - 12) / len(seeds)))
-    parts = [label("tick", left - 6, 74, "seed")]
+    left_edge = 14 + max(map(len, names)) * STRONG
+    step = min(34.0, max(11.0, (WIDTH - left_edge - 12) / len(seeds)))
+    parts = [label("tick", left_edge - 6, 74, "seed")]
     for row, (name, side) in enumerate(zip(names, sides, strict=True)):
-        parts += _side(name, side, (left, 18 + 30 * row), step)
+        parts += _side(name, side, (left_edge, 18 + 30 * row), step)
     for place in range(0, len(seeds), max(1, math.ceil(26 / step))):
-        parts.append(label("under", left + step * (place + 0.5), 74, seeds[place]))
+        parts.append(label("under", left_edge + step * (place + 0.5), 74, seeds[place]))
     failed = [sum(run.judgement.match is Match.MATCHED for run in side) for side in sides]
-    said = f"{failed[0]} of {len(seeds)} runs failed as reported; "
-    said += f"{failed[1]} of {len(seeds)} failed with {what or 'the control'}."
-    width = max(left + step * len(seeds) + 12, 260)
+    description = f"{failed[0]} of {len(seeds)} runs failed as reported; "
+    description += f"{failed[1]} of {len(seeds)} failed with {what or 'the control'}."
+    width = max(left_edge + step * len(seeds) + 12, 260)
     return picture(
-        "pairs", (width, 82), "Failing and control runs under the same seeds", said, parts
+        "pairs", (width, 82), "Failing and control runs under the same seeds", description, parts
     )
 
 
 def _side(
     name: str, runs: Sequence[Attempt], corner: tuple[float, float], step: float
 ) -> Iterator[Markup]:
-    left, y = corner
-    yield label("tick strong", left - 6, y + 4, name)
+    left_edge, y = corner
+    yield label("tick strong", left_edge - 6, y + 4, name)
     for place, run in enumerate(runs):
         title = f"{name}, seed {run.execution.seed}: {MATCHES[run.judgement.match]}"
-        x = left + step * (place + 0.5)
-        yield placed(run.judgement.match, title, x, y, min(1.2, step / 14))
+        x = left_edge + step * (place + 0.5)
+        yield place_mark(run.judgement.match, title, x, y, min(1.2, step / 14))
 
 
 # The curves of a training run as panels: loss, gradient norms, update ratios, dead units.
@@ -472,9 +472,9 @@ def training(curves: Sequence[Curve]) -> Markup:
     return picture("training", size, "The training run", curves_line(curves), parts)
 
 
-def standalone(drawn: str) -> str:
+def standalone(svg: str) -> str:
     """A picture as a file of its own, on white paper."""
-    head, _, rest = str(drawn).partition(">")
+    head, _, rest = str(svg).partition(">")
     head = head.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
     return f'{head}><rect width="100%" height="100%" fill="#ffffff"/>{rest}\n'
 
@@ -515,7 +515,7 @@ def _line(one: Curve, at: int, corner: Place, across: Scale, up: Scale) -> Marku
     ]
     if len(places) == 1:  # a line of one point is invisible
         places.append((places[0][0] + 3, places[0][1]))
-    path = "L".join(f"{left:.1f} {top:.1f}" for left, top in places)
+    path = "L".join(f"{x_position:.1f} {top:.1f}" for x_position, top in places)
     return _stroke(f"M{path}", at)
 
 

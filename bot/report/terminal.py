@@ -61,14 +61,14 @@ def curve_rows(curves: Sequence[Curve], width: int, *, ascii_only: bool = False)
     columns = min(width, _WIDEST) - _LABEL - 2
     up = scale(value for _, value in curve.points)
     grid = _grid(curve, up, (columns, _ROWS) if ascii_only else (2 * columns, 4 * _ROWS))
-    rows = _starred(grid) if ascii_only else _braille(grid)
+    rows = _draw_stars(grid) if ascii_only else _braille(grid)
     bar = "|" if ascii_only else "\u2502"
     labels = _labels(up)
-    named = [f"{labels.get(at, ''):>{_LABEL}} {bar}{row}" for at, row in enumerate(rows)]
+    labelled_rows = [f"{labels.get(at, ''):>{_LABEL}} {bar}{row}" for at, row in enumerate(rows)]
     first, last = (number_scales(round(curve.points[at][0])) for at in (0, -1))
     foot = f"{first}{last:>{max(columns - len(first), len(last) + 1)}}"
     log = ", log scale" if up.log else ""
-    return [f"Loss of {curve.name}{log}", *named, f"{'step':>{_LABEL}}  {foot}"]
+    return [f"Loss of {curve.name}{log}", *labelled_rows, f"{'step':>{_LABEL}}  {foot}"]
 
 
 def _labels(up: Scale) -> dict[int, str]:
@@ -87,13 +87,13 @@ def _grid(curve: Curve, up: Scale, size: tuple[int, int]) -> list[list[bool]]:
         column = round(across.at(step) * (columns - 1))
         row = round((1 - up.at(value)) * (rows - 1))
         low, high = sorted((row, row if before is None else before))
-        for each in range(low, high + 1):
-            grid[each][column] = True
+        for grid_row in range(low, high + 1):
+            grid[grid_row][column] = True
         before = row
     return grid
 
 
-def _starred(grid: list[list[bool]]) -> list[str]:
+def _draw_stars(grid: list[list[bool]]) -> list[str]:
     return ["".join("*" if dot else " " for dot in row).rstrip() for row in grid]
 
 
@@ -101,12 +101,12 @@ def _braille(grid: list[list[bool]]) -> list[str]:
     rows = []
     for top in range(0, len(grid), 4):
         cells = []
-        for left in range(0, len(grid[0]), 2):
+        for first_column in range(0, len(grid[0]), 2):
             bits = sum(
                 _DOTS[row][column]
                 for row in range(4)
                 for column in range(2)
-                if grid[top + row][left + column]
+                if grid[top + row][first_column + column]
             )
             cells.append(chr(0x2800 + bits) if bits else " ")
         rows.append("".join(cells).rstrip())
@@ -144,7 +144,9 @@ def print_document(document: Document, width: int, encoding: str, *, colour: boo
     """The sections of a document with their digests, without their details."""
     ascii_only = not _encodes(encoding, "\u2026\u2013\u00b7\u2192" + "".join(STRIP_MARKS.values()))
     console = _console(width, colour)
-    parts = [_section(each, min(console.width, 100), ascii_only) for each in document.sections]
+    parts = [
+        _section(section, min(console.width, 100), ascii_only) for section in document.sections
+    ]
     for number, part in enumerate(filter(None, parts)):
         for line in [RichText()] * bool(number) + part:
             # A command or an address that is broken over lines cannot be copied.
@@ -266,11 +268,11 @@ class _Cell(RichText):
     """Text in which a name that is too long for its column breaks between its parts."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterable[Segment]:
-        text = _WORD.sub(lambda word: _broken(word[0], options.max_width), self.plain)
+        text = _WORD.sub(lambda word: _break_word(word[0], options.max_width), self.plain)
         yield from RichText(text).__rich_console__(console, options)
 
 
-def _broken(word: str, width: int) -> str:
+def _break_word(word: str, width: int) -> str:
     """A word on as few lines as its parts fit on."""
     lines = [""]
     for part in _PART.findall(word):
@@ -280,14 +282,16 @@ def _broken(word: str, width: int) -> str:
     return word if cell_len(word) <= width else "\n".join(lines)
 
 
-def _strip(found: Bisection, width: int, ascii_only: bool) -> Iterator[RenderableType]:
-    pieces = strip(found, width, ascii_only=ascii_only)
+def _strip(bisection: Bisection, width: int, ascii_only: bool) -> Iterator[RenderableType]:
+    pieces = strip(bisection, width, ascii_only=ascii_only)
     marks = ASCII if ascii_only else STRIP_MARKS
-    seen = {outcome for _, outcome in pieces}
+    outcomes = {outcome for _, outcome in pieces}
     row = RichText.assemble(
         *((text, _COLOURS.get(outcome, "") if outcome else "") for text, outcome in pieces)
     )
-    legend = ", ".join(f"{marks[name]} {words}" for name, words in OUTCOMES.items() if name in seen)
+    legend = ", ".join(
+        f"{marks[name]} {words}" for name, words in OUTCOMES.items() if name in outcomes
+    )
     if pieces:
         yield Padding(row, (0, 0, 0, 2))
         yield Padding(RichText(legend, style="dim"), (0, 0, 0, 2))
@@ -337,7 +341,7 @@ def proof_terminal(
     """The proof as text of the given width. Nothing of the report is read as markup."""
     hidden = tuple(secrets)
     report, request = scrubbed(report, hidden), scrubbed(request, hidden)
-    report = report.model_copy(update={"bisection": _made(report, request)})
+    report = report.model_copy(update={"bisection": _requested_search(report, request)})
     folder = Strong(f"{request.run}/report.md")
     ends = [
         Paragraph(("Full report: ", folder), unbroken=True),
@@ -348,16 +352,16 @@ def proof_terminal(
     return print_document(document, width, encoding, colour=colour)
 
 
-def _made(report: Report, request: ProofRequest) -> Bisection | None:
+def _requested_search(report: Report, request: ProofRequest) -> Bisection | None:
     """The bisection of this command, or the earlier one of the package if it found nothing new."""
-    found = phrases.all_of(report)
+    searches = phrases.all_of(report)
     old = phrases.all_of(request.before) if request.before is not None else ()
-    new = [search for search in found if search not in old]
-    same = [search for search in found if _named(search) == request.package]
+    new = [search for search in searches if search not in old]
+    same = [search for search in searches if _subject_name(search) == request.package]
     return next(iter([*new, *same]), report.bisection)
 
 
-def _named(search: Bisection) -> str:
+def _subject_name(search: Bisection) -> str:
     return search.package if search.over == "releases" else ""
 
 
@@ -375,19 +379,19 @@ def _parts(report: Report, request: ProofRequest) -> list[Section]:
                 blocks = _reduction(report, request.run)
     # Notes on a reduction come before the program, which may be long.
     head = 1 if request.proof == "minimize" and blocks else len(blocks)
-    noted: list[Block] = [BulletList("", notes)] if notes else []
+    note_blocks: list[Block] = [BulletList("", notes)] if notes else []
     stopped = [Section("stopped", blocks=[_stopped(report, request, why)])] if why else []
-    return [*stopped, Section("proof", blocks=[*blocks[:head], *noted, *blocks[head:]])]
+    return [*stopped, Section("proof", blocks=[*blocks[:head], *note_blocks, *blocks[head:]])]
 
 
 def _stopped(report: Report, request: ProofRequest, why: str) -> Block:
     now, before = _result(report, request.proof), request.before
     then = [_result(before, request.proof), *before.other_bisections] if before is not None else []
     if now is None:
-        kept = "Nothing has been found yet."
+        ending = "Nothing has been found yet."
     else:
-        kept = "Result of an earlier run:" if now in then else "Partial result:"
-    return Headline(_NAMES[request.proof], f"{why}. {kept}")
+        ending = "Result of an earlier run:" if now in then else "Partial result:"
+    return Headline(_NAMES[request.proof], f"{why}. {ending}")
 
 
 def _result(report: Report, proof: Proof) -> Control | Bisection | Reduced | None:
@@ -427,14 +431,14 @@ def _control(report: Report) -> list[Block]:
 def _bisection(search: Bisection | None, why: str) -> list[Block]:
     if search is None:
         return [Headline("No bisection was run")]
-    known = search.model_copy(update={"stopped": ""}) if why == search.stopped else search
+    unstopped = search.model_copy(update={"stopped": ""}) if why == search.stopped else search
     unknown = f"{phrases.subject(search)}: no boundary found{' yet' if why else ''}"
-    line = phrases.where_line(known) or unknown.removeprefix(": ")
+    line = phrases.where_line(unstopped) or unknown.removeprefix(": ")
     titles = [BulletList(title, lines[:_COMMITS]) for title, lines in phrases.between(search)]
-    tried = count(len(search.probes), "commit" if search.over == "commits" else "release")
-    counted = count(sum(probe.runs for probe in search.probes), "run")
+    probe_count = count(len(search.probes), "commit" if search.over == "commits" else "release")
+    run_count = count(sum(probe.runs for probe in search.probes), "run")
     notes = (*phrases.sureness(search), *phrases.skipped(search, _SKIPPED))
-    facts = BulletList("", (f"{tried} tried, {counted} counted", *notes))
+    facts = BulletList("", (f"{probe_count} tried, {run_count} counted", *notes))
     return [Paragraph(f"{line}."), *strip_proofs(search), *titles, facts]
 
 
@@ -464,10 +468,10 @@ def _reduction(report: Report, run: str) -> list[Block]:
 
 def _next(report: Report, request: ProofRequest) -> str:
     """The command that resumes this proof or runs the next one, else what a person can do."""
-    proof, found = request.proof, report.bisection
+    proof, search = request.proof, report.bisection
     if proof in report.cut_short:
         return f"Run {request.again} to {'start again' if proof == 'control' else 'resume'}."
-    if request.swapped and found is not None and found.swapped:
+    if request.swapped and search is not None and search.swapped:
         return f"Run {request.swapped} to swap the two."
     after = phrases.next_step(report.model_copy(update={"cut_short": {}}), request.run)
     still = [name for name in _OPEN if name != proof and _result(report, name) is None]
@@ -478,10 +482,10 @@ def _next(report: Report, request: ProofRequest) -> str:
 
 def _footer(report: Report, request: ProofRequest) -> tuple[Text, ...]:
     before = request.before
-    done = len(report.attempts) - (len(before.attempts) if before is not None else 0)
-    spent = before.seconds.get("total", 0.0) if before is not None else 0.0
-    seconds = report.seconds.get("total", 0.0) - spent
+    new_attempts = len(report.attempts) - (len(before.attempts) if before is not None else 0)
+    seconds_before = before.seconds.get("total", 0.0) if before is not None else 0.0
+    seconds = report.seconds.get("total", 0.0) - seconds_before
     took = program_phrases.duration(report.model_copy(update={"seconds": {"total": seconds}}))
-    measured = program_phrases.measured(report, done) if done > 0 else ""
-    parts = (measured, f"Reprise {report.version}".strip(), f"took {took}" if took else "")
+    cost_text = program_phrases.measured_text(report, new_attempts) if new_attempts > 0 else ""
+    parts = (cost_text, f"Reprise {report.version}".strip(), f"took {took}" if took else "")
     return tuple(filter(None, parts))

@@ -38,7 +38,7 @@ def record(
     else:
         spec = replace(spec, env={**spec.env, "REPRISE_LIVE": "1"})
         result = trace.without_marks(session.execute(spec, trace.listener(on_loss)))
-    return result, trace.read(result.artifacts)
+    return result, trace.read_trace(result.artifacts)
 
 
 # How a training run ended, and why it may tell nothing.
@@ -48,7 +48,7 @@ Ended = Literal["completed", "failed", "timed out", "killed"]
 _UNSEEN = "no training was observed: the probe saw no step of a PyTorch, Keras or optax optimizer"
 
 
-def ended(result: RunResult) -> Ended:
+def ending_of(result: RunResult) -> Ended:
     """How the program ended."""
     if result.timed_out or result.idle:
         return "timed out"
@@ -61,24 +61,24 @@ def failure(result: RunResult) -> Traceback | None:
     """The last exception that the program printed before it failed."""
     if result.exit_code in {0, None}:
         return None
-    found = tracebacks.find(result.stderr.splitlines())
-    return found[-1].traceback if found else None
+    matches = tracebacks.find(result.stderr.splitlines())
+    return matches[-1].traceback if matches else None
 
 
 def error(result: RunResult) -> str:
     """The exception that ended the program, on one line; "" for none."""
-    raised = failure(result)
-    if raised is None:
+    traceback = failure(result)
+    if traceback is None:
         return ""
-    name = raised.exception.rsplit(".", 1)[-1]
-    return clip(one_line(f"{name}: {raised.message}".removesuffix(": ")), 300)
+    name = traceback.exception.rsplit(".", 1)[-1]
+    return clip(one_line(f"{name}: {traceback.message}".removesuffix(": ")), 300)
 
 
 def no_training(result: RunResult, trace: TrainingTrace) -> str:
     """Why the run tells nothing about training; "" when it trained."""
     if trace.steps or trace.epochs:
         return ""
-    match ended(result):
+    match ending_of(result):
         case "timed out":
             return f"the program was stopped after {result.seconds:.0f} s, before it trained"
         case "killed":
@@ -87,8 +87,8 @@ def no_training(result: RunResult, trace: TrainingTrace) -> str:
         case "failed":
             reason = error(result) or f"exit code {result.exit_code}"
             return f"the program failed before it trained ({reason})"
-    told = trace.end.unseen if trace.end is not None else ()
-    return "; ".join((_UNSEEN, *told[:2]))
+    reasons = trace.end.unseen if trace.end is not None else ()
+    return "; ".join((_UNSEEN, *reasons[:2]))
 
 
 # A training program → its diagnosis: build its environment, run it once with the training probe,
@@ -117,26 +117,28 @@ def record_run(
     """
     spec = session.matched(spec)
     for _ in range(_MOST_FIXES):
-        built = session.build(spec)
+        environment = session.build(spec)
         with session.stage("diagnose", "running the program with the training probe"):
-            result, trace = record(program, built, session, on_loss)
+            result, trace = record(program, environment, session, on_loss)
         lacking = None if trace.steps else _lacking(result, spec)
         if lacking is None:
             break
         spec = session.matched(specify.add(spec, lacking))
-    return RecordedRun(built, result, trace)
+    return RecordedRun(environment, result, trace)
 
 
 def _lacking(result: RunResult, spec: EnvironmentSpec) -> Requirement | None:
     """What to install before the program can train."""
-    raised = failure(result)
-    found = setup_failures.recognise(raised.exception, raised.message) if raised else None
-    if found is None or not (found.module or found.requirement):
+    traceback = failure(result)
+    setup_failure = (
+        setup_failures.recognise(traceback.exception, traceback.message) if traceback else None
+    )
+    if setup_failure is None or not (setup_failure.module or setup_failure.requirement):
         return None
-    return specify.missing(found.module, found.requirement, None, spec)
+    return specify.missing(setup_failure.module, setup_failure.requirement, None, spec)
 
 
-def diagnosed(
+def diagnose_recording(
     run: RecordedRun, judge: Callable[[TrainingTrace], Diagnosis] = rules.diagnose
 ) -> DiagnosedRun:
     """What the rules say of a recorded run. What a stopped program did until then counts."""
@@ -145,7 +147,7 @@ def diagnosed(
     return DiagnosedRun(
         diagnosis=Diagnosis() if undecided else judge(trace),
         undecided=undecided,
-        ended=ended(result),
+        ended=ending_of(result),
         error=error(result),
         framework=_framework(trace),
         steps=trace.taken,
@@ -156,9 +158,11 @@ def diagnosed(
 
 
 def _framework(trace: TrainingTrace) -> str:
-    known = trace.start.frameworks if trace.start is not None else {}
-    named = " and ".join(dict.fromkeys(model.framework for model in trace.models))
-    return " ".join(filter(None, (named, known.get(named, "")))) or ", ".join(known)
+    versions_by_name = trace.start.frameworks if trace.start is not None else {}
+    frameworks = " and ".join(dict.fromkeys(model.framework for model in trace.models))
+    return " ".join(filter(None, (frameworks, versions_by_name.get(frameworks, "")))) or ", ".join(
+        versions_by_name
+    )
 
 
 # A training program by itself → its diagnosis: recorded once, judged by rules and, where one is
@@ -195,4 +199,4 @@ def record_program(program: TrainingProgram, session: Session) -> RecordedRun:
 def judge(program: TrainingProgram, recorded: RecordedRun, session: Session) -> DiagnosedRun:
     """What the rules say of a run, and a model where one is configured."""
     budget = ModelBudget(session.ports, session.job.model, session.ports.clock())
-    return second_opinion(diagnosed(recorded), recorded.trace, program, session, budget)
+    return second_opinion(diagnose_recording(recorded), recorded.trace, program, session, budget)

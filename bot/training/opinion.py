@@ -45,33 +45,33 @@ _UNKNOWN = "?"
 
 def rules(diagnosis: Diagnosis) -> str:
     """The findings of the rules, and what could not be seen."""
-    rows = [_finding(at, each) for at, each in enumerate(diagnosis.findings, 1)]
+    rows = [_finding(at, finding) for at, finding in enumerate(diagnosis.findings, 1)]
     rows = rows or [_say("no_finding")]
     rows += [_say("could_not_see", what=what) for what in diagnosis.unseen[:_UNSEEN]]
-    return _fenced("rules", rows)
+    return _fence("rules", rows)
 
 
 def configuration(trace: TrainingTrace) -> str:
     """Models with their layers, losses, optimisers, plans and data."""
     runs = trainings(trace)[:_MODELS]
     rows = [row for at, run in enumerate(runs, 1) for row in _configured(at, run)]
-    return _fenced("configuration", rows)
+    return _fence("configuration", rows)
 
 
 def lines(trace: TrainingTrace) -> str:
     """How each model learned, about twenty lines in all: steps from first to last, and the last
     epochs.
     """
-    rows = [_learned(run) for run in trainings(trace)[:_MODELS]]
-    sampled = [step for step in trace.steps if step.weights or step.activations]
-    rows += [_step(step) for step in spread(sampled or trace.steps, _STEPS)]
+    rows = [_learning_row(run) for run in trainings(trace)[:_MODELS]]
+    sampled_steps = [step for step in trace.steps if step.weights or step.activations]
+    rows += [_step(step) for step in spread_steps(sampled_steps or trace.steps, _STEPS)]
     for epoch in trace.epochs[-_EPOCHS:]:
         values = (f"{name} {_number(value)}" for name, value in epoch.values.items())
         rows.append(_say("epoch_row", epoch=epoch.epoch, values=", ".join(values)))
-    return _fenced("trace", rows)
+    return _fence("trace", rows)
 
 
-def spread(steps: Sequence[TrainingStep], most: int) -> list[TrainingStep]:
+def spread_steps(steps: Sequence[TrainingStep], most: int) -> list[TrainingStep]:
     """At most so many steps, the first and the last among them."""
     if len(steps) <= most:
         return list(steps)
@@ -79,7 +79,7 @@ def spread(steps: Sequence[TrainingStep], most: int) -> list[TrainingStep]:
 
 
 def _finding(at: int, finding: Finding) -> str:
-    numbers = "; ".join(map(_measured, finding.evidence))
+    numbers = "; ".join(map(_measurement_text, finding.evidence))
     more = [_say("evidence", evidence=numbers)] if numbers else []
     if finding.change is not None:
         more.append(_say("change", change=finding.change.words))
@@ -94,9 +94,11 @@ def _finding(at: int, finding: Finding) -> str:
     )
 
 
-def _measured(seen: Measurement) -> str:
-    limit = _say("limit", limit=seen.limit) if seen.limit else ""
-    return " ".join(filter(None, (_say("measured", name=seen.name, value=seen.value), limit)))
+def _measurement_text(measurement: Measurement) -> str:
+    limit = _say("limit", limit=measurement.limit) if measurement.limit else ""
+    return " ".join(
+        filter(None, (_say("measured", name=measurement.name, value=measurement.value), limit))
+    )
 
 
 def _configured(at: int, run: Training) -> Iterator[str]:
@@ -125,8 +127,8 @@ def _layer(layer: Layer) -> str:
         details.append(_say("fed_by", layers=", ".join(map(str, layer.inputs[:4]))))
     if layer.regularizer:
         details.append(_say("regularized", regularizer=layer.regularizer))
-    told = list(layer.settings.items())[:4]
-    details += [_say("setting", name=name, value=value) for name, value in told]
+    settings = list(layer.settings.items())[:4]
+    details += [_say("setting", name=name, value=value) for name, value in settings]
     for weight in layer.weights[:4]:
         start = weight.initial
         mean, std = _number(start.mean), _number(start.std)
@@ -149,8 +151,8 @@ def _loss(loss: Loss) -> str:
 
 
 def _plan(plan: Plan) -> str:
-    counted = (plan.batch_size, plan.samples, plan.epochs, plan.steps_per_epoch)
-    batch, samples, epochs, steps = (_UNKNOWN if x is None else x for x in counted)
+    counts = (plan.batch_size, plan.samples, plan.epochs, plan.steps_per_epoch)
+    batch, samples, epochs, steps = (_UNKNOWN if x is None else x for x in counts)
     details = [_say("planned", batch=batch, samples=samples, epochs=epochs, steps=steps)]
     if plan.shuffle is not None:
         details.append(_say("shuffled", shuffled=plan.shuffle))
@@ -167,23 +169,25 @@ def _data(data: Data) -> str:
     return _say("data_row", part=data.part, details="; ".join(details))
 
 
-def _tensor(seen: Summary) -> str:
-    low, high, mean, std = map(_number, (seen.minimum, seen.maximum, seen.mean, seen.std))
-    told = {"shape": _shape(seen), "dtype": seen.dtype, "low": low, "high": high}
-    details = [_say("tensor", **told, mean=mean, std=std)]
-    details += [_say("distinct", count=seen.distinct)] if seen.distinct is not None else []
-    details += [_say("invalid", share=f"{seen.finite:.2%}")] if seen.finite < 1 else []
+def _tensor(summary: Summary) -> str:
+    low, high, mean, std = map(
+        _number, (summary.minimum, summary.maximum, summary.mean, summary.std)
+    )
+    fields = {"shape": _shape(summary), "dtype": summary.dtype, "low": low, "high": high}
+    details = [_say("tensor", **fields, mean=mean, std=std)]
+    details += [_say("distinct", count=summary.distinct)] if summary.distinct is not None else []
+    details += [_say("invalid", share=f"{summary.finite:.2%}")] if summary.finite < 1 else []
     return ", ".join(details)
 
 
-def _learned(run: Training) -> str:
-    told = run.learning
+def _learning_row(run: Training) -> str:
+    learning = run.learning
     return _say(
         "learned_row",
         steps=run.updates,
-        start=_number(told.start),
-        end=_number(told.end),
-        health=told.health,
+        start=_number(learning.start),
+        end=_number(learning.end),
+        health=learning.health,
     )
 
 
@@ -208,8 +212,8 @@ def _units(step: TrainingStep) -> Iterator[str]:
             yield _say(name, share=f"{share:.0%}", layer=layer)
 
 
-def _shape(seen: Summary) -> str:
-    return "x".join(map(str, seen.shape))
+def _shape(summary: Summary) -> str:
+    return "x".join(map(str, summary.shape))
 
 
 def _number(value: float | None) -> str:
@@ -220,7 +224,7 @@ def _say(fragment: str, /, **values: object) -> str:
     return load("opinion").fragment(fragment, **values)
 
 
-def _fenced(what: str, rows: Iterable[str]) -> str:
+def _fence(what: str, rows: Iterable[str]) -> str:
     return fence(what, "\n".join(one_line(redact(row))[:_ROW] for row in rows))
 
 
@@ -254,33 +258,33 @@ def build(
 
 
 def parse(
-    answer: ModelAnswer, asked: Question, trace: TrainingTrace, found: Diagnosis
+    answer: ModelAnswer, question: Question, trace: TrainingTrace, diagnosis: Diagnosis
 ) -> tuple[Diagnosis, SecondOpinion]:
     """What the model alone says behind the rules' findings, up to four; behind their advice where
     the run learned its training data.
     """
-    said, shown = Opinion.model_validate(answer.data).faults, asked.messages[-1].content
+    faults, content = Opinion.model_validate(answer.data).faults, question.messages[-1].content
     indices = {layer.index for model in trace.models for layer in model.layers}
-    placed = [_placed(fault) for fault in said if contains(shown, fault.quote)]
-    sound = [fault for fault in placed if set(fault.layers) <= indices]
-    codes = [code for finding in found.findings for code in finding.codes]
-    added, agreed = list[Finding](), list[str]()
+    faults_with_layers = [_with_layers(fault) for fault in faults if contains(content, fault.quote)]
+    sound = [fault for fault in faults_with_layers if set(fault.layers) <= indices]
+    codes = [code for finding in diagnosis.findings for code in finding.codes]
+    additions, agreed_codes = list[Finding](), list[str]()
     for fault in sound:
-        agreed += _repeated(fault, codes)
-        said_before = [*codes, *(code for each in added for code in each.codes)]
-        if (new := _added(fault, said_before)) is not None:
-            added.append(new)
+        agreed_codes += _repeated_codes(fault, codes)
+        said_before = [*codes, *(code for finding in additions for code in finding.codes)]
+        if (new := _additional_finding(fault, said_before)) is not None:
+            additions.append(new)
     opinion = SecondOpinion(
         model=answer.model,
-        prompt=asked.prompt,
-        agreed=tuple(dict.fromkeys(agreed)),
-        unsupported=len(said) - len(sound),
+        prompt=question.prompt,
+        agreed=tuple(dict.fromkeys(agreed_codes)),
+        unsupported=len(faults) - len(sound),
         usage=answer.usage,
     )
     if diagnosis_rules.success(trace):
-        return found.model_copy(update={"advice": (*found.advice, *added)}), opinion
-    findings = (*found.findings, *added)[: diagnosis_rules.MOST]
-    return found.model_copy(update={"findings": findings}), opinion
+        return diagnosis.model_copy(update={"advice": (*diagnosis.advice, *additions)}), opinion
+    findings = (*diagnosis.findings, *additions)[: diagnosis_rules.MOST]
+    return diagnosis.model_copy(update={"findings": findings}), opinion
 
 
 def second_opinion(
@@ -297,19 +301,19 @@ def second_opinion(
         return run
     if diagnosis_rules.success(trace) == "held out":
         return _unasked(run, "the run learned its task, on held-out data too")
-    asked = build(trace, run.diagnosis, program, report)
+    question = build(trace, run.diagnosis, program, report)
     asking = replace(budget, began=session.ports.clock())  # minutes of asking, not of training
     try:
         with session.stage("diagnose", "asking a model for a second opinion"):
-            answer = asking.ask(asked)
+            answer = asking.ask(question)
     except BudgetExceeded as error:
         return _unasked(run, f"it could exceed {error}")
     except Stopped:
         return _unasked(run, "the question was stopped")
     except ModelUnavailable as error:
-        missing = SecondOpinion(prompt=asked.prompt, usage=error.usage, missing=str(error))
+        missing = SecondOpinion(prompt=question.prompt, usage=error.usage, missing=str(error))
         return run.model_copy(update={"opinion": missing})
-    diagnosis, opinion = parse(answer, asked, trace, run.diagnosis)
+    diagnosis, opinion = parse(answer, question, trace, run.diagnosis)
     return run.model_copy(update={"diagnosis": diagnosis, "opinion": opinion})
 
 
@@ -317,39 +321,41 @@ def _unasked(run: DiagnosedRun, why: str) -> DiagnosedRun:
     return run.model_copy(update={"opinion": SecondOpinion(missing=why)})
 
 
-def _placed(fault: SuspectedFault) -> SuspectedFault:
+def _with_layers(fault: SuspectedFault) -> SuspectedFault:
     """The fault without layers where its type has none."""
     return fault.model_copy(update={"layers": ()}) if fault.fault in _WHOLE_RUN else fault
 
 
-def _repeated(fault: SuspectedFault, codes: list[str]) -> list[str]:
+def _repeated_codes(fault: SuspectedFault, codes: list[str]) -> list[str]:
     """Those of the codes that a fault names; without a layer it names its type anywhere."""
     own = {f"{fault.fault}({layer})" for layer in fault.layers}
     return [x for x in codes if x in own or (not own and x[:3] == fault.fault)]
 
 
-def _added(fault: SuspectedFault, codes: list[str]) -> Finding | None:
+def _additional_finding(fault: SuspectedFault, codes: list[str]) -> Finding | None:
     """What a fault adds to these codes, in a model's words: without what the eye cannot see, and
     without credentials.
     """
-    repeated = _repeated(fault, codes)
-    layers = tuple(x for x in sorted(set(fault.layers)) if f"{fault.fault}({x})" not in repeated)
-    if repeated and not layers:
+    repeated_codes = _repeated_codes(fault, codes)
+    layers = tuple(
+        x for x in sorted(set(fault.layers)) if f"{fault.fault}({x})" not in repeated_codes
+    )
+    if repeated_codes and not layers:
         return None
-    quote, change = _shown(fault.quote).replace("`", "'"), _shown(fault.change)
+    quote, change = _plain_text(fault.quote).replace("`", "'"), _plain_text(fault.change)
     return Finding(
         fault=fault.fault,
         layers=layers,
         rule="",
         confidence=0.0,
-        message=_shown(fault.reason),
+        message=_plain_text(fault.reason),
         evidence=(Measurement(name="quoted", value=f"`{quote}`"),),
         change=Change(parameter="", words=change) if change else None,
         by="model",
     )
 
 
-def _shown(words: str) -> str:
+def _plain_text(words: str) -> str:
     return one_line(redact(words))
 
 
@@ -358,17 +364,17 @@ def _program(program: TrainingProgram) -> str:
     names = sorted(name for name in program.files if name.endswith(".py"))
     ordered = sorted(names, key=lambda name: name != program.entry)
     blocks = list(_files(program, ordered[:_MOST_FILES]))
-    if left := len(ordered) - len(blocks):
-        blocks.append(load("opinion").fragment("cut_program", count=left))
+    if omitted_count := len(ordered) - len(blocks):
+        blocks.append(load("opinion").fragment("cut_program", count=omitted_count))
     return "\n\n".join(blocks)
 
 
 def _files(program: TrainingProgram, names: list[str]) -> Iterator[str]:
-    left = _MOST_CHARACTERS
+    remaining = _MOST_CHARACTERS
     for name in names:
-        if left <= 0:
+        if remaining <= 0:
             return
         source = plain_text.readable(program.files[name].decode("utf-8", "replace"))
-        shown = cut(redact(source), left)
-        left -= len(shown)
-        yield fence(f"file {name}", shown)
+        excerpt = cut(redact(source), remaining)
+        remaining -= len(excerpt)
+        yield fence(f"file {name}", excerpt)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from statistics import fmean, stdev
 
-from bot.kernel.document import count, sentence, spent
+from bot.kernel.document import count, sentence, usage_text
 from bot.kernel.scales import format_number
 from bot.kernel.training_types import (
     Curve,
@@ -59,11 +59,11 @@ def diagnosis_headline(run: DiagnosedRun) -> str:
     """The answer in a few words."""
     if run.undecided:
         return "No diagnosis"
-    found, said = _by("rules", run), _by("model", run)
-    if not said:
-        return count(found, "finding") if found else "Nothing wrong was found"
-    ours = count(found, "finding") if found else "Nothing wrong was found by the rules"
-    return f"{ours}, {count(said, 'fault')} named by a model alone"
+    findings, model_findings = _by("rules", run), _by("model", run)
+    if not model_findings:
+        return count(findings, "finding") if findings else "Nothing wrong was found"
+    ours = count(findings, "finding") if findings else "Nothing wrong was found by the rules"
+    return f"{ours}, {count(model_findings, 'fault')} named by a model alone"
 
 
 def _by(who: str, run: DiagnosedRun) -> int:
@@ -106,19 +106,20 @@ def diagnosis_summary(run: DiagnosedRun) -> str:
     """The whole diagnosis in one sentence."""
     if run.undecided:
         return f"No diagnosis: {run.undecided}."
-    told = "; ".join(
-        f"{', '.join(each.codes)} ({fault_name(each)})" for each in run.diagnosis.findings
+    listing = "; ".join(
+        f"{', '.join(finding.codes)} ({fault_name(finding)})" for finding in run.diagnosis.findings
     )
-    if told:
-        return f"Diagnosis: {told}."
+    if listing:
+        return f"Diagnosis: {listing}."
     return "Diagnosis: nothing wrong was found in the training run."
 
 
 def evidence(finding: Finding) -> str:
     """The numbers that speak for a finding, with their limits."""
     return "; ".join(
-        f"{each.name} {each.value}" + (f" (limit {each.limit})" if each.limit else "")
-        for each in finding.evidence
+        f"{measurement.name} {measurement.value}"
+        + (f" (limit {measurement.limit})" if measurement.limit else "")
+        for measurement in finding.evidence
     )
 
 
@@ -133,30 +134,32 @@ def origin(finding: Finding) -> str:
 
 def opinion(run: DiagnosedRun) -> str:
     """What came of asking a model, and what that cost; "" where none is configured."""
-    asked = run.opinion
-    if asked is None:
+    answer = run.opinion
+    if answer is None:
         return ""
-    if asked.missing:
-        cost = f" ({spent(asked.usage)})" if asked.usage.calls else ""
-        return sentence(f"no second opinion from a model: {asked.missing}") + cost
-    told = [f"agrees with {', '.join(asked.agreed)}"] if asked.agreed else []
-    told += [f"names {count(said, 'more fault')}"] if (said := _by("model", run)) else []
-    doubts = sum(each.by == "model" for each in run.diagnosis.advice)
-    told += [f"has {count(doubts, 'doubt')}"] if doubts else []
-    if asked.unsupported:
-        told.append(f"{count(asked.unsupported, 'fault')} dropped for lack of evidence")
-    says = "; ".join(told) or "names no fault"
-    return f"Second opinion from {asked.model or 'a model'}: {says} ({spent(asked.usage)})."
+    if answer.missing:
+        cost = f" ({usage_text(answer.usage)})" if answer.usage.calls else ""
+        return sentence(f"no second opinion from a model: {answer.missing}") + cost
+    parts = [f"agrees with {', '.join(answer.agreed)}"] if answer.agreed else []
+    parts += (
+        [f"names {count(more_faults, 'more fault')}"] if (more_faults := _by("model", run)) else []
+    )
+    doubts = sum(doubt.by == "model" for doubt in run.diagnosis.advice)
+    parts += [f"has {count(doubts, 'doubt')}"] if doubts else []
+    if answer.unsupported:
+        parts.append(f"{count(answer.unsupported, 'fault')} dropped for lack of evidence")
+    says = "; ".join(parts) or "names no fault"
+    return f"Second opinion from {answer.model or 'a model'}: {says} ({usage_text(answer.usage)})."
 
 
 def curves_line(curves: Sequence[Curve]) -> str:
     """What the plot shows, in words."""
-    told = []
+    parts = []
     for curve in curves:
         if curve.points:
             first, last = (format_number(curve.points[at][1]) for at in (0, -1))
-            told.append(f"{PANELS[curve.panel].lower()} of {curve.name} from {first} to {last}")
-    return f"{'; '.join(told)}." if told else ""
+            parts.append(f"{PANELS[curve.panel].lower()} of {curve.name} from {first} to {last}")
+    return f"{'; '.join(parts)}." if parts else ""
 
 
 def next_step(run: DiagnosedRun, name: str) -> str:
@@ -173,8 +176,8 @@ def next_step(run: DiagnosedRun, name: str) -> str:
 
 
 def _mendable(run: DiagnosedRun) -> bool:
-    found = (finding.change for finding in run.diagnosis.findings)
-    return run.ended == "completed" and any(change and change.values for change in found)
+    changes = (finding.change for finding in run.diagnosis.findings)
+    return run.ended == "completed" and any(change and change.values for change in changes)
 
 
 # A repair as words: its edits, the gain with its numbers, and what it cost.
@@ -190,31 +193,33 @@ _KINDS: dict[HyperparameterKind, str] = {
 }
 
 
-def repair_headline(found: Repair) -> str:
+def repair_headline(result: Repair) -> str:
     """The answer in a few words."""
-    if found.undecided:
+    if result.undecided:
         return "No repair"
-    if not found.patch:
+    if not result.patch:
         return "No patch helps"
-    changes = count(len(found.patch), "change")
-    return f"{changes} proven to help" if found.proven else f"Not proven: {changes}"
+    changes = count(len(result.patch), "change")
+    return f"{changes} proven to help" if result.proven else f"Not proven: {changes}"
 
 
-def repair_summary(found: Repair) -> str:
+def repair_summary(result: Repair) -> str:
     """The gain in a sentence, and what was spent on it."""
-    if found.undecided:
-        return sentence(found.undecided)
-    if found.improvement is None or found.metric is None:
-        return sentence(f"none of {count(found.trainings, 'training')} was better; {_cost(found)}")
-    told = f"{gain(found.metric, found.improvement)}. {_lost(found)}"
-    return f"{told}{_data(found)} {_cost(found)}"
+    if result.undecided:
+        return sentence(result.undecided)
+    if result.improvement is None or result.metric is None:
+        return sentence(
+            f"none of {count(result.trainings, 'training')} was better; {_cost(result)}"
+        )
+    gain_text = f"{gain(result.metric, result.improvement)}. {_failed_trials(result)}"
+    return f"{gain_text}{_data(result)} {_cost(result)}"
 
 
-def gain(metric: Metric, found: Improvement) -> str:
+def gain(metric: Metric, improvement: Improvement) -> str:
     """Before and after, over how many seeds, and how sure that is."""
-    before, after = spread(found.before), spread(found.after)
-    seeds = count(len(found.after), "fresh seed")
-    return f"{metric.name} {before} → {after} over {seeds} (p = {found.p:.2g})"
+    before, after = spread_text(improvement.before), spread_text(improvement.after)
+    seeds = count(len(improvement.after), "fresh seed")
+    return f"{metric.name} {before} → {after} over {seeds} (p = {improvement.p:.2g})"
 
 
 def edit_location(edit: Edit) -> str:
@@ -223,44 +228,48 @@ def edit_location(edit: Edit) -> str:
     return f"{edit.file}:{line}" if edit.file else line
 
 
-def _lost(found: Repair) -> str:
+def _failed_trials(result: Repair) -> str:
     """Why trainings of the patch have no number, "" when all have one."""
-    lost = [x.error for x in found.tried if x.patch == found.patch and x.value is None]
-    if not lost:
+    errors = [x.error for x in result.tried if x.patch == result.patch and x.value is None]
+    if not errors:
         return ""
-    limit = f" (limit {found.limit_s:.0f} s)" if any("timed out" in x for x in lost) else ""
-    why = f"{count(len(lost), 'training')} with the patch gave no number: {lost[-1]}{limit}"
+    limit = f" (limit {result.limit_s:.0f} s)" if any("timed out" in x for x in errors) else ""
+    why = f"{count(len(errors), 'training')} with the patch gave no number: {errors[-1]}{limit}"
     return f"{sentence(why)} "
 
 
-def _data(found: Repair) -> str:
-    if found.seed_independent:
+def _data(result: Repair) -> str:
+    if result.seed_independent:
         return "Every training is the same, whatever its seed, so the six count as one."
-    if found.held_out_rows:
+    if result.held_out_rows:
         return "Measured on the half of the test rows that the search did not use."
     return "The search and the proof used the same test rows, with different seeds."
 
 
-def _cost(found: Repair) -> str:
-    searched = count(found.trainings, "training")
-    proved = f" and {found.confirmations} for the proof" if found.confirmations else ""
-    return sentence(f"{searched} for the search{proved}, {found.seconds:.0f} s in all")
+def _cost(result: Repair) -> str:
+    search_cost = count(result.trainings, "training")
+    proved = f" and {result.confirmations} for the proof" if result.confirmations else ""
+    return sentence(f"{search_cost} for the search{proved}, {result.seconds:.0f} s in all")
 
 
-def spread(values: Sequence[float | None]) -> str:
+def spread_text(values: Sequence[float | None]) -> str:
     """The mean and the standard deviation of a metric; trainings without a number are counted."""
-    told = [value for value in values if value is not None]
-    if not told:
+    numbers = [value for value in values if value is not None]
+    if not numbers:
         return "no number"
-    wide = f" ± {stdev(told):.2g}" if len(told) > 1 and stdev(told) > 0 else ""
-    lost = len(values) - len(told)
-    without = f" ({lost} of {len(values)} without a number)" if lost else ""
-    return f"{fmean(told):.4g}{wide}{without}"
+    wide = f" ± {stdev(numbers):.2g}" if len(numbers) > 1 and stdev(numbers) > 0 else ""
+    missing_count = len(values) - len(numbers)
+    without = f" ({missing_count} of {len(values)} without a number)" if missing_count else ""
+    return f"{fmean(numbers):.4g}{wide}{without}"
 
 
-def effect(found: Improvement) -> str:
+def effect(improvement: Improvement) -> str:
     """Cohen's d of the pairs."""
-    return "the same in every pair" if math.isinf(found.effect) else f"d = {found.effect:.1f}"
+    return (
+        "the same in every pair"
+        if math.isinf(improvement.effect)
+        else f"d = {improvement.effect:.1f}"
+    )
 
 
 def hyperparameter_name(edit: Edit) -> str:
@@ -271,8 +280,8 @@ def hyperparameter_name(edit: Edit) -> str:
     return f"{what} of layer {layer}" if layer.isdigit() else what
 
 
-def trained(made: Trial) -> str:
+def trained(trial: Trial) -> str:
     """One training that has ended, as progress."""
-    value = made.error if made.value is None else f"{made.value:.4g}"
-    edits = ", ".join(f"{hyperparameter_name(edit)} {edit.after}" for edit in made.patch)
+    value = trial.error if trial.value is None else f"{trial.value:.4g}"
+    edits = ", ".join(f"{hyperparameter_name(edit)} {edit.after}" for edit in trial.patch)
     return f"{edits or 'unchanged'}: {value}"

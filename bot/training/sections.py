@@ -17,8 +17,8 @@ from bot.kernel.document import (
     Strong,
     Text,
     TrainingPlot,
+    first_items,
     sentence,
-    shown,
 )
 from bot.kernel.report import Report
 from bot.kernel.training_types import Curve, DiagnosedRun, Finding, Metric, Repair, Trial
@@ -39,10 +39,10 @@ def diagnosis_section(report: Report, page: str = "") -> Section | None:
         return None
     fold = f"Diagnosis of the training run: {phrases.diagnosis_headline(run).lower()}"
     blocks = [Paragraph(phrases.diagnosis_summary(run))]
-    told = [Paragraph(phrases.course(run)), *_told(run)]
+    full_blocks = [Paragraph(phrases.course(run)), *_plain_blocks(run)]
     if page and run.curves:
-        told.append(Picture("Loss, gradients, updates and dead units", f"{page}/plot.png"))
-    return Section("diagnosis", "Diagnosis", blocks, _told(run), told, fold)
+        full_blocks.append(Picture("Loss, gradients, updates and dead units", f"{page}/plot.png"))
+    return Section("diagnosis", "Diagnosis", blocks, _plain_blocks(run), full_blocks, fold)
 
 
 def diagnosis_document(run: DiagnosedRun, *, name: str, folder: str = "") -> Document:
@@ -64,7 +64,7 @@ def diagnosis_document(run: DiagnosedRun, *, name: str, folder: str = "") -> Doc
     return Document([part for part in parts if part.blocks], (f"Reprise {version('reprise')}",))
 
 
-def _told(run: DiagnosedRun) -> list[Block]:
+def _plain_blocks(run: DiagnosedRun) -> list[Block]:
     plot: list[Block] = [TrainingPlot(run.curves)] if run.curves else []
     return [*_findings(run), *plot, *_rest(run)]
 
@@ -85,18 +85,21 @@ def _details(finding: Finding) -> Iterator[Text]:
 
 
 def _rest(run: DiagnosedRun) -> Iterator[Block]:
-    found = run.diagnosis
-    told = [(each.by, f"{phrases.fault_name(each)}: {each.message}") for each in found.advice]
-    ours, doubts = (tuple(text for by, text in told if by == who) for who in ("rules", "model"))
+    diagnosis = run.diagnosis
+    remarks = [
+        (finding.by, f"{phrases.fault_name(finding)}: {finding.message}")
+        for finding in diagnosis.advice
+    ]
+    ours, doubts = (tuple(text for by, text in remarks if by == who) for who in ("rules", "model"))
     lists = {
-        "Advice (habits, not faults):": shown(ours, _ADVICE),
+        "Advice (habits, not faults):": first_items(ours, _ADVICE),
         "Doubts of a model (the run learned its training data):": doubts,
-        "The probe could not see:": found.unseen,
+        "The probe could not see:": diagnosis.unseen,
     }
-    if said := phrases.opinion(run):
-        yield Paragraph(said)
-    if found.examined and not found.findings:
-        yield Paragraph(f"Checked: {', '.join(found.examined)}.")
+    if opinion_text := phrases.opinion(run):
+        yield Paragraph(opinion_text)
+    if diagnosis.examined and not diagnosis.findings:
+        yield Paragraph(f"Checked: {', '.join(diagnosis.examined)}.")
     for title, items in lists.items():
         if items:
             yield BulletList(title, items)
@@ -107,15 +110,15 @@ def _rest(run: DiagnosedRun) -> Iterator[Block]:
 _MOST_TRIALS = 40
 
 
-def repair_document(found: Repair, *, name: str, folder: str = "") -> Document:
+def repair_document(result: Repair, *, name: str, folder: str = "") -> Document:
     """A repair on its own; `name` is the program's, `folder` has what it left."""
-    tone = "reproduced" if found.proven else "inconclusive"
+    tone = "reproduced" if result.proven else "inconclusive"
     head = Headline(
-        f"{phrases.repair_headline(found)} in {name}", phrases.repair_summary(found), tone
+        f"{phrases.repair_headline(result)} in {name}", phrases.repair_summary(result), tone
     )
-    parts = [Section("repair", blocks=[head]), Section("patch", blocks=blocks(found, _apart))]
+    parts = [Section("repair", blocks=[head]), Section("patch", blocks=blocks(result, _apart))]
     last: list[Block] = [Paragraph(("Everything is in ", Strong(folder)))] if folder else []
-    if folder and found.diff:
+    if folder and result.diff:
         apply = f"git apply {folder}/repair.diff"
         last.append(Paragraph((Strong("Next:"), f" Run {apply} to apply the patch.")))
     parts += [Section("next", blocks=last)]
@@ -124,12 +127,16 @@ def repair_document(found: Repair, *, name: str, folder: str = "") -> Document:
 
 def repair_section(report: Report) -> Section | None:
     """The answer in a sentence for everybody, the patch and its figures for those who open it."""
-    found = report.repair
-    if found is None:
+    result = report.repair
+    if result is None:
         return None
-    headline = phrases.repair_headline(found)
-    shown: list[Block] = [Paragraph((Strong(f"{headline}:"), f" {phrases.repair_summary(found)}"))]
-    return Section("repair", "Repair", shown, blocks(found), blocks(found), f"Repair: {headline}")
+    headline = phrases.repair_headline(result)
+    summary_blocks: list[Block] = [
+        Paragraph((Strong(f"{headline}:"), f" {phrases.repair_summary(result)}"))
+    ]
+    return Section(
+        "repair", "Repair", summary_blocks, blocks(result), blocks(result), f"Repair: {headline}"
+    )
 
 
 def _apart(curves: Sequence[Curve]) -> list[Block]:
@@ -142,36 +149,36 @@ def _together(curves: Sequence[Curve]) -> list[Block]:
 
 
 def blocks(
-    found: Repair, plots: Callable[[Sequence[Curve]], list[Block]] = _together
+    result: Repair, plots: Callable[[Sequence[Curve]], list[Block]] = _together
 ) -> list[Block]:
     """The edits with their figures, the diff, the curves, and every training."""
-    told = [*_elsewhere(found), *figures(found)]
-    if found.diff:
-        told.append(Preformatted(found.diff, "diff"))
-    told += plots(found.curves)
-    if found.tried and found.metric is not None:
-        told.append(Fold("All trainings", [_trials(found.tried, found.metric)]))
-    return told
+    block_list = [*_elsewhere(result), *figures(result)]
+    if result.diff:
+        block_list.append(Preformatted(result.diff, "diff"))
+    block_list += plots(result.curves)
+    if result.tried and result.metric is not None:
+        block_list.append(Fold("All trainings", [_trials(result.tried, result.metric)]))
+    return block_list
 
 
-def _elsewhere(found: Repair) -> list[Block]:
+def _elsewhere(result: Repair) -> list[Block]:
     """What the diagnosis found, and no patch of hyperparameters mends."""
-    told = [
+    suggestions = [
         " ".join(filter(None, (sentence(one.message), one.change.words if one.change else "")))
         + (f" (line {one.line})" if one.line else "")
-        for one in found.elsewhere
+        for one in result.elsewhere
     ]
     title = "Also found by the diagnosis; no hyperparameter can fix it:"
-    return [BulletList(title, tuple(told))] if told else []
+    return [BulletList(title, tuple(suggestions))] if suggestions else []
 
 
-def figures(found: Repair) -> list[Block]:
+def figures(result: Repair) -> list[Block]:
     """The edits, and the metric before and after."""
-    told: list[Block] = [_edits(found)] if found.patch else []
-    return [*told, _figures(found)] if found.improvement is not None else told
+    tables: list[Block] = [_edits(result)] if result.patch else []
+    return [*tables, _figures(result)] if result.improvement is not None else tables
 
 
-def _edits(found: Repair) -> DataTable:
+def _edits(result: Repair) -> DataTable:
     rows = [
         (
             phrases.hyperparameter_name(edit),
@@ -180,37 +187,37 @@ def _edits(found: Repair) -> DataTable:
             phrases.edit_location(edit),
             edit.operator,
         )
-        for edit in found.patch
+        for edit in result.patch
     ]
     return DataTable(("Change", "From", "To", "Line", "Fault"), rows)
 
 
-def _figures(found: Repair) -> DataTable:
-    compared, metric = found.improvement, found.metric
-    assert compared is not None
+def _figures(result: Repair) -> DataTable:
+    improvement, metric = result.improvement, result.metric
+    assert improvement is not None
     assert metric is not None
     row = (
         metric.name,
-        phrases.spread(compared.before),
-        phrases.spread(compared.after),
-        str(len(compared.after)),
-        f"{compared.p:.2g}",
-        phrases.effect(compared),
+        phrases.spread_text(improvement.before),
+        phrases.spread_text(improvement.after),
+        str(len(improvement.after)),
+        f"{improvement.p:.2g}",
+        phrases.effect(improvement),
     )
     return DataTable(("Metric", "Before", "After", "Seeds", "p", "Effect"), [row])
 
 
-def _trials(tried: tuple[Trial, ...], metric: Metric) -> DataTable:
+def _trials(trials: tuple[Trial, ...], metric: Metric) -> DataTable:
     rows = [
         (
-            ", ".join(f"{phrases.hyperparameter_name(x)} {x.after}" for x in made.patch)
+            ", ".join(f"{phrases.hyperparameter_name(x)} {x.after}" for x in trial.patch)
             or "unchanged",
-            made.error if made.value is None else f"{made.value:.4g}",
-            made.part,
-            str(made.seed),
-            f"{made.seconds:.1f} s",
+            trial.error if trial.value is None else f"{trial.value:.4g}",
+            trial.part,
+            str(trial.seed),
+            f"{trial.seconds:.1f} s",
         )
-        for made in tried[:_MOST_TRIALS]
+        for trial in trials[:_MOST_TRIALS]
     ]
-    hidden = max(0, len(tried) - _MOST_TRIALS)
+    hidden = max(0, len(trials) - _MOST_TRIALS)
     return DataTable(("Changes", metric.name, "Rows", "Seed", "Time"), rows, hidden)

@@ -47,20 +47,22 @@ _MOST_TRACED_LAYERS = 400
 _MOST_ROWS = 100_000
 
 
-def read(artifacts: Mapping[str, bytes]) -> TrainingTrace:
+def read_trace(artifacts: Mapping[str, bytes]) -> TrainingTrace:
     """The trace of the process that trained most; an empty one when none trained."""
     names = sorted(name for name in artifacts if _NAME.search(name))
-    traces = (_read(artifacts[name]) for name in names[:_MOST_FILES])  # two at a time in memory
+    traces = (
+        _parse_trace(artifacts[name]) for name in names[:_MOST_FILES]
+    )  # two at a time in memory
     return max(traces, key=lambda trace: trace.taken, default=TrainingTrace())
 
 
-def _read(data: bytes) -> TrainingTrace:
+def _parse_trace(data: bytes) -> TrainingTrace:
     lines = data[:_MOST_BYTES].splitlines()
-    written = [line for line in lines[:_MOST_LINES] if line.strip()]
-    known = list(_within(map(_record, written)))
-    dropped = len(written) - len(known) + max(0, len(lines) - _MOST_LINES)
-    dropped += len(data) > _MOST_BYTES
-    return _trace(known, dropped)
+    nonempty_lines = [line for line in lines[:_MOST_LINES] if line.strip()]
+    records = list(_within(map(_record, nonempty_lines)))
+    dropped_count = len(nonempty_lines) - len(records) + max(0, len(lines) - _MOST_LINES)
+    dropped_count += len(data) > _MOST_BYTES
+    return _trace(records, dropped_count)
 
 
 def _record(line: bytes) -> TrainingRecord | None:
@@ -97,7 +99,7 @@ def _within(records: Iterable[TrainingRecord | None]) -> Iterator[TrainingRecord
         yield record
 
 
-def _trace(records: list[TrainingRecord], dropped: int) -> TrainingTrace:
+def _trace(records: list[TrainingRecord], dropped_count: int) -> TrainingTrace:
     """The records by kind. The probe writes some again when it knows more: the last one counts."""
     return TrainingTrace(
         start=next(_of(records, Start), None),
@@ -110,7 +112,7 @@ def _trace(records: list[TrainingRecord], dropped: int) -> TrainingTrace:
         epochs=tuple(_of(records, Epoch)),
         evaluations=tuple(_of(records, Evaluation))[-_MOST_RECORDS:],
         end=next(_of(records, ProbeEnd), None),
-        dropped=dropped,
+        dropped=dropped_count,
     )
 
 
@@ -120,12 +122,12 @@ def _of(records: Iterable[TrainingRecord], kind: type[_T]) -> Iterator[_T]:
 
 def _last(records: Iterable[_T], key: Callable[[_T], Hashable]) -> tuple[_T, ...]:
     """The last record under each key, in the order of the first ones, at most `_MOST_RECORDS`."""
-    found: dict[Hashable, _T] = {}
+    last_records: dict[Hashable, _T] = {}
     for record in records:
         name = key(record)
-        if name in found or len(found) < _MOST_RECORDS:
-            found[name] = record
-    return tuple(found.values())
+        if name in last_records or len(last_records) < _MOST_RECORDS:
+            last_records[name] = record
+    return tuple(last_records.values())
 
 
 # The losses that the training probe prints while a program runs: a marked line on its standard
@@ -137,21 +139,21 @@ _MOST_KEPT = 200
 
 def listener(on_loss: Callable[[int, float], None]) -> OnOutput:
     """Listens to what a run prints, which comes in pieces, for the losses in it."""
-    kept = ""
+    pending = ""
 
-    def heard(stream: Stream, text: str) -> None:
-        nonlocal kept
+    def collect(stream: Stream, text: str) -> None:
+        nonlocal pending
         if stream != "stderr":
             return
-        kept += text
-        for mark in _MARK.finditer(kept):
+        pending += text
+        for mark in _MARK.finditer(pending):
             if (loss := _number(mark[2])) is not None:
                 on_loss(int(mark[1]), loss)
-        start = kept.rfind("\x1e")
-        whole = start < 0 or "\n" in kept[start:] or len(kept) - start > _MOST_KEPT
-        kept = "" if whole else kept[start:]
+        start = pending.rfind("\x1e")
+        whole = start < 0 or "\n" in pending[start:] or len(pending) - start > _MOST_KEPT
+        pending = "" if whole else pending[start:]
 
-    return heard
+    return collect
 
 
 def _number(text: str) -> float | None:
@@ -178,15 +180,15 @@ def curves(trace: TrainingTrace) -> tuple[Curve, ...]:
     updates to weights, and the share of dead units.
     """
     names = _names(trace)
-    found = [*_losses(trace), *_weights(trace, names), *_dead(trace, names)]
-    return tuple(curve for curve in found if curve.points)
+    candidates = [*_losses(trace), *_weights(trace, names), *_dead(trace, names)]
+    return tuple(curve for curve in candidates if curve.points)
 
 
-def thinned(points: Iterable[Point]) -> tuple[Point, ...]:
+def thin(points: Iterable[Point]) -> tuple[Point, ...]:
     """Finite points in order; of too many, the means of neighbours."""
-    kept = [point for point in points if all(abs(part) < _HUGE for part in point)]
-    size = math.ceil(len(kept) / MOST_POINTS) or 1
-    groups = (kept[at : at + size] for at in range(0, len(kept), size))
+    finite_points = [point for point in points if all(abs(part) < _HUGE for part in point)]
+    size = math.ceil(len(finite_points) / MOST_POINTS) or 1
+    groups = (finite_points[at : at + size] for at in range(0, len(finite_points), size))
     return tuple((fmean(x for x, _ in group), fmean(y for _, y in group)) for group in groups)
 
 
@@ -195,13 +197,13 @@ def _losses(trace: TrainingTrace) -> Iterator[Curve]:
     for number, optimizer in enumerate(optimizers[:_MOST_OPTIMIZERS]):
         steps = (step for step in trace.steps if step.optimizer == optimizer)
         name = f"training (optimizer {number + 1})" if len(optimizers) > 1 else "training"
-        yield Curve(panel="loss", name=name, points=thinned(_known(steps, "loss")))
+        yield Curve(panel="loss", name=name, points=thin(_points_of(steps, "loss")))
     validation = [(row.step, row.values.get("val_loss")) for row in trace.epochs]
     points = ((float(at), value) for at, value in validation if value is not None)
-    yield Curve(panel="loss", name="validation", points=thinned(points))
+    yield Curve(panel="loss", name="validation", points=thin(points))
 
 
-def _known(steps: Iterable[TrainingStep], field: str) -> Iterator[Point]:
+def _points_of(steps: Iterable[TrainingStep], field: str) -> Iterator[Point]:
     for step in steps:
         if (value := getattr(step, field)) is not None:
             yield float(step.step), value
@@ -220,11 +222,11 @@ def _weights(trace: TrainingTrace, names: dict[int, str]) -> Iterator[Curve]:
 
 def _dead(trace: TrainingTrace, names: dict[int, str]) -> Iterator[Curve]:
     rows = [(step.step, row) for step in trace.steps for row in step.activations]
-    told = [(at, row) for at, row in rows if row.dead is not None]
-    last = {row.layer: row.dead or 0.0 for _, row in told}
+    dead_rows = [(at, row) for at, row in rows if row.dead is not None]
+    last = {row.layer: row.dead or 0.0 for _, row in dead_rows}
     worst = sorted(last, key=lambda layer: (-last[layer], layer))[:_MOST_PLOTTED_LAYERS]
     for layer in sorted(worst):
-        own = [(at, row) for at, row in told if row.layer == layer]
+        own = [(at, row) for at, row in dead_rows if row.layer == layer]
         name = names.get(layer, f"layer {layer}")
         yield Curve(panel="dead", name=name, points=_median(own, "dead"))
 
@@ -238,7 +240,7 @@ def _median(
         value = getattr(row, field)
         if value is not None and math.isfinite(value):
             by_step.setdefault(at, []).append(value)
-    return thinned((float(at), median(values)) for at, values in sorted(by_step.items()))
+    return thin((float(at), median(values)) for at, values in sorted(by_step.items()))
 
 
 def _some(layers: Sequence[int]) -> list[int]:

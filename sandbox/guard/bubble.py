@@ -75,23 +75,25 @@ class Bubble(host.Host):
         if self.status:
             os.close(self.status)  # of the program before
         self.status, status_w = (end.detach() for end in _socket.socketpair())
-        handed = {3: status_w, INFO: info_w, BLOCK: block_r}
+        descriptors = {3: status_w, INFO: info_w, BLOCK: block_r}
         options = ["--info-fd", str(INFO), "--block-fd", str(BLOCK)]
         if self.job["seccomp"]:
-            handed[SECCOMP] = _memory_file(bytes.fromhex(self.job["seccomp"]))
+            descriptors[SECCOMP] = _memory_file(bytes.fromhex(self.job["seccomp"]))
             options += ["--seccomp", str(SECCOMP)]
         for number, (target, text) in enumerate(self.job["data"], FIRST_DATA):
-            handed[number] = _memory_file(text.encode())
+            descriptors[number] = _memory_file(text.encode())
             options += ["--ro-bind-data", str(number), target]
         with open("/bin/sh", "rb") as shell:  # noqa: PTH123
-            handed[SHELL_COPY] = _memory_file(shell.read())
+            descriptors[SHELL_COPY] = _memory_file(shell.read())
         options += ["--perms", "0111", "--ro-bind-data", str(SHELL_COPY), SHELL_PATH]
         argv = [self.job["bwrap"], *self.job["options"], *options]
         argv += ["--remount-ro", "/", "--", SHELL_PATH, "-c", SHELL, self.job["cwd"]]
         argv += self.job["argv"]
         streams = {1: out, 2: err}
-        self.main = spawn.start(argv, {"PATH": "/usr/bin:/bin"}, streams | handed, self._before)
-        for end in handed.values():
+        self.main = spawn.start(
+            argv, {"PATH": "/usr/bin:/bin"}, streams | descriptors, self._before
+        )
+        for end in descriptors.values():
             os.close(end)
         self._enter(info)
         self.fill()
@@ -139,7 +141,7 @@ class Bubble(host.Host):
 
     def held_mb(self, pids: list[int]) -> float:
         """The files of memory, and what lies in the run's tmpfs."""
-        held, sizes = super().held_mb(pids), {}
+        megabytes, sizes = super().held_mb(pids), {}
         for path in (self.job["workdir"], self.job["temporary"], "/dev/shm"):  # noqa: S108
             try:
                 about = os.statvfs(f"/proc/{self.init}/root{path}")
@@ -148,7 +150,7 @@ class Bubble(host.Host):
                 continue
             # The first two are one in a workspace.
             sizes[device] = (about.f_blocks - about.f_bfree) * about.f_frsize / tree.MIB
-        return held + sum(sizes.values())
+        return megabytes + sum(sizes.values())
 
     def over_scratch(self) -> bool:
         """The tmpfs holds it."""
@@ -159,15 +161,15 @@ class Bubble(host.Host):
         text = b""
         while select.select([self.status], [], [], 1)[0] and (part := os.read(self.status, 65536)):
             text = (text + part)[-65536:]
-        said, equals, number = text.decode(errors="replace").rpartition("=")
+        message, equals, number = text.decode(errors="replace").rpartition("=")
         if number.strip() == "start":
-            raise Failed(f"the program cannot be started: {said}")
+            raise Failed(f"the program cannot be started: {message}")
         # The shell itself was killed; bubblewrap's code stands for its signal.
         if not equals or not number.strip().isdigit():
             code = super().outcome(status)[0]
             return (None, code - 128) if code is not None and code > 128 else (None, tree.KILL)
         code = int(number)
-        if code > 128 and (said.strip() or code in SILENT):
+        if code > 128 and (message.strip() or code in SILENT):
             return None, code - 128
         return code, None
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import re
     from collections.abc import Iterator
 
-    Found = Iterator[tuple[int, str, str]]
+    Entries = Iterator[tuple[int, str, str]]
 MAX_ENTRIES = 50_000
 MAX_FILES = 1_000
 MAX_REFUSED = 20
@@ -61,24 +61,24 @@ def pattern(glob: str) -> re.Pattern[str]:
     return re.compile(out + r"\Z", re.DOTALL)
 
 
-def walk(root: int, left: list[int], prefix: str = "", depth: int = 0) -> Found:
+def walk(root: int, entries_left: list[int], prefix: str = "", depth: int = 0) -> Entries:
     """All below `root` but directories, down to `depth` folders: the directory's descriptor, the
     name in it, the path. `left[0]` is how many entries, folders too, may still be looked at.
     """
     with os.scandir(root) as entries:
-        some = itertools.islice(entries, left[0])
-        found = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in some)
-    left[0] -= len(found)
-    for name, folder in found:
+        some = itertools.islice(entries, entries_left[0])
+        children = sorted((one.name, one.is_dir(follow_symlinks=False)) for one in some)
+    entries_left[0] -= len(children)
+    for name, folder in children:
         if not folder:
             yield root, name, prefix + name
-        elif depth and left[0]:
+        elif depth and entries_left[0]:
             try:
                 deeper = _folder(root, name)
             except OSError:
                 continue
             try:
-                yield from walk(deeper, left, f"{prefix}{name}/", depth - 1)
+                yield from walk(deeper, entries_left, f"{prefix}{name}/", depth - 1)
             finally:
                 os.close(deeper)
 
@@ -87,7 +87,9 @@ def _folder(root: int, name: str) -> int:
     return os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=root)
 
 
-def _sought(root: int, glob: str, known: re.Pattern[str], left: list[int]) -> Found:
+def _walk_glob(
+    root: int, glob: str, pattern_of_glob: re.Pattern[str], entries_left: list[int]
+) -> Entries:
     """The files that a glob can mean: only folders that can hold one are looked into."""
     folders = glob.split("/")[:-1]
     fixed = list(itertools.takewhile(lambda one: "*" not in one and "?" not in one, folders))
@@ -99,7 +101,9 @@ def _sought(root: int, glob: str, known: re.Pattern[str], left: list[int]) -> Fo
             where = deeper
         prefix = "".join(f"{name}/" for name in fixed)
         depth = MAX_DEPTH if "**" in glob else len(folders) - len(fixed)
-        yield from (row for row in walk(where, left, prefix, depth) if known.match(row[2]))
+        yield from (
+            row for row in walk(where, entries_left, prefix, depth) if pattern_of_glob.match(row[2])
+        )
     except OSError:
         return
     finally:
@@ -107,24 +111,27 @@ def _sought(root: int, glob: str, known: re.Pattern[str], left: list[int]) -> Fo
 
 
 def collect(
-    root: int, wanted: dict[str, re.Pattern[str]], budget: int
+    root: int, patterns: dict[str, re.Pattern[str]], budget: int
 ) -> Iterator[tuple[str, bytes | str]]:
     """The bytes of each regular file below `root` that matches one of the globs, at most `budget`
     together; of one that does not fit, the reason.
     """
-    left, seen, refused = [MAX_ENTRIES], set[str](), 0
-    found = (_sought(root, glob, known, left) for glob, known in wanted.items())
-    for where, name, path in itertools.chain.from_iterable(found):
-        data = None if path in seen else _regular(where, name, budget)
+    entries_left, paths, refused = [MAX_ENTRIES], set[str](), 0
+    entries = (
+        _walk_glob(root, glob, pattern_of_glob, entries_left)
+        for glob, pattern_of_glob in patterns.items()
+    )
+    for where, name, path in itertools.chain.from_iterable(entries):
+        data = None if path in paths else _regular(where, name, budget)
         refused += isinstance(data, str)
-        if len(seen) >= MAX_FILES or refused > MAX_REFUSED:
+        if len(paths) >= MAX_FILES or refused > MAX_REFUSED:
             yield path, f"more than {MAX_FILES} files were left, or too many that do not fit"
             return
         if data is not None:
             budget -= len(data) if isinstance(data, bytes) else 0
-            seen.add(path)
+            paths.add(path)
             yield path, data
-    if not left[0]:
+    if not entries_left[0]:
         yield "", f"more than {MAX_ENTRIES} files and folders were left"
 
 
@@ -142,10 +149,10 @@ def _regular(where: int, name: str, budget: int) -> bytes | str | None:
         about = os.fstat(handle)
         if about.st_size > budget:
             return f"it has {about.st_size} bytes, {budget} are left for what a run may hand over"
-        parts, left = [], about.st_size if stat.S_ISREG(about.st_mode) else 0
-        while left > 0 and (part := os.read(handle, min(left, 1 << 20))):
+        parts, remaining = [], about.st_size if stat.S_ISREG(about.st_mode) else 0
+        while remaining > 0 and (part := os.read(handle, min(remaining, 1 << 20))):
             parts.append(part)
-            left -= len(part)
+            remaining -= len(part)
         return b"".join(parts)
     except OSError:
         return None

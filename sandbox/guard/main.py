@@ -30,7 +30,7 @@ class Watch:
         self.open: dict[int, wire.Capped] = {}
         kept, whole = self.limits["output_bytes"], where.job["whole_output"]
         tail = 0 if whole else kept // 2
-        self.streams = [wire.Capped(name, OUT, kept, tail) for name in wire.KEPT]
+        self.streams = [wire.Capped(name, OUT, kept, tail) for name in wire.STREAM_KINDS]
         self.oom_kills, self.seconds = where.oom_kills(), 0.0
 
     def run(self) -> None:
@@ -39,16 +39,16 @@ class Watch:
         wire.send(OUT, wire.STARTED)
         self.mark = time.monotonic()
         tick = 0.0
-        ended = spawn.watch(self.place.main)
+        end_signal = spawn.watch(self.place.main)
         while self.status is None and not self.ending:
-            self.poll([LIFE, ended, *self.open], TICK_S)
+            self.poll([LIFE, end_signal, *self.open], TICK_S)
             self.status = tree.reap().get(self.place.main)
             now = time.monotonic()
             if self.status is None and not self.ending and now >= tick:
                 tick = now + TICK_S
                 self.check(now)
         self.seconds = time.monotonic() - self.place.began
-        os.close(ended)
+        os.close(end_signal)
 
     def start(self) -> None:
         """Start the program on two pipes; what the sandbox's own start says on them belongs to
@@ -64,12 +64,12 @@ class Watch:
         except place.Failed as error:
             os.set_blocking(reader, False)
             self.place.kill()
-            said = (
+            reason = (
                 os.read(reader, 4000).decode(errors="replace").strip()
                 if select.select([reader], [], [], 0)[0]
                 else ""
             )
-            raise place.Failed(f"{error}: {said}" if said else str(error)) from error
+            raise place.Failed(f"{error}: {reason}" if reason else str(error)) from error
         finally:
             for writer in ends:
                 os.close(writer)
@@ -113,12 +113,12 @@ class Watch:
 
     def is_idle(self, now: float) -> bool:
         """Whether the tree neither printed nor computed for as long as it may."""
-        bound = self.limits["idle_s"]
-        if bound is None:
+        limit = self.limits["idle_s"]
+        if limit is None:
             return False
-        if self.cpu - self.cpu_mark > BUSY_SHARE * bound:
+        if self.cpu - self.cpu_mark > BUSY_SHARE * limit:
             self.mark, self.cpu_mark = now, self.cpu
-        return bool(now - self.mark >= bound)
+        return bool(now - self.mark >= limit)
 
     def finish(self) -> None:
         """End whatever is left, read the rest of the output and the artifacts, and say how it
@@ -148,9 +148,9 @@ class Watch:
         """Send what the program left and the caller wants, unless the caller leaves meanwhile."""
         budget = self.limits["artifact_mb"] * tree.MIB
         # Compiled before the change of user, who may not see this interpreter's modules.
-        wanted = {glob: files.pattern(glob) for glob in self.place.job["artifacts"]}
+        patterns = {glob: files.pattern(glob) for glob in self.place.job["artifacts"]}
         with spawn.As(self.place.user):
-            for path, data in files.collect(self.place.folder, wanted, budget):
+            for path, data in files.collect(self.place.folder, patterns, budget):
                 self.poll([LIFE], 0)
                 if self.ending == "abandoned":
                     return

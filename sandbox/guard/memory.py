@@ -17,7 +17,7 @@ def resident_mb(pids: list[int]) -> float:
     """
     total = 0
     for pid in pids:
-        fields = tree.read(f"/proc/{pid}/statm").split()
+        fields = tree.read_text(f"/proc/{pid}/statm").split()
         total += int(fields[1]) if len(fields) > 1 else 0
     return total * PAGE / tree.MIB
 
@@ -31,7 +31,7 @@ def proportional_mb(pids: list[int], held_mb: float) -> float:
     """
     total = shared = 0.0
     for pid in pids:
-        rollup = tree.read(f"/proc/{pid}/smaps_rollup") if len(pids) <= CROWD else ""
+        rollup = tree.read_text(f"/proc/{pid}/smaps_rollup") if len(pids) <= CROWD else ""
         rows = [line.split() for line in rollup.splitlines() if line.startswith("Pss")]
         sizes = {row[0]: int(row[1]) / 1024 for row in rows}
         mapped = sizes.get("Pss_Shmem:", 0.0)
@@ -45,14 +45,14 @@ def memory_files_mb(pids: list[int]) -> float:
     they are mapped; infinite when they have more descriptors than can be looked through.
     """
     sizes: dict[tuple[int, int], int] = {}
-    looked = 0
+    looks = 0
     for pid in pids:
         try:
             names = os.listdir(f"/proc/{pid}/fd")  # noqa: PTH208
         except OSError:
             continue
-        looked += len(names)
-        if looked > DESCRIPTORS:
+        looks += len(names)
+        if looks > DESCRIPTORS:
             return float("inf")
         for path in (f"/proc/{pid}/fd/{name}" for name in names):
             try:
@@ -65,7 +65,7 @@ def memory_files_mb(pids: list[int]) -> float:
 
 
 def _private_mb(pid: int) -> float:
-    fields = tree.read(f"/proc/{pid}/statm").split()
+    fields = tree.read_text(f"/proc/{pid}/statm").split()
     return (int(fields[1]) - int(fields[2])) * PAGE / tree.MIB if len(fields) > 2 else 0.0
 
 
@@ -76,5 +76,5 @@ def used_mb(pids: list[int], limit_mb: float, held_mb: float) -> float:
     cheap = resident_mb(pids) + held_mb
     if cheap <= limit_mb or len(pids) <= CROWD:
         return cheap if cheap <= limit_mb else proportional_mb(pids, held_mb)
-    sampled = proportional_mb(pids[:: len(pids) // SAMPLES], 0.0)
-    return max(resident_mb([pid]) for pid in pids) + sampled * len(pids) / SAMPLES + held_mb
+    sample_mb = proportional_mb(pids[:: len(pids) // SAMPLES], 0.0)
+    return max(resident_mb([pid]) for pid in pids) + sample_mb * len(pids) / SAMPLES + held_mb

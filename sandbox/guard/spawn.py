@@ -100,18 +100,20 @@ def threads_of(uid: int) -> int:
 def pin(cpus: float) -> None:
     """Without a control group, keep the run on as many cores as it may use."""
     cores = sorted(os.sched_getaffinity(0))
-    wanted = max(1, int(cpus + 0.999))
-    if wanted < len(cores):
+    core_count = max(1, int(cpus + 0.999))
+    if core_count < len(cores):
         first = os.getpid() % len(cores)
-        os.sched_setaffinity(0, (cores[first:] + cores[:first])[:wanted])
+        os.sched_setaffinity(0, (cores[first:] + cores[:first])[:core_count])
 
 
-def wire_descriptors(wanted: Mapping[int, int]) -> None:
+def wire_descriptors(descriptors: Mapping[int, int]) -> None:
     """Make the descriptors `wanted` (target: source) the only ones this process has."""
-    parked = {target: fcntl.fcntl(source, fcntl.F_DUPFD, 200) for target, source in wanted.items()}
+    parked = {
+        target: fcntl.fcntl(source, fcntl.F_DUPFD, 200) for target, source in descriptors.items()
+    }
     for target, source in parked.items():
         os.dup2(source, target, inheritable=True)
-    keep = sorted(wanted)
+    keep = sorted(descriptors)
     for low, high in zip(keep, [*keep[1:], OPEN_FILES], strict=True):
         os.closerange(low + 1, high)
 

@@ -16,7 +16,7 @@ TICK = os.sysconf("SC_CLK_TCK")
 MIB = 1024 * 1024
 
 
-def read(path: str) -> str:
+def read_text(path: str) -> str:
     """The text of a file of /proc, "" when its process is gone."""
     try:
         with open(path, encoding="ascii", errors="replace") as handle:  # noqa: PTH123  pathlib costs milliseconds at each start
@@ -29,7 +29,7 @@ def _fields(pid: int) -> list[str]:
     """The fields of /proc/PID/stat after the program's name, which may itself hold spaces and
     brackets.
     """
-    return read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    return read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
 
 
 def parents() -> dict[int, list[int]]:
@@ -46,7 +46,7 @@ def parents() -> dict[int, list[int]]:
 def descendants(root: int) -> list[int]:
     """Every living process below this one (not itself), found level by level."""
     whole = None if os.path.exists(f"/proc/{root}/task/{root}/children") else parents()  # noqa: PTH110
-    found: list[int] = []
+    pids: list[int] = []
     level = [root]
     while level:
         level = [
@@ -54,19 +54,19 @@ def descendants(root: int) -> list[int]:
             for pid in level
             for child in (_children(pid) if whole is None else whole.get(pid, []))
         ]
-        found += level
-    return found
+        pids += level
+    return pids
 
 
 def _children(pid: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     try:
         threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
     except OSError:
-        return found
+        return pids
     for thread in threads:
-        found += [int(child) for child in read(f"/proc/{pid}/task/{thread}/children").split()]
-    return found
+        pids += [int(child) for child in read_text(f"/proc/{pid}/task/{thread}/children").split()]
+    return pids
 
 
 def cpu_seconds(pids: list[int]) -> float:
@@ -132,15 +132,15 @@ def _end(pids: list[int], parents: set[str]) -> None:
 
 def reap() -> dict[int, int]:
     """Collect every child that has ended: pid → wait status."""
-    ended: dict[int, int] = {}
+    statuses: dict[int, int] = {}
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
         except ChildProcessError:
-            return ended
+            return statuses
         if pid == 0:
-            return ended
-        ended[pid] = status
+            return statuses
+        statuses[pid] = status
 
 
 def threads(pid: int) -> int:

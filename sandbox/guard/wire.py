@@ -13,7 +13,7 @@ LIVE_BUDGET = 262_144
 # Frame kinds. A file that a run left comes as ARTIFACT, or as REFUSED with why. Output beyond the
 # kept head travels as LIVE (shown, not kept) within a budget; its last part comes as TAIL.
 STARTED, RESULT, FAILED, ARTIFACT, REFUSED = b"S", b"R", b"F", b"A", b"N"
-KEPT = {"stdout": b"O", "stderr": b"E"}
+STREAM_KINDS = {"stdout": b"O", "stderr": b"E"}
 LIVE = {"stdout": b"o", "stderr": b"e"}
 TAIL = {"stdout": b"T", "stderr": b"t"}
 # What the caller sends after the first job: a further one (of a workspace), or a request to stop.
@@ -71,10 +71,10 @@ class Capped:
 
     def feed(self, data: bytes) -> None:
         """Take what the program wrote."""
-        kept, rest = data[: self.head_left], data[self.head_left :]
-        if kept:
-            self.head_left -= len(kept)
-            send(self.out, KEPT[self.name], kept)
+        head, rest = data[: self.head_left], data[self.head_left :]
+        if head:
+            self.head_left -= len(head)
+            send(self.out, STREAM_KINDS[self.name], head)
         if rest:
             self._hold(rest)
 

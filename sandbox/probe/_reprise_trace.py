@@ -18,13 +18,13 @@ def _plain(text, most=1000):
 def _frames(tb):
     import linecache
 
-    found = []
-    while tb is not None and len(found) < 10000:
+    frames = []
+    while tb is not None and len(frames) < 10000:
         code = tb.tb_frame.f_code
-        found.append((code.co_filename, tb.tb_lineno, getattr(code, "co_qualname", code.co_name)))
+        frames.append((code.co_filename, tb.tb_lineno, getattr(code, "co_qualname", code.co_name)))
         tb = tb.tb_next
-    if len(found) > _MAX_FRAMES:
-        found = found[: _MAX_FRAMES // 2] + found[-_MAX_FRAMES // 2 :]
+    if len(frames) > _MAX_FRAMES:
+        frames = frames[: _MAX_FRAMES // 2] + frames[-_MAX_FRAMES // 2 :]
     return [
         {
             "path": _plain(path),
@@ -32,13 +32,13 @@ def _frames(tb):
             "function": _plain(name),
             "code": _plain(linecache.getline(path, line).strip(), 500),
         }
-        for path, line, name in found
+        for path, line, name in frames
     ]
 
 
-def describe(error, depth=0, told=None):
-    told = [] if told is None else told
-    told.append(error)
+def describe(error, depth=0, visited=None):
+    visited = [] if visited is None else visited
+    visited.append(error)
     kind = type(error)
     try:
         message = str(error)
@@ -57,8 +57,8 @@ def describe(error, depth=0, told=None):
     if depth < _MAX_CHAIN:
         before = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
         for inner in (before, *getattr(error, "exceptions", ())[:_MAX_CHAIN]):
-            if isinstance(inner, BaseException) and len(told) < _MAX_ERRORS:
-                row["chained"].append(describe(inner, depth + 1, told))
+            if isinstance(inner, BaseException) and len(visited) < _MAX_ERRORS:
+                row["chained"].append(describe(inner, depth + 1, visited))
     return row
 
 

@@ -101,14 +101,14 @@ def _traces(folder):
     trace = os.path.join(folder, ".trace")
     names = sorted(os.listdir(trace))[:20] if os.path.isdir(trace) else []
     plain = [name for name in names if not os.path.islink(os.path.join(trace, name))]
-    written = [name for name in plain if name.startswith("trace-") and name.endswith(".json")]
-    return {name: _text(trace, name, 400000)[0] for name in written}
+    trace_names = [name for name in plain if name.startswith("trace-") and name.endswith(".json")]
+    return {name: _text(trace, name, 400000)[0] for name in trace_names}
 
 
-def _left(job, folder):
-    given = {name.split("/")[0] for name in job["files"]}
+def _new_files(job, folder):
+    names_before = {name.split("/")[0] for name in job["files"]}
     try:
-        return sorted(set(os.listdir(folder)) - given - _OURS)[:_MAX_LEFT]
+        return sorted(set(os.listdir(folder)) - names_before - _OURS)[:_MAX_LEFT]
     except OSError:  # it removed or closed its own directory
         return []
 
@@ -119,11 +119,11 @@ def _report(job, folder, status, seconds, cpu, late, limit):
     row["exit_code"] = os.WEXITSTATUS(status) if os.WIFEXITED(status) else None
     for name in _STREAMS:
         row[name[1:]], row[name[1:] + "_truncated"] = _text(folder, name, limit)
-    row["traces"], row["left"] = _traces(folder), _left(job, folder)
+    row["traces"], row["left"] = _traces(folder), _new_files(job, folder)
     row["first"] = _text(folder, ".first", 200)[0]
     row["covered"] = _text(folder, ".covered", 1000000)[0] if job["cover"] else ""
-    packed = zlib.compress(json.dumps(row).encode(), 1)
-    _send(job["round"], job["id"], base64.b64encode(packed).decode())
+    data = zlib.compress(json.dumps(row).encode(), 1)
+    _send(job["round"], job["id"], base64.b64encode(data).decode())
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -134,9 +134,9 @@ def _send(number, name, data):
     pieces = [data[at : at + _PIECE] for at in range(0, len(data), _PIECE)] or [""]
     rows = enumerate(reversed(range(len(pieces))))
     lines = ["@%d %s %d %s" % (number, name, rest, pieces[at]) for at, rest in rows]
-    left = ("\n" + "\n".join(lines) + "\n").encode()
-    while left:
-        left = left[os.write(1, left) :]
+    pending = ("\n" + "\n".join(lines) + "\n").encode()
+    while pending:
+        pending = pending[os.write(1, pending) :]
 
 
 def _flooded(folder):
@@ -170,22 +170,22 @@ def _serve(base, plan):
             running[_start(job, folder)] = (job, folder, time.monotonic())
         time.sleep(0.002)
         for pid in list(running):
-            if _ended(pid, *running[pid], plan):
+            if _has_ended(pid, *running[pid], plan):
                 del running[pid]
 
 
-def _ended(pid, job, folder, began, plan):
+def _has_ended(pid, job, folder, began, plan):
     """Whether a candidate has ended, by itself or at a limit; if so, report it."""
-    spent = time.monotonic() - began
-    late = spent > plan["limit_s"] or _cpu_s(pid) > plan["limit_cpu_s"] or _flooded(folder)
+    elapsed = time.monotonic() - began
+    late = elapsed > plan["limit_s"] or _cpu_s(pid) > plan["limit_cpu_s"] or _flooded(folder)
     if late:
         _kill_group(pid)
-    ended, status, usage = os.wait4(pid, 0 if late else os.WNOHANG)
-    if ended:
+    pid_ended, status, usage = os.wait4(pid, 0 if late else os.WNOHANG)
+    if pid_ended:
         _kill_group(pid)  # what it left running goes with it
         cpu = usage.ru_utime + usage.ru_stime
-        _report(job, folder, status, spent, cpu, late, plan["output_bytes"])
-    return bool(ended)
+        _report(job, folder, status, elapsed, cpu, late, plan["output_bytes"])
+    return bool(pid_ended)
 
 
 def _cpu_s(pid):
@@ -207,14 +207,14 @@ def _next(inbox, number):
 def _prepare(plan, number):
     """Import and seed for all candidates of a round; the seed, None where nothing is shared."""
     fork = plan["mode"] == "fork"
-    seed, known = plan["jobs"][0]["seed"] if fork else None, len(sys.modules)
+    seed, module_count = plan["jobs"][0]["seed"] if fork else None, len(sys.modules)
     if fork:
         _warm(plan["modules"])
         # once for most of the children, in each of whom it would copy five hundred pages
         batch_child.seed_libraries(seed)
         gc.collect()
         gc.freeze()  # a child that collects does not touch, and so copy, what was there before it
-        if len(sys.modules) != known or number == 0:
+        if len(sys.modules) != module_count or number == 0:
             _use_large_pages()
     for job in plan["jobs"]:
         job.update(round=number, fork=fork, seeded=seed, watch=plan["watch"])

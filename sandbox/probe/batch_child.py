@@ -46,8 +46,8 @@ def become(job, folder):
         sys.settrace(None)
         rows = sorted((os.path.relpath(path, folder), line) for path, line in lines)
         modules = [name for name in sys.modules if name not in before]
-        found = {"lines": rows, "modules": modules, "tensors": list(tensors.values())}
-        _note(folder, ".covered", json.dumps(found))
+        coverage = {"lines": rows, "modules": modules, "tensors": list(tensors.values())}
+        _note(folder, ".covered", json.dumps(coverage))
     _finish(status)
 
 
@@ -95,9 +95,9 @@ def _rearm(folder, seed):
     os.environ["REPRISE_TRACE"] = trace
     os.environ["REPRISE_SEED"] = str(seed)
     probe = _probe()
-    if probe is not None and hasattr(probe, "_WRITTEN"):
+    if probe is not None and hasattr(probe, "_WRITTEN_PATHS"):
         probe._FOLDER = trace
-        del probe._WRITTEN[:]
+        del probe._WRITTEN_PATHS[:]
 
 
 def _note_tensors(folder, frame, tensors):

@@ -17,21 +17,21 @@ def main():
         job = json.load(stream)
     out = os.path.abspath("out")
     os.mkdir(out)
-    os.chdir(unpacked(job["source"]))
+    os.chdir(unpack(job["source"]))
     if "backend" in job:
         build(job, out)
     elif os.path.isfile("pyproject.toml"):
         shutil.copyfile("pyproject.toml", os.path.join(out, "pyproject.toml"))
 
 
-def unpacked(name):
+def unpack(name):
     """The folder of the sources, which a build may write to."""
     if os.path.isdir(name):
         return shutil.copytree(name, "source", symlinks=True)
     archive = zipfile.ZipFile(name) if name.endswith(".zip") else tarfile.open(name)
     with archive:
         archive.extractall("source")
-    inside = [os.path.join("source", each) for each in os.listdir("source")]
+    inside = [os.path.join("source", name) for name in os.listdir("source")]
     return inside[0] if len(inside) == 1 and os.path.isdir(inside[0]) else "source"
 
 
@@ -43,7 +43,7 @@ def build(job, out):
     for name in attribute.split(".") if attribute else ():
         backend = getattr(backend, name)
     ask = getattr(backend, "get_requires_for_build_wheel", list)
-    more = [str(each) for each in ask() if str(each) not in job["known"]]
+    more = [str(requirement) for requirement in ask() if str(requirement) not in job["known"]]
     if more:
         with open(os.path.join(out, "requires.json"), "w") as stream:
             json.dump(more, stream)

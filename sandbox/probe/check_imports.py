@@ -22,11 +22,11 @@ def tops(name):
 
 
 def main():
-    used = sys.argv[2].split(",")
+    modules = sys.argv[2].split(",")
     for name in sys.argv[1].split(","):
         own = name.replace("-", "_")
         found = tops(name)
-        found.sort(key=lambda top: (top.lower() != own, top not in used))
+        found.sort(key=lambda top: (top.lower() != own, top not in modules))
         for top in found[:1]:
             importlib.import_module(top)
 

@@ -36,7 +36,7 @@ def main(root, site, store):
     ]
     end = time.time() + ALL_S
     count = min(os.cpu_count() or 1, 8, 1 + len(names) // 50)
-    workers = [forked(supervise, names[k::count], store, end) for k in range(count)]
+    workers = [fork(supervise, names[k::count], store, end) for k in range(count)]
     for pid in workers:
         os.waitpid(pid, 0)
 
@@ -52,13 +52,13 @@ def clear(root):
                 os.unlink(os.path.join(where, name))
 
 
-def forked(work, *given):
+def fork(work, *args):
     pid = os.fork()
     if pid:
         return pid
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # with its parent
     try:
-        work(*given)
+        work(*args)
     finally:
         os._exit(0)
 
@@ -69,35 +69,35 @@ def supervise(names, store, end):
     """
     while names:
         reader, writer = os.pipe()
-        pid = forked(work, names, store, end, writer)
+        pid = fork(work, names, store, end, writer)
         os.close(writer)
-        done = 0
+        count = 0
         while True:
-            told = os.read(reader, 65536)
-            done += len(told)
-            if not told:
+            data = os.read(reader, 65536)
+            count += len(data)
+            if not data:
                 break
         os.close(reader)
         os.waitpid(pid, 0)
-        names = names[done + 1 :]
+        names = names[count + 1 :]
 
 
 def work(names, store, end, writer):
     resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (MOST_CODE, MOST_CODE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    made = set()
+    folders_made = set()
     for name in names:
         signal.alarm(FILE_S)  # ends this process: Python's own handlers wait for the compiler
         try:
             if time.time() < end and os.path.getsize(name) <= MOST_SOURCE:
-                compiled(name, store, made)
+                compile_file(name, store, folders_made)
         except (Exception, MemoryError):
             pass
         os.write(writer, b".")
 
 
-def compiled(name, store, made):
+def compile_file(name, store, folders_made):
     """Give a source its byte code from the store, where it is put first when it is new. Its time
     counts too: Python compares it before it takes the byte code.
     """
@@ -105,26 +105,26 @@ def compiled(name, store, made):
         data = stream.read()
         stamp = struct.pack("<II", int(os.fstat(stream.fileno()).st_mtime) & 0xFFFFFFFF, len(data))
     digest = hashlib.sha256(stamp + data).hexdigest()
-    kept = os.path.join(store, digest[:2], digest)
-    if not os.path.exists(kept):
+    cached_path = os.path.join(store, digest[:2], digest)
+    if not os.path.exists(cached_path):
         code = marshal.dumps(compile(data, name, "exec", dont_inherit=True))
-        folder(os.path.dirname(kept), made)
-        part = "%s.%d" % (kept, os.getpid())
+        folder(os.path.dirname(cached_path), folders_made)
+        part = "%s.%d" % (cached_path, os.getpid())
         with open(part, "wb") as stream:
             stream.write(MAGIC_NUMBER + FLAGS + stamp + code)
-        os.rename(part, kept)
+        os.rename(part, cached_path)
     target = cache_from_source(name)
-    folder(os.path.dirname(target), made)
+    folder(os.path.dirname(target), folders_made)
     try:
-        os.link(kept, target)
+        os.link(cached_path, target)
     except OSError:  # a file system without links, or one that has no more for this file
-        shutil.copyfile(kept, target)
+        shutil.copyfile(cached_path, target)
 
 
-def folder(path, made):
-    if path not in made:
+def folder(path, folders_made):
+    if path not in folders_made:
         os.makedirs(path, exist_ok=True)
-        made.add(path)
+        folders_made.add(path)
 
 
 if __name__ == "__main__":

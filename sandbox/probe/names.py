@@ -12,9 +12,9 @@ import sys
 
 def main():
     names, modules = sys.argv[1].split(","), sys.argv[2].split(",")
-    found = {}
+    modules_by_name = {}
     for module_name in modules:
-        missing = [name for name in names if name not in found]
+        missing = [name for name in names if name not in modules_by_name]
         if not missing:
             break
         with contextlib.suppress(BaseException):  # a module that does not import is passed over
@@ -22,8 +22,8 @@ def main():
             for name in missing:
                 with contextlib.suppress(BaseException):
                     if hasattr(module, name):
-                        found[name] = module_name
-    sys.__stdout__.write("\n" + json.dumps(found) + "\n")
+                        modules_by_name[name] = module_name
+    sys.__stdout__.write("\n" + json.dumps(modules_by_name) + "\n")
 
 
 main()

@@ -12,8 +12,8 @@ import os
 import sys
 import threading
 
-_WANTED = {}
-_ENTERED, _LINES = set(), set()
+_PATHS_BY_NAME = {}
+_FUNCTIONS, _LINES = set(), set()
 _OWN = {}
 _HERE = os.getcwd() + os.sep
 _TOOL = 4  # free for anyone: 0, 1, 2 and 5 are a debugger, coverage, a profiler and an optimiser
@@ -30,14 +30,14 @@ def _own(path):
 
 
 def _enter(code):
-    for path in _WANTED.get(code.co_name, ()):
+    for path in _PATHS_BY_NAME.get(code.co_name, ()):
         if code.co_filename.endswith(path):
-            _ENTERED.add((path, code.co_name))
+            _FUNCTIONS.add((path, code.co_name))
 
 
 def _write():
     folder = os.environ.get("REPRISE_TRACE", "")
-    row = {"entered": sorted(_ENTERED), "lines": sorted(_LINES)}
+    row = {"entered": sorted(_FUNCTIONS), "lines": sorted(_LINES)}
     path = os.path.join(folder, "reached-%d.json" % os.getpid())
     try:
         with open(path + ".part", "w", encoding="utf-8", errors="replace") as out:
@@ -78,7 +78,7 @@ def _monitor(monitoring):
 
 
 for _path, _function in json.loads(os.environ["REPRISE_WANTED"]):
-    _WANTED.setdefault(_function, []).append(_path)
+    _PATHS_BY_NAME.setdefault(_function, []).append(_path)
 atexit.register(_write)
 if hasattr(sys, "monitoring"):
     _monitor(sys.monitoring)

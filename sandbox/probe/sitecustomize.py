@@ -16,7 +16,7 @@ import sys
 
 _FOLDER = os.environ.get("REPRISE_TRACE")
 _SEED = os.environ.get("REPRISE_SEED")
-_WRITTEN = []
+_WRITTEN_PATHS = []
 _AT_EXIT = None
 
 
@@ -34,7 +34,7 @@ def _install_hooks(key):
         except Exception:
             return
         if path and where == "main":
-            _WRITTEN.append(path)
+            _WRITTEN_PATHS.append(path)
 
     def on_exception(kind, error, tb):
         write(error, "main")
@@ -47,7 +47,7 @@ def _install_hooks(key):
     def at_exit():
         # A library may have put its own hook in the place of ours; Python keeps the exception that
         # ended the program.
-        if not _WRITTEN:
+        if not _WRITTEN_PATHS:
             write(getattr(sys, "last_value", None), "main")
         if key and os.getpid() == owner:
             _reprise_trace.put(_FOLDER, "end-%d" % owner, "%d" % owner, key)
@@ -79,14 +79,14 @@ def _keras(module, _seed):
 
 
 _SEEDING = {"numpy": _numpy, "torch": _torch, "tensorflow": _tensorflow, "keras": _keras}
-_IMPORTED = {}
+_AFTER_IMPORT = {}
 
 
 def after_import(name, hook):
     """Have `hook(module)` called once a library has been imported; what it raises is lost."""
-    if not _IMPORTED:
+    if not _AFTER_IMPORT:
         sys.meta_path.insert(0, _AfterImport())
-    _IMPORTED.setdefault(name, []).append(hook)
+    _AFTER_IMPORT.setdefault(name, []).append(hook)
 
 
 class _AfterImport:
@@ -97,7 +97,7 @@ class _AfterImport:
 
     def find_spec(self, name, path=None, target=None):
         """Libraries also look without an import to follow: the hooks wait until one does."""
-        if name not in _IMPORTED or name in self.looking:
+        if name not in _AFTER_IMPORT or name in self.looking:
             return None
         self.looking.add(name)
         try:
@@ -114,7 +114,7 @@ class _AfterImport:
     def _and_then(self, name, run):
         def exec_module(module):
             run(module)
-            for hook in _IMPORTED.pop(name, ()):
+            for hook in _AFTER_IMPORT.pop(name, ()):
                 try:
                     hook(module)
                 except Exception:

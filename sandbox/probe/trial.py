@@ -16,7 +16,7 @@ _LEAST_ROWS = 80
 _SPLIT = []
 
 
-def _shifted(function):
+def _shift(function):
     """A seeding function with the run's seed added to what the program asks for."""
 
     @functools.wraps(function)
@@ -27,7 +27,7 @@ def _shifted(function):
     return seeded
 
 
-def _drawn(function):
+def _replace_seed(function):
     """A seed that Keras draws, from a generator that the program may have seeded itself."""
 
     @functools.wraps(function)
@@ -83,9 +83,11 @@ def _evaluating(evaluate):
     @functools.wraps(evaluate)
     def halved(self, x=None, y=None, *arguments, **options):
         arrays = [value for value in (x, y) if hasattr(value, "shape")]
-        meant = _first() is not None and "split" not in _SPLIT and len(arrays) == 2
-        meant = meant and not options.get("_use_cached_eval_dataset")  # the validation of a `fit`
-        if meant and all(_many(rows) for rows in arrays):
+        is_halvable = _first() is not None and "split" not in _SPLIT and len(arrays) == 2
+        is_halvable = is_halvable and not options.get(
+            "_use_cached_eval_dataset"
+        )  # the validation of a `fit`
+        if is_halvable and all(_many(rows) for rows in arrays):
             x, y = _half(x), _half(y)
             _note("evaluate")
         return evaluate(self, x, y, *arguments, **options)
@@ -98,20 +100,20 @@ def _sklearn(module):
 
 
 def _torch(module):
-    module.manual_seed = _shifted(module.manual_seed)
+    module.manual_seed = _shift(module.manual_seed)
 
 
 def _keras(module):
-    shifted = _shifted(module.utils.set_random_seed)
-    module.utils.set_random_seed = shifted
+    set_seed = _shift(module.utils.set_random_seed)
+    module.utils.set_random_seed = set_seed
     inside = getattr(getattr(module, "_tf_keras", None), "keras", None)
     if inside is not None:  # `tf.keras` has names of its own
-        inside.utils.set_random_seed = shifted
+        inside.utils.set_random_seed = set_seed
     own = [one for name, one in list(sys.modules.items()) if name.startswith("keras.src.")]
     drawing = [one for one in own if callable(vars(one).get("make_default_seed"))]
-    drawn = _drawn(drawing[0].make_default_seed) if drawing else None
+    seed_function = _replace_seed(drawing[0].make_default_seed) if drawing else None
     for one in drawing:
-        one.make_default_seed = drawn
+        one.make_default_seed = seed_function
     module.Model.evaluate = _evaluating(module.Model.evaluate)
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.build import Backend, BuildFailed, BuildSource, MoreRequired, backend, cause, wheel
-from sandbox.environment import Built
+from sandbox.environment import Installation
 from sandbox.interpreters import Snapshot
 from sandbox.port import RunResult
 from tests.support.sandbox import Exit, FakeSandbox, Save, Say
@@ -15,15 +15,15 @@ SOURCE = BuildSource(b"packed", version="1.0")
 
 
 @pytest.fixture
-def tools(tmp_path: Path) -> Built:
+def tools(tmp_path: Path) -> Installation:
     python = Snapshot(tmp_path / "python", tmp_path / "python/bin/python3.11", "3.11.9", "3.11")
     root = tmp_path / "envs/key"
     for folder in (python.root, root):
         folder.mkdir(parents=True)
-    return Built("key", root, root / "bin/python", python, ())
+    return Installation("key", root, root / "bin/python", python, ())
 
 
-def of(tools: Built, *steps: object) -> Backend:
+def of(tools: Installation, *steps: object) -> Backend:
     return backend(SOURCE, tools.python, FakeSandbox(lambda _: list(steps)))
 
 

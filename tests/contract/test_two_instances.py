@@ -19,7 +19,7 @@ import pytest
 
 from sandbox import guard_client, port, process
 from sandbox.cache import Inbox
-from sandbox.docker import Attached
+from sandbox.docker import AttachedContainer
 from sandbox.guard import host, tree
 from sandbox.port import Limits, RunSpec
 from sandbox.process import Pipes
@@ -96,7 +96,7 @@ def container(message: bytes) -> tuple[guard_client.Channel, Callable[[], None]]
     ours, its = socket.socketpair()
     its.sendall(b"\x01\0\0\0" + len(message).to_bytes(4, "big") + message)
     its.close()
-    attached = Attached(Delayed(fileno=ours.detach()))
+    attached = AttachedContainer(Delayed(fileno=ours.detach()))
     return attached, attached.close
 
 

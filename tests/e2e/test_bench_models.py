@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from bot.kernel.dialogue import Exchange
-from bot.kernel.files import recorded
+from bot.kernel.files import read_exchanges
 from tests.support.endpoint import Act, FakeEndpoint, says
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def endpoint() -> FakeEndpoint:
     """Answers each stage as the cassette does."""
     known = {
         each.question.messages[0].content: each.answer
-        for each in recorded(CASSETTES / f"{CASE}.jsonl", Exchange)
+        for each in read_exchanges(CASSETTES / f"{CASE}.jsonl", Exchange)
     }
 
     def answer(body: dict[str, Any]) -> Act:
@@ -73,7 +73,7 @@ def test_a_bench_is_recorded_with_a_model_and_repeated_without(tmp_path: Path) -
     assert row["tokens"] == 2_200
     assert row["usd"] == pytest.approx(0.004)
     assert [path.name for path in (tmp_path / "kept").iterdir()] == [f"{CASE}.jsonl"]
-    assert {each.question.prompt.partition("@")[0] for each in recorded(tmp_path / "kept" / f"{CASE}.jsonl", Exchange)} == {
+    assert {each.question.prompt.partition("@")[0] for each in read_exchanges(tmp_path / "kept" / f"{CASE}.jsonl", Exchange)} == {
         "refine", "act",
     }  # fmt: skip
     again = reprise(

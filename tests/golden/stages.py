@@ -128,10 +128,10 @@ def stages() -> Iterator[tuple[str, str]]:
         "problems",
         replies.misunderstood(Command(text="/reproduce bisekt", verb="", problems=(told,))),
     )
-    yield "refused", replies.refused("You need write permission on this repository to run this.")
+    yield "refused", replies.refusal("You need write permission on this repository to run this.")
     yield (
         "quota",
-        replies.refused(
+        replies.refusal(
             "You have reached your limit of 10 runs a day (`quota.person`).", replies.NOT_RUN
         ),
     )

@@ -70,7 +70,7 @@ def prepared(
         listener=ListListener(),
         commits=GitCommits(Git(Cache(cache), environ)),
     )
-    bug = report.read(issue)
+    bug = report.read_issue(issue)
     signature = freeze.freeze(bug)
     assert signature is not None
     return judging(Session.begin(issue_job(issue, **options), ports), bug, signature)

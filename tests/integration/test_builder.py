@@ -410,7 +410,7 @@ def test_torchvision_is_left_out_where_no_release_fits_the_torch_at_hand(tmp_pat
 @pytest.mark.slow  # installs torch
 def test_the_real_torchvision_is_imported_beside_a_cpu_torch_from_a_folder() -> None:
     builder = UvBuilder(Settings().cache_dir, ProcessSandbox(), torch_index=False)
-    if not any(indexes.read(builder.environ).folders):
+    if not any(indexes.read_indexes(builder.environ).folders):
         pytest.skip("no folder of wheels is configured")
     built = builder.build(spec(wanted("torch"), wanted("torchvision"), at=None))
     assert "without its compiled operators" in built.steps[-1].error

@@ -23,7 +23,7 @@ from bot.kernel.settings import Settings
 from bot.report.run_folder import keep_runs
 from sandbox import cache as sandbox_cache, footprint
 from sandbox.cache import Cache
-from sandbox.environment import Built, Installer
+from sandbox.environment import Installation, Installer
 from sandbox.subprocesses import Interrupted
 from tests.integration.test_builder import git, spec, wanted
 from tests.integration.test_hostile_wheels import World, says
@@ -40,7 +40,7 @@ def world(tmp_path: Path) -> World:
     return world
 
 
-def made(world: World) -> dict[str, Built]:
+def made(world: World) -> dict[str, Installation]:
     """One environment each, by a builder that is gone, an hour apart."""
     built = {}
     for hour, name in enumerate(("old", "used", "new")):
@@ -198,7 +198,7 @@ def test_what_did_not_change_is_not_counted_again(tmp_path: Path) -> None:
         (folder / "report.json").touch()
         os.utime(last, (1, 1))
         before = footprint.remembered(folder, last)
-        assert before == footprint.taken(folder) - 4096, "the note itself came later"
+        assert before == footprint.size_of(folder) - 4096, "the note itself came later"
         assert folder is run or folder.stat().st_mtime == 1, "looking is no use"
         (folder / "more").write_bytes(os.urandom(50_000))
         os.utime(last, (2, 2))
@@ -235,7 +235,7 @@ def test_finished_runs_go_oldest_first_and_others_stay(tmp_path: Path) -> None:
     with (tmp_path / "first/.reprise").open("r+") as mark:
         fcntl.flock(mark, fcntl.LOCK_EX)
         (tmp_path / "going/report.json").unlink()
-        keep_runs(tmp_path, footprint.taken(tmp_path / "first") * 2)
+        keep_runs(tmp_path, footprint.size_of(tmp_path / "first") * 2)
     left = {each.name for each in tmp_path.iterdir()}
     assert left == {"first", "third", "going", "foreign"}
 

@@ -14,7 +14,7 @@ from benchmarks.scoring import load_key, score
 from bot.app import bootstrap
 from bot.cli.sources import from_text
 from bot.kernel.dialogue import Exchange, ModelAnswer, Question
-from bot.kernel.files import recorded
+from bot.kernel.files import read_exchanges
 from bot.kernel.job import ReproduceIssue
 from bot.kernel.settings import Settings
 from bot.model.cassette import Cassette
@@ -52,7 +52,7 @@ def test_there_are_cassettes_and_each_has_its_issue_and_its_key() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_was_recorded_with_the_live_prompts(name: str) -> None:
-    used = {each.question.prompt for each in recorded(CASSETTES / f"{name}.jsonl", Exchange)}
+    used = {each.question.prompt for each in read_exchanges(CASSETTES / f"{name}.jsonl", Exchange)}
     stale = sorted(
         f"{each} (live: {live})"
         for each in used
@@ -96,7 +96,7 @@ def test_a_replay_comes_to_the_verdict(name: str, sandbox: Sandbox, tmp_path: Pa
     assert not left, f"{name} holds exchanges that nobody asked for: {left}; {AGAIN.format(name)}"
     judged = score(tmp_path / "run", load_key(CASSETTES, name))
     assert judged.right, f"{report['verdict']['kind']}: {judged.reason or why}"
-    assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl", Exchange))
+    assert report["cost"]["calls"] == len(read_exchanges(CASSETTES / f"{name}.jsonl", Exchange))
     wanted = json.loads((CASSETTES / "keys" / f"{name}.json").read_bytes()).get("control")
     assert wanted in {None, report["verdict"]["control"]["type"]}
 
@@ -107,7 +107,10 @@ def test_a_killed_run_asks_for_nothing_that_it_was_told(sandbox: Sandbox, tmp_pa
 
     class Dies(Cassette):
         def ask(self, question: Question, *, cancel: Event | None = None) -> ModelAnswer:
-            if len(self.unused()) == len(recorded(CASSETTES / f"{name}.jsonl", Exchange)) - told:
+            if (
+                len(self.unused())
+                == len(read_exchanges(CASSETTES / f"{name}.jsonl", Exchange)) - told
+            ):
                 raise SystemExit  # nobody catches it, as nobody hears of a kill
             return super().ask(question, cancel=cancel)
 
@@ -128,10 +131,10 @@ def test_a_killed_run_asks_for_nothing_that_it_was_told(sandbox: Sandbox, tmp_pa
 
     with pytest.raises(SystemExit):
         once(Dies(CASSETTES / f"{name}.jsonl"))
-    assert len(recorded(tmp_path / "run" / "exchanges.jsonl", Exchange)) == told
+    assert len(read_exchanges(tmp_path / "run" / "exchanges.jsonl", Exchange)) == told
     cassette = Cassette(CASSETTES / f"{name}.jsonl")
     once(cassette)
     assert [each.number for each in cassette.unused()] == list(range(1, told + 1))
     report = json.loads((tmp_path / "run" / "report.json").read_bytes())
-    assert report["cost"]["calls"] == len(recorded(CASSETTES / f"{name}.jsonl", Exchange))
+    assert report["cost"]["calls"] == len(read_exchanges(CASSETTES / f"{name}.jsonl", Exchange))
     assert score(tmp_path / "run", load_key(CASSETTES, name)).right

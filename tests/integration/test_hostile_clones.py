@@ -74,7 +74,7 @@ class Repository:
 
     @property
     def size(self) -> int:
-        return footprint.taken(self.folder / "objects")
+        return footprint.size_of(self.folder / "objects")
 
 
 @pytest.fixture
@@ -184,7 +184,7 @@ def test_commits_that_were_fetched_before_make_room(repository: Repository, cach
     for _ in range(3):
         source = repository.commit(repository.files(1, os.urandom(5 * MIB)))
         assert git.checkout(source, None).commit == repository.git("rev-parse", "main")
-    assert footprint.taken(cache.root / "repos") < 8 * MIB
+    assert footprint.size_of(cache.root / "repos") < 8 * MIB
     source = repository.commit(repository.files(1, os.urandom(9 * MIB)))
     with pytest.raises(UserError, match=r"repository\.git has more than 0.0078125 GiB of data"):
         git.checkout(source, None)

@@ -17,7 +17,7 @@ import pytest
 
 from sandbox import footprint, indexes, interpreters
 from sandbox.cache import Cache
-from sandbox.environment import Built, Installer, Unresolvable, Wishes
+from sandbox.environment import Installation, Installer, Unresolvable, Wishes
 from sandbox.footprint import Bounds, DiskFull
 from sandbox.interpreters import Snapshot
 from sandbox.port import RunSpec
@@ -54,7 +54,7 @@ class World:
                 pack.writestr(file, data)
         return path
 
-    def install(self, *names: str) -> Built:
+    def install(self, *names: str) -> Installation:
         wishes = Wishes(names)
         return self.installer.install(
             self.installer.resolve(wishes, self.python), wishes, self.python
@@ -66,7 +66,7 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
-def says(built: Built, code: str) -> str:
+def says(built: Installation, code: str) -> str:
     run = RunSpec((str(built.interpreter), "-c", code), env=built.python.variables)
     result = ProcessSandbox().run(run)
     assert result.exit_code == 0, result.stderr
@@ -212,7 +212,7 @@ def test_a_wheel_that_gets_its_place_while_it_is_measured_is_no_error(
 ) -> None:
     moved = tmp_path / "uv" / ".tmpMoved"
     moved.parent.mkdir()
-    monkeypatch.setattr(footprint, "_written", lambda *_: {moved})
+    monkeypatch.setattr(footprint, "_folders_written", lambda *_: {moved})
     footprint.UnpackWatch(moved.parent, {"alpha": 1}, Bounds(reserve=0))(os.getpid())
 
 
@@ -225,7 +225,7 @@ def test_a_bomb_that_gets_its_place_just_before_its_installer_is_ended_is_remove
     (unpacked / "data.bin").write_bytes(bytes(2000))
     notes = cache / "wheels-v0/path/bomb"
     notes.mkdir(parents=True)
-    monkeypatch.setattr(footprint, "_written", lambda *_: {unpacked})
+    monkeypatch.setattr(footprint, "_folders_written", lambda *_: {unpacked})
     watch = footprint.UnpackWatch(cache, {"bomb": 1}, Bounds(most=1000, reserve=0))
     with pytest.raises(footprint.TooLarge, match="bomb unpacks to more than"):
         watch(os.getpid())
@@ -243,7 +243,7 @@ def test_a_bomb_leaves_nothing_where_its_installer_is_ended(
     unpacked = tmp_path / "uv/.tmpBomb"
     unpacked.mkdir(parents=True)
     (unpacked / "data.bin").write_bytes(bytes(2000))
-    monkeypatch.setattr(footprint, "_written", lambda *_: {unpacked})
+    monkeypatch.setattr(footprint, "_folders_written", lambda *_: {unpacked})
     watch = footprint.UnpackWatch(unpacked.parent, {"bomb": 1}, Bounds(most=1000, reserve=0))
     with pytest.raises(footprint.TooLarge):
         watch(os.getpid())

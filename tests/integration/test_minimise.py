@@ -76,7 +76,7 @@ def confirmed(source, signature, runs=2, files=None, here=HERE):
         listener=ListListener(),
     )
     job = issue_job(Issue(title="t", body="b"), timeout_s=30)
-    runner = judging(Session.begin(job, ports), report.read(job.issue), signature)
+    runner = judging(Session.begin(job, ports), report.read_issue(job.issue), signature)
     script = Script(files={"repro.py": source, **(files or {})})
     for seed in range(1, runs + 1):
         runner.run(script, here, seed, "confirm")

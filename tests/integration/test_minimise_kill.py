@@ -79,7 +79,7 @@ def _worked(journal: Folder, cache: Path) -> tuple[Runner, Reduced]:
         listener=ListListener(),
         cache=cache,
     )
-    runner = judging(Session.begin(JOB, ports), report.read(JOB.issue), INDEX)
+    runner = judging(Session.begin(JOB, ports), report.read_issue(JOB.issue), INDEX)
     for seed in (1, 2):
         runner.run(SCRIPT, HERE, seed, "confirm")
     found = confirmed_identity(runner, SCRIPT, HERE)

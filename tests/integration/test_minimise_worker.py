@@ -42,7 +42,7 @@ def work() -> None:
     job = ReproduceIssue(issue=Issue(title="t", body="b"), **dict(options))
     runner = judging(
         Session.begin(job, world),
-        report.read(job.issue),
+        report.read_issue(job.issue),
         CrashSignature(exception="IndexError", message="list index out of range"),
     )
     here = Environment(id="here", python="3", interpreter=GUARD_PYTHON)

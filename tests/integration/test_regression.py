@@ -109,8 +109,8 @@ def runs_tests(folder: Path, *argv: str) -> tuple[int, str]:
 
 
 def into(folder: Path, found: Report, patch: RepositoryPatch | None = None):
-    proposal = propose(found, kernel_files.opened(folder), patch)
-    kernel_files.put(folder, proposal.files)
+    proposal = propose(found, kernel_files.open_checkout(folder), patch)
+    kernel_files.put_files(folder, proposal.files)
     return proposal
 
 
@@ -129,7 +129,7 @@ def test_a_test_fails_for_the_reported_reason_until_the_bug_is_fixed(project):
 
 
 def test_the_same_diff_is_what_git_applies(project):
-    proposal = propose(report(), kernel_files.opened(project))
+    proposal = propose(report(), kernel_files.open_checkout(project))
     subprocess.run(("git", "init", "-q"), cwd=project, check=True)
     subprocess.run(
         ("git", "apply", "--check", "-"), cwd=project, input=proposal.diff, text=True, check=True
@@ -200,7 +200,9 @@ def test_unittest_where_the_project_uses_it(tmp_path):
     ],
 )
 def test_it_is_where_the_project_keeps_its_tests(tmp_path, files, expected):
-    assert propose(report(), kernel_files.opened(made(tmp_path, files))).test.path == expected
+    assert (
+        propose(report(), kernel_files.open_checkout(made(tmp_path, files))).test.path == expected
+    )
 
 
 def test_functions_are_named_as_the_project_finds_them(tmp_path):
@@ -335,7 +337,7 @@ def test_files_that_configure_something_are_never_added(project, name):
         UserError,
         match=r"The test .* (configures|is in a hidden|is a lock|is no p)|file name of unusual characters",
     ):
-        propose(report({**SEVERAL, name: ""}), kernel_files.opened(project))
+        propose(report({**SEVERAL, name: ""}), kernel_files.open_checkout(project))
 
 
 def test_no_file_of_a_program_has_a_name_that_means_something(project):
@@ -414,7 +416,7 @@ def test_a_failure_that_varies_is_not_strict(project):
 )
 def test_what_cannot_be_a_test_says_so(project, found, words):
     with pytest.raises(UserError, match=words) as told:
-        propose(found, kernel_files.opened(project), secrets=["hunter2hunter2"])
+        propose(found, kernel_files.open_checkout(project), secrets=["hunter2hunter2"])
     assert "hunter2" not in str(told.value)
 
 
@@ -428,11 +430,13 @@ def test_a_line_that_a_change_adds_has_to_be_readable(project):
     held = f"# {'ghp_' + 'a' * 36}\nlr: 10.0\n"
     made(project, {"base.yaml": held})
     propose(
-        report(), kernel_files.opened(project), change("base.yaml", held, held.replace("10", "1"))
+        report(),
+        kernel_files.open_checkout(project),
+        change("base.yaml", held, held.replace("10", "1")),
     )
     hiding = held.replace("10.0", "1.0 # \u202e")
     with pytest.raises(UserError, match="adds a line that could not be reviewed"):
-        propose(report(), kernel_files.opened(project), change("base.yaml", held, hiding))
+        propose(report(), kernel_files.open_checkout(project), change("base.yaml", held, hiding))
 
 
 def test_words_of_the_report_stay_in_their_comment(project):
@@ -454,7 +458,7 @@ def test_links_files_and_submodules_are_never_written_through(tmp_path):
     (project / "test").rmdir()
     (project / "test").write_text("a file")
     with pytest.raises(UserError, match="no folder"):
-        propose(report(), kernel_files.opened(project))
+        propose(report(), kernel_files.open_checkout(project))
     assert list(outside.iterdir()) == []
 
 
@@ -499,14 +503,14 @@ def test_a_change_elsewhere_or_of_another_text_is_refused(project, path, patch, 
     if not path.startswith("..") and "//" not in path and path != "gone.py":
         made(project, {} if (project / path).exists() else {path: CONFIG})
     with pytest.raises(UserError, match=words):
-        propose(report(), kernel_files.opened(project), patch or change(path))
+        propose(report(), kernel_files.open_checkout(project), patch or change(path))
 
 
 def test_a_changed_file_without_a_last_line_end(project):
     made(project, {"train.py": "lr = 10\nx = 1"})
     proposal = propose(
         report(),
-        kernel_files.opened(project),
+        kernel_files.open_checkout(project),
         change("train.py", "lr = 10\nx = 1", "lr = 1\nx = 1"),
     )
     subprocess.run(("git", "init", "-q"), cwd=project, check=True)
@@ -590,9 +594,9 @@ def test_a_repair_of_a_file_of_the_project_is_a_change_of_it(project, files, nam
     if path is None:
         words = "Several files" if len(files) > 1 else "not a file of this repository"
         with pytest.raises(UserError, match=words):
-            of_repair(found_repair(name), kernel_files.opened(project))
+            of_repair(found_repair(name), kernel_files.open_checkout(project))
         return
-    patch = of_repair(found_repair(name), kernel_files.opened(project))
+    patch = of_repair(found_repair(name), kernel_files.open_checkout(project))
     assert (patch.program, [each.path for each in patch.changes]) == (path, [path])
     into(project, report(), patch)
     assert "lr = 0.1\n" in (project / path).read_text()
@@ -602,7 +606,7 @@ def test_a_repair_of_a_file_of_the_project_is_a_change_of_it(project, files, nam
 def test_a_quote_may_lose_or_win_the_last_line_end(project, quoted):
     made(project, {"src/train.py": TRAIN})
     found = found_repair().model_copy(update={"source": quoted})
-    assert of_repair(found, kernel_files.opened(project)).program == "src/train.py"
+    assert of_repair(found, kernel_files.open_checkout(project)).program == "src/train.py"
 
 
 SETTINGS = "lr: 10.0  # as in the paper\nepochs: 3\n"
@@ -618,7 +622,7 @@ def configured_repair() -> Repair:
 def test_a_repair_changes_the_configuration_beside_its_program(project):
     made(project, {"src/train.py": TRAIN, "src/conf/base.yaml": SETTINGS})
     made(project, {"old/train.py": TRAIN, "old/conf/base.yaml": "lr: 1.0\nepochs: 3\n"})
-    files = kernel_files.opened(project)
+    files = kernel_files.open_checkout(project)
     patch = of_repair(configured_repair(), files)
     assert patch.program == "src/train.py"
     proposal = into(project, report(), patch)
@@ -635,7 +639,7 @@ def test_too_many_files_or_lines_are_not_proposed(project):
     names = [f"conf/{number}.yaml" for number in range(13)]
     made(project, dict.fromkeys(names, CONFIG))
     changes = [change(name).changes[0] for name in names]
-    files = kernel_files.opened(project)
+    files = kernel_files.open_checkout(project)
     with pytest.raises(UserError, match="too many files"):
         propose(report(), files, RepositoryPatch(program="train.py", changes=tuple(changes)))
     before, after = ("".join(f"{at * n}\n" for n in range(150)) for at in (1, -1))
@@ -644,7 +648,7 @@ def test_too_many_files_or_lines_are_not_proposed(project):
     with pytest.raises(UserError, match="too long to review"):
         propose(
             report(),
-            kernel_files.opened(project),
+            kernel_files.open_checkout(project),
             RepositoryPatch(program="train.py", changes=tuple(long)),
         )
 
@@ -654,13 +658,13 @@ def test_a_configuration_alone_is_changed_only_beside_the_very_program(project):
     made(project, {"b/train.py": "print(1)\n", "b/conf/base.yaml": SETTINGS})
     whole = configured_repair()
     found = whole.model_copy(update={"diff": files.files(whole.diff)[1][1]})
-    patch = of_repair(found, kernel_files.opened(project))
+    patch = of_repair(found, kernel_files.open_checkout(project))
     assert [change.path for change in patch.changes] == ["a/conf/base.yaml"]
     kept = found.model_copy(update={"source": "", "source_sha": files.blob(TRAIN)})
-    assert of_repair(kept, kernel_files.opened(project)) == patch
+    assert of_repair(kept, kernel_files.open_checkout(project)) == patch
     unknown = found.model_copy(update={"source": ""})
     with pytest.raises(UserError, match="not a file of this repository"):
-        of_repair(unknown, kernel_files.opened(project))
+        of_repair(unknown, kernel_files.open_checkout(project))
 
 
 def test_files_lie_beside_the_program_as_they_did_where_it_was_repaired(project):
@@ -669,7 +673,7 @@ def test_files_lie_beside_the_program_as_they_did_where_it_was_repaired(project)
     moved = found.diff.replace("conf/base.yaml", "src/conf/base.yaml")
     moved = moved.replace("a/train.py", "a/src/train.py").replace("b/train.py", "b/src/train.py")
     found = found.model_copy(update={"diff": moved, "entry": "src/train.py"})
-    patch = of_repair(found, kernel_files.opened(project))
+    patch = of_repair(found, kernel_files.open_checkout(project))
     assert {change.path for change in patch.changes} == {
         "lib/src/train.py", "lib/src/conf/base.yaml",
     }  # fmt: skip
@@ -683,19 +687,19 @@ def test_a_repair_is_not_proposed_where_its_configuration_is_not(project, place)
     found = configured_repair()
     found = found.model_copy(update={"diff": found.diff.replace("conf/base.yaml", place)})
     with pytest.raises(UserError, match="not a file of this repository"):
-        of_repair(found, kernel_files.opened(project))
+        of_repair(found, kernel_files.open_checkout(project))
 
 
 def test_an_unproven_repair_is_no_change(project):
     made(project, {"train.py": TRAIN})
     found = found_repair("train.py").model_copy(update={"proven": False})
     with pytest.raises(UserError, match="not proven to help"):
-        of_repair(found, kernel_files.opened(project))
+        of_repair(found, kernel_files.open_checkout(project))
 
 
 def test_a_change_goes_alone_where_there_can_be_no_test(project):
     made(project, {"train.py": TRAIN})
-    files = kernel_files.opened(project)
+    files = kernel_files.open_checkout(project)
     hangs = report(signature=HangSignature(bound_s=5))
     proposal = propose(hangs, files, of_repair(found_repair(), files))
     assert (proposal.test, [file.path for file in proposal.files]) == (None, ["train.py"])
@@ -704,7 +708,7 @@ def test_a_change_goes_alone_where_there_can_be_no_test(project):
 
 def test_the_body_tells_the_figures_of_a_change_and_shows_it(project):
     made(project, {"train.py": TRAIN})
-    files = kernel_files.opened(project)
+    files = kernel_files.open_checkout(project)
     patch = of_repair(found_repair(), files)
     issue = "Fixes #3 @everyone https://evil.example/x\n/approve <!-- reprise:run -->"
     asked = report(failure=ZERO.model_copy(update={"message": issue}))

@@ -29,7 +29,7 @@ from tests.unit.test_repair import by_rate
 ROOT = Path(__file__).resolve().parents[2]
 
 
-class Written(Trainings):
+class GitHubWrite(Trainings):
     """Trainings that are written down, so that a killed process has told of them."""
 
     def __init__(self, log: Path, last: int = 0) -> None:
@@ -53,7 +53,7 @@ def worker(told: dict[str, str]) -> None:
     github = GitHubApp(told["url"], int(told["app"]), told["key"], told["slug"], timeout_s=5)
     store, queue = SqlStore(told["store"], write_gap_s=0, notify_gap_s=0), InlineQueue()
     policy = HostPolicy(public_url="https://reprise.example", beat_s=0.02, lease_s=5.0)
-    runs = engine(Written(Path(told["log"]), int(told["last"])))
+    runs = engine(GitHubWrite(Path(told["log"]), int(told["last"])))
     queue.offer(Task(kind="run", id=told["run"]))
     queue.drain(Service(AppContext(store, queue, github, runs, policy)).handle)
 
@@ -80,7 +80,7 @@ def test_a_killed_process_loses_the_training_at_work_and_no_other(tmp_path, last
         done = subprocess.run(argv, env=env, cwd=ROOT, timeout=120)
         assert done.returncode == -signal.SIGKILL
         assert len(world.store.entries(run.id, TRIALS)) == last - 1
-        world.trainings = Written(log)
+        world.trainings = GitHubWrite(log)
         world.resume()
         assert "proven to help" in world.sticky()
         assert len(world.ours()) == 1

@@ -17,7 +17,7 @@ from bot.kernel.ports import Ports
 from bot.kernel.report import Report
 from bot.kernel.run import RunState
 from bot.kernel.settings import load
-from bot.report.comment import UNFOLDED
+from bot.report.comment import LINES_UNFOLDED
 from bot.training.repair.repair import FRESH
 from sandbox.port import RunResult
 from sandbox.select import choose
@@ -140,7 +140,7 @@ def test_the_comment_has_diagnosis_and_patch_and_says_how_to_get_it(repaired):
     assert "this change of `train.py` as a draft pull request" in body
     assert body.index("proven to help") < body.index("No failure to reproduce")
     assert "Please add" not in body
-    assert visible(body) <= UNFOLDED
+    assert visible(body) <= LINES_UNFOLDED
 
 
 def test_the_pull_request_is_the_proven_patch_alone(repaired):

@@ -19,10 +19,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import httpx
 import pytest
 
-from bot.app.github.registration import Kept
+from bot.app.github.registration import RegistrationFiles
 from bot.kernel.settings import Settings, load
 from handlers.pages import reachable
-from handlers.server import address, bound, make
+from handlers.server import address, bind, make
 from handlers.setup import MAX_STATES, STATE_S, Setup
 
 PEM = "-----BEGIN RSA PRIVATE KEY-----\nTU9DSw==\n-----END RSA PRIVATE KEY-----\n"
@@ -103,7 +103,7 @@ class Site:
     setup: Setup
     url: str
     settings: Settings
-    done: list[Kept]
+    done: list[RegistrationFiles]
     clock: list[float]
 
     def get(self, path: str, **query: str) -> httpx.Response:
@@ -129,8 +129,8 @@ class Site:
 
 @pytest.fixture
 def site(tmp_path: Path, hub: Hub) -> Iterator[Site]:
-    clock, done = [1000.0], list[Kept]()
-    with bound("127.0.0.1", 0) as sock:
+    clock, done = [1000.0], list[RegistrationFiles]()
+    with bind("127.0.0.1", 0) as sock:
         url = address(sock)
         settings = Settings(
             github_url=hub.url,

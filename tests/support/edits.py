@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from bot.kernel.training_types import Edit, TrainingTrace
-from bot.training.program.hyperparameters import find, patched
+from bot.training.program.hyperparameters import find, patch_program
 
 
 def edit(source: str, parameter: str, after: str, trace: TrainingTrace | None = None) -> Edit:
@@ -23,7 +23,10 @@ def diff(source: str, trace: TrainingTrace | None = None, **values: str) -> list
     """The changed lines of the patched program, each with its sign."""
     edits = [edit(source, _id(name), value, trace) for name, value in values.items()]
     lines = difflib.unified_diff(
-        source.splitlines(), patched(source, edits, trace).source.splitlines(), n=0, lineterm=""
+        source.splitlines(),
+        patch_program(source, edits, trace).source.splitlines(),
+        n=0,
+        lineterm="",
     )
     return [x for x in lines if not x.startswith(("---", "+++", "@@"))]
 

@@ -13,7 +13,7 @@ from typing import Any
 from bot.kernel.bug import Commit, Frame, Provided, Release
 from bot.kernel.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
 from bot.kernel.errors import BuildError, Stopped, UserError
-from bot.kernel.files import append, cut_unfinished, recorded
+from bot.kernel.files import append, cut_unfinished, read_exchanges
 from bot.kernel.journal import EXCHANGES, E, EntryKind
 from bot.kernel.ports import Progress
 from bot.kernel.values import Record
@@ -166,7 +166,7 @@ class ExchangeFile:
 
     def read(self, kind: EntryKind[E]) -> tuple[E, ...]:
         """Those that the file holds."""
-        return recorded(self.path, kind.model) if self.path.exists() else ()
+        return read_exchanges(self.path, kind.model) if self.path.exists() else ()
 
 
 class MemoryJournal:

@@ -73,7 +73,9 @@ class ForkedPrograms:
         code = int(server.stdout.readline())
         output, errors = ((folder / name).read_bytes() for name in (".stdout", ".stderr"))
         left = {str(path): path.read_bytes() for path in folder.glob("training-*.jsonl")}
-        return Run(code, output, errors.decode("utf-8", "replace"), 0.0, trace.read(left), 0.0)
+        return Run(
+            code, output, errors.decode("utf-8", "replace"), 0.0, trace.read_trace(left), 0.0
+        )
 
     def compare(self, program: Path) -> Comparison:
         """A run without the recorder, and one with it."""

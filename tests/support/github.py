@@ -14,7 +14,7 @@ from typing import Any
 from bot.app.github.writes import HookedGitHub
 from bot.app.ports import (
     CloneToken,
-    Gone,
+    GoneError,
     Hook,
     NotGranted,
     Permission,
@@ -295,7 +295,7 @@ class FakeGitHub(HookedGitHub):
         with self._request(0), self._lock:
             lost = self._called("redeliver")
             if all(each.id != hook for each in self.deliveries):
-                raise Gone(f"There is no delivery {hook}.")
+                raise GoneError(f"There is no delivery {hook}.")
             self.writes.append(RecordedWrite("redeliver", id=hook))
             _answer(lost)
 
@@ -315,20 +315,22 @@ class FakeGitHub(HookedGitHub):
     def _repository(self, target: Target) -> FakeRepository:
         found = self.repositories.get(target.repository)
         if found is None or found.installation != target.installation:
-            raise Gone(f"{target.repository} is not there, or not covered by the installation.")
+            raise GoneError(
+                f"{target.repository} is not there, or not covered by the installation."
+            )
         return found
 
     def _issue(self, target: Target, number: int) -> FakeIssue:
         found = self._repository(target).issues.get(number)
         if found is None:
-            raise Gone(f"{target.repository}#{number} is not there.")
+            raise GoneError(f"{target.repository}#{number} is not there.")
         return found
 
     def _comment(self, target: Target, comment: int) -> FakeComment:
         self._repository(target)
         found = self.comments.get(comment)
         if found is None or found.repository != target.repository:
-            raise Gone(f"Comment {comment} is not there.")
+            raise GoneError(f"Comment {comment} is not there.")
         return found
 
     def _fits(self, body: str) -> None:

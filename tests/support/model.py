@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from bot.kernel.dialogue import ModelAnswer, Question, Usage
 from bot.kernel.errors import ModelUnavailable, Stopped
-from bot.model.endpoint import careful, estimated, said
+from bot.model.endpoint import careful, estimated, join_messages
 
 Answers = Callable[[Question], dict[str, Any]] | Sequence[dict[str, Any] | Exception]
 
@@ -53,7 +53,7 @@ class ScriptedModel:
             )
         text = json.dumps(data)
         tokens = {
-            "input_tokens": estimated(said(question.messages)),
+            "input_tokens": estimated(join_messages(question.messages)),
             "output_tokens": estimated(text),
         }
         return ModelAnswer(

@@ -90,7 +90,7 @@ class _Run:
 
     spec: RunSpec
     cancel: Event
-    outcome: guard_client.Received
+    outcome: guard_client.Outcome
     folder: dict[str, bytes]
     began: float = field(default_factory=time.monotonic)
     active: float = 0.0
@@ -212,7 +212,7 @@ class FakeSandbox:
                 else self._watched(spec, _signed(spec, done))
             )
         return self._play(
-            _Run(spec, cancel or Event(), guard_client.Received(spec, on_output), dict(spec.files)),
+            _Run(spec, cancel or Event(), guard_client.Outcome(spec, on_output), dict(spec.files)),
             done,
         )
 
@@ -287,7 +287,7 @@ class _FakeRunner:
             raise SandboxError("the workspace is closed")
         self._put(self.folder, spec.files)
         inside = replace(spec, files=dict(self.folder))
-        run = _Run(inside, cancel or Event(), guard_client.Received(spec, on_output), self.folder)
+        run = _Run(inside, cancel or Event(), guard_client.Outcome(spec, on_output), self.folder)
         if spec.argv[:1] == ("/bin/cp",):
             start = Path(spec.argv[-2])
             files = [path for path in start.rglob("*") if path.is_file() and not path.is_symlink()]

@@ -113,7 +113,7 @@ class FakeSourceIndex(SegmentIndex):
             for path, top in tops.items()
         }
         super().__init__(
-            _Memory({path: index.read(text.encode()) for path, text in texts.items()}, sources)
+            _Memory({path: index.decode(text.encode()) for path, text in texts.items()}, sources)
         )
 
 

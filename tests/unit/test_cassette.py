@@ -13,7 +13,7 @@ import pytest
 
 from bot.kernel.dialogue import Exchange, Message, Question, Usage
 from bot.kernel.errors import ModelUnavailable, Stopped, UserError
-from bot.kernel.files import recorded
+from bot.kernel.files import read_exchanges
 from bot.model.cassette import Cassette, Recording
 from tests.support.engine import ExchangeFile
 from tests.support.fakes import ScriptedModel
@@ -37,12 +37,12 @@ def test_every_exchange_is_a_line_before_its_answer_is_handed_on(path: Path) -> 
     lost = ModelUnavailable("no words", usage=Usage(calls=2, input_tokens=9))
     model = Recording(ScriptedModel([{"a": 1}, lost, Stopped("no")]), ExchangeFile(path))
     model.ask(question("x"))
-    assert len(recorded(path, Exchange)) == 1
+    assert len(read_exchanges(path, Exchange)) == 1
     with pytest.raises(ModelUnavailable):
         model.ask(question("y"))
     with pytest.raises(Stopped):
         model.ask(question("z"))
-    first, second = recorded(path, Exchange)
+    first, second = read_exchanges(path, Exchange)
     assert (first.number, first.question, first.answer and first.answer.data, first.error) == (
         1,
         question("x"),
@@ -64,9 +64,9 @@ def test_a_killed_recording_is_gone_on_with(path: Path) -> None:
     Recording(ScriptedModel([{"a": 1}, {"a": 2}]), ExchangeFile(path)).ask(question("x"))
     with path.open("ab") as file:
         file.write(b'{"number": 2, "quest')
-    assert [each.number for each in recorded(path, Exchange)] == [1]
+    assert [each.number for each in read_exchanges(path, Exchange)] == [1]
     Recording(ScriptedModel([{"a": 2}]), ExchangeFile(path)).ask(question("y"))
-    assert [each.number for each in recorded(path, Exchange)] == [1, 2]
+    assert [each.number for each in read_exchanges(path, Exchange)] == [1, 2]
     assert [Cassette(path).ask(question(text)).data for text in "xy"] == [{"a": 1}, {"a": 2}]
 
 
@@ -85,7 +85,7 @@ def test_what_a_killed_process_was_told_is_not_asked_again(path: Path) -> None:
     assert model.asked == []
     assert again.ask(question("x")).data == {"a": 3}, "each answer counts once"
     assert again.ask(question("y")).data == {"a": 4}, "an error is no answer"
-    assert [each.number for each in recorded(path, Exchange)] == [1, 2, 3, 4, 5]
+    assert [each.number for each in read_exchanges(path, Exchange)] == [1, 2, 3, 4, 5]
 
 
 def test_exchanges_of_several_threads_stay_whole(path: Path) -> None:
@@ -99,7 +99,7 @@ def test_exchanges_of_several_threads_stay_whole(path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert [each.number for each in recorded(path, Exchange)] == list(range(1, 9))
+    assert [each.number for each in read_exchanges(path, Exchange)] == list(range(1, 9))
     cassette = Cassette(path)
     assert all(
         cassette.ask(question(f"{number}" * 3_000)).data == {"said": f"{number}" * 3_000}

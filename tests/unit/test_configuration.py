@@ -12,10 +12,10 @@ from hypothesis import given, settings, strategies as st
 from jsonschema import Draft202012Validator, ValidationError
 from typer.testing import CliRunner
 
-from bot.app.configuration import laid, load, parse, problem_key
-from bot.app.ports import Gone, Target, Throttled
+from bot.app.configuration import load, merge_layers, parse, problem_key
+from bot.app.ports import GoneError, Target, Throttled
 from bot.cli import app
-from bot.kernel.config import Config, Defaults, Loaded, Origin, Problem, Triggers
+from bot.kernel.config import Config, Defaults, LoadedConfig, Origin, Problem, Triggers
 from bot.report import replies, schema
 from tests.corpus.hostile.corpus import Hostile, load as load_texts
 from tests.corpus.hostile.reader import alive
@@ -35,12 +35,12 @@ def world(**repositories: str | dict[str, str]) -> FakeGitHub:
     return github
 
 
-def loaded(**repositories: str | dict[str, str]) -> Loaded:
+def loaded(**repositories: str | dict[str, str]) -> LoadedConfig:
     return load(world(**repositories), TARGET)
 
 
 def test_without_any_file_the_defaults_hold() -> None:
-    assert loaded(pool={}) == Loaded()
+    assert loaded(pool={}) == LoadedConfig()
 
 
 def test_a_file_of_the_repository_stands_alone() -> None:
@@ -158,19 +158,19 @@ def test_errors_of_github_propagate_but_what_is_missing_beside_the_repository_is
     github.fail(Throttled("slow down", 5.0))
     with pytest.raises(Throttled):
         load(github, TARGET)
-    github.fail(Gone("no such repository"))
-    with pytest.raises(Gone):
+    github.fail(GoneError("no such repository"))
+    with pytest.raises(GoneError):
         load(github, TARGET)
 
     class Without(FakeGitHub):
         def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
             if target.repository != "acme/pool":
-                raise Gone("no such repository")
+                raise GoneError("no such repository")
             return super().file(target, path, most_bytes)
 
     alone = Without()
     alone.repository("acme/pool")
-    assert load(alone, TARGET) == Loaded()
+    assert load(alone, TARGET) == LoadedConfig()
 
 
 def test_a_file_that_is_too_long_is_told() -> None:
@@ -180,7 +180,7 @@ def test_a_file_that_is_too_long_is_told() -> None:
 def test_other_installations_are_not_read() -> None:
     github = world(pool={}, github="labels: false")
     github.repositories["acme/.github"].installation = 2
-    assert load(github, TARGET) == Loaded()
+    assert load(github, TARGET) == LoadedConfig()
 
 
 def test_the_same_problems_have_the_same_key() -> None:
@@ -211,7 +211,7 @@ def test_the_strongest_file_that_says_something_decides(held: list[dict[str, obj
         (Origin(kind="extended", file=str(number)), parse(yaml.safe_dump(each), "f").values)
         for number, each in enumerate(held)
     ]
-    config, origins = laid(layers)
+    config, origins = merge_layers(layers)
     for section, key in [("triggers", "opened"), ("defaults", "runs"), ("defaults", "python")]:
         sayers = [number for number, each in enumerate(held) if key in each.get(section, {})]  # type: ignore[operator]
         wanted = (
@@ -258,7 +258,7 @@ def test_the_effective_configuration_says_where_each_value_came_from() -> None:
     assert "enabled: true  # default" in text
     shown = yaml.safe_load(text.split("```")[1].removeprefix("yaml"))
     assert Config.model_validate(shown) == Config(labels=False, defaults=Defaults(runs=7))
-    assert "defaults" in replies.configuration(Loaded())
+    assert "defaults" in replies.configuration(LoadedConfig())
 
 
 def test_problems_are_told_with_line_and_reason() -> None:

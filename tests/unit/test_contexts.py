@@ -10,7 +10,7 @@ from bot.kernel.bug import CrashSignature, Issue
 from bot.kernel.dialogue import Interpretation
 from bot.kernel.environment import Chunk, Context
 from bot.kernel.source import index
-from bot.kernel.source.outline import fitted, merged, size
+from bot.kernel.source.outline import fit_chunks, merge_chunks, size
 from tests.support.fakes import FakeSourceIndex
 
 LONG = "\n".join(f"        total = total + {n}" for n in range(300))
@@ -61,7 +61,7 @@ SHELF = FakeSourceIndex(TEXTS, main=("net",))
 
 def ranked(title: str, body: str, budget: int = 400) -> tuple[Context, ...]:
     issue = Issue(title=title, body=body, repository="o/net")
-    return contexts.contexts(report.read(issue), issue, SHELF, budget)
+    return contexts.contexts(report.read_issue(issue), issue, SHELF, budget)
 
 
 def first(made: tuple[Context, ...]) -> Chunk:
@@ -157,7 +157,7 @@ def test_the_reports_own_program_is_not_shown_again() -> None:
 def body_of(made: tuple[Context, ...], name: str) -> str:
     """What a reader of the prompt sees of a definition."""
     pieces = [chunk for each in made for chunk in each.chunks if chunk.name.endswith(name)]
-    return prompt_text.listed(pieces)
+    return prompt_text.list_pieces(pieces)
 
 
 def test_a_named_function_is_shown_whole_without_its_docstring() -> None:
@@ -210,7 +210,7 @@ def test_the_fixed_words_of_a_message_are_found_between_its_values(message: str)
         "net/words.py": "def lens_was_given(multiple, four, heads, width, pad_id, given, lens):\n    pass\n",
     }
     issue = Issue(title="Broken", body=f"```\nValueError: {message}\n```\n")
-    made = contexts.contexts(report.read(issue), issue, FakeSourceIndex(texts))
+    made = contexts.contexts(report.read_issue(issue), issue, FakeSourceIndex(texts))
     assert {chunk.path for each in made for chunk in each.chunks} == {"net/core.py"}
     wanted = "net.core.pad" if "pad_id" in message else "net.core.split"
     assert first(made).name == wanted
@@ -248,7 +248,7 @@ def test_no_line_is_shown_twice() -> None:
 
 def test_the_reading_of_a_model_leads_to_what_it_names() -> None:
     issue = Issue(title="It is wrong", body="Somehow.", repository="o/net")
-    bug = report.read(issue)
+    bug = report.read_issue(issue)
     assert "moved = tokens" not in prompt_text.show_contexts(contexts.contexts(bug, issue, SHELF))
     refined = Interpretation(claim="c", api=("net.align_right",))
     made = contexts.contexts(bug, issue, SHELF, refined=refined)
@@ -261,23 +261,23 @@ def test_the_reading_of_a_model_leads_to_what_it_names() -> None:
 def test_equal_reports_have_equal_contexts_and_an_empty_index_has_none() -> None:
     assert ranked("align tokens", "right") == ranked("align tokens", "right")
     issue = Issue(title="align", body="`x.y`")
-    assert contexts.contexts(report.read(issue), issue, FakeSourceIndex({})) == ()
+    assert contexts.contexts(report.read_issue(issue), issue, FakeSourceIndex({})) == ()
 
 
 def test_what_is_known_of_the_history_counts() -> None:
     issue = Issue(title="Something", body="")
     (known,) = SHELF.symbol("polish")
-    (best, *_) = contexts.ranking(report.read(issue), issue, SHELF, lineage=(known,))
+    (best, *_) = contexts.ranking(report.read_issue(issue), issue, SHELF, lineage=(known,))
     assert best.why == ("the history of the issue",)
 
 
 def test_bodies_go_before_chunks() -> None:
     text = 'def f(a):\n    """F."""\n' + "\n".join(f"    b = {n}" for n in range(20))
     chunks = [Chunk(path=f"{n}.py", start=1, end=22, text=text) for n in range(3)]
-    assert [chunk.end for chunk in fitted(chunks, 66)] == [22, 22, 22]
-    assert [chunk.end for chunk in fitted(chunks, 30)] == [22, 2, 2]
-    assert [chunk.end for chunk in fitted(chunks, 5)] == [5]
-    assert size(fitted(chunks, 1)) == 1
+    assert [chunk.end for chunk in fit_chunks(chunks, 66)] == [22, 22, 22]
+    assert [chunk.end for chunk in fit_chunks(chunks, 30)] == [22, 2, 2]
+    assert [chunk.end for chunk in fit_chunks(chunks, 5)] == [5]
+    assert size(fit_chunks(chunks, 1)) == 1
 
 
 def test_a_chunk_within_another_is_shown_once() -> None:
@@ -285,7 +285,7 @@ def test_a_chunk_within_another_is_shown_once() -> None:
         Chunk(path="a", start=1, end=9, text="w", why=("x",)),
         Chunk(path="a", start=2, end=3, text="i", why=("y",)),
     )
-    assert [(chunk.start, chunk.why) for chunk in merged([inner, wide])] == [(1, ("y", "x"))]
+    assert [(chunk.start, chunk.why) for chunk in merge_chunks([inner, wide])] == [(1, ("y", "x"))]
 
 
 def test_names_of_code_are_told_from_words() -> None:
@@ -293,7 +293,7 @@ def test_names_of_code_are_told_from_words() -> None:
         title="`net.Attention` fails with flash_attn",
         body="The errors and the model.fit() of MyModel, `mask`.\n\n### Versions\nfoo_bar: 1",
     )
-    found = [name.text for name in index.names(report.read(issue), issue)]
+    found = [name.text for name in index.names(report.read_issue(issue), issue)]
     assert found[0] == "net.Attention"
     assert {"flash_attn", "model.fit", "MyModel", "mask"} <= set(found)
     assert not {"foo_bar", "fails", "errors", "The"} & set(found)
@@ -301,10 +301,10 @@ def test_names_of_code_are_told_from_words() -> None:
 
 def test_paths_are_matched_only_where_it_is_clear_which() -> None:
     files = ["a/util.py", "b/util.py", "a/one.py"]
-    assert index.installed("src/a/util.py", files) == "a/util.py"
-    assert index.installed("util.py", files) is None
-    assert index.installed("one.py", files) == "a/one.py"
-    assert index.installed("x/one.py", files) is None
+    assert index.installed_file("src/a/util.py", files) == "a/util.py"
+    assert index.installed_file("util.py", files) is None
+    assert index.installed_file("one.py", files) == "a/one.py"
+    assert index.installed_file("x/one.py", files) is None
 
 
 def test_what_a_function_calls_is_shown_from_its_own_package_only():
@@ -316,6 +316,6 @@ def test_what_a_function_calls_is_shown_from_its_own_package_only():
     }
     subject = Issue(title="wrong", body="`net.a.forward` is wrong.", repository="o/net")
     shelf = FakeSourceIndex(texts, main=("net",))
-    made = contexts.contexts(report.read(subject), subject, shelf)
+    made = contexts.contexts(report.read_issue(subject), subject, shelf)
     paths = {chunk.path for context in made for chunk in context.chunks}
     assert paths == {"net/a.py", "net/b.py"}

@@ -15,7 +15,7 @@ from bot.products import execute as run, plan
 from bot.report.comment import comment
 from bot.training import diagnose
 from sandbox.port import RunResult
-from sandbox.probe.training.core import kept
+from sandbox.probe.training.core import is_sampled
 from tests.support.jobs import issue_job, job_options
 from tests.unit.test_pipeline import world
 
@@ -137,7 +137,7 @@ def test_a_missing_package_is_installed_and_the_program_runs_again() -> None:
     ],
 )  # fmt: skip
 def test_how_a_run_ended(result: RunResult, ended: str, undecided: str) -> None:
-    found = diagnose.diagnosed(recorded(lambda spec: result))
+    found = diagnose.diagnose_recording(recorded(lambda spec: result))
     assert found.ended == ended
     assert undecided in found.undecided
     assert bool(found.undecided) == bool(undecided)
@@ -145,11 +145,11 @@ def test_how_a_run_ended(result: RunResult, ended: str, undecided: str) -> None:
 
 
 def test_of_a_long_run_all_steps_count_though_not_all_are_written_down() -> None:
-    written = trace(filter(kept, range(2301))) + trace(range(40), optimizer="other")
+    written = trace(filter(is_sampled, range(2301))) + trace(range(40), optimizer="other")
     artifacts = {".reprise/training-7.jsonl": written, ".reprise/training-8.jsonl": trace()}
     run_ = recorded(lambda spec: replace(OK, artifacts=artifacts))
     assert len(run_.trace.steps) < 2100
-    assert diagnose.diagnosed(run_).steps == 2301 + 40
+    assert diagnose.diagnose_recording(run_).steps == 2301 + 40
 
 
 def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:

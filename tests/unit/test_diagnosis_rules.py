@@ -7,7 +7,7 @@ import pytest
 from bot.kernel.training_types import Data, Epoch, Layer, Loss, TrainingTrace, WeightStep
 from bot.training.diagnosis.rule import trainings
 from bot.training.diagnosis.rules import RULES, diagnose
-from sandbox.probe.training.core import kept, sampled
+from sandbox.probe.training.core import is_sampled, sampled
 from tests.support.trace_pairs import (
     ABOVE_ONE,
     BALANCED,
@@ -170,7 +170,7 @@ def test_a_long_run_reads_alike_whether_or_not_each_step_was_written_down() -> N
     """Else what is written down more often would count for more."""
     losses = curve(2.3, 0.5, 30_000, fall=0.0003)
     every = steps(losses)
-    written = tuple(x for x in every if kept(x.step) or sampled(x.step))
+    written = tuple(x for x in every if is_sampled(x.step) or sampled(x.step))
     (whole,) = trainings(trace(taken=every))
     (thinned,) = trainings(trace(taken=written))
     assert len(written) < 4500

@@ -48,7 +48,7 @@ def test_pips_settings_become_uvs(tmp_path: Path) -> None:
         "[install]\nextra-index-url = https://b.invalid/simple https://c.invalid/simple\ncert = /c.pem\n",
         encoding="utf-8",
     )
-    found = indexes.read(
+    found = indexes.read_indexes(
         {"PIP_TRUSTED_HOST": "a.invalid", "HTTPS_PROXY": "http://p:1"}, tmp_path, tmp_path / "etc"
     )
     assert found.variables() == {
@@ -66,15 +66,16 @@ def test_variables_beat_files_and_uv_beats_pip(tmp_path: Path) -> None:
     (tmp_path / "pip.conf").write_text(
         "[global]\nindex-url = https://file.invalid/simple\n", encoding="utf-8"
     )
-    assert indexes.read({}, tmp_path, tmp_path).index == "https://file.invalid/simple"
+    assert indexes.read_indexes({}, tmp_path, tmp_path).index == "https://file.invalid/simple"
     assert (
-        indexes.read({"PIP_INDEX_URL": "https://env.invalid/s"}, tmp_path, tmp_path).index
+        indexes.read_indexes({"PIP_INDEX_URL": "https://env.invalid/s"}, tmp_path, tmp_path).index
         == "https://env.invalid/s"
     )
     both = {"PIP_INDEX_URL": "https://env.invalid/s", "UV_INDEX_URL": "https://uv.invalid/s"}
-    assert indexes.read(both, tmp_path, tmp_path).index == "https://uv.invalid/s"
+    assert indexes.read_indexes(both, tmp_path, tmp_path).index == "https://uv.invalid/s"
     assert (
-        indexes.read({"PIP_CONFIG_FILE": "/dev/null"}, tmp_path, tmp_path).index == indexes.DEFAULT
+        indexes.read_indexes({"PIP_CONFIG_FILE": "/dev/null"}, tmp_path, tmp_path).index
+        == indexes.DEFAULT
     )
 
 
@@ -83,7 +84,7 @@ def test_no_password_reaches_foreign_code(tmp_path: Path) -> None:
         "PIP_INDEX_URL": "https://me:s3cret@a.invalid/simple",
         "PIP_FIND_LINKS": "https://u:s3cret@w.invalid/",
     }
-    clean = indexes.read(environ, tmp_path, tmp_path).without_secrets()
+    clean = indexes.read_indexes(environ, tmp_path, tmp_path).without_secrets()
     assert "s3cret" not in repr(clean)
     assert clean.index == "https://a.invalid/simple"
 
@@ -170,8 +171,8 @@ def test_the_resolvers_words_are_understood() -> None:
     assert releases.without_wheel(
         "Because all versions of docopt have no usable wheels\nhint: Wheels are required for `docopt` because"
     ) == ["docopt"]
-    assert releases.named("numpy==1.2 and x", "numpy")
-    assert not releases.named("numpy-quaternion==1.2", "numpy")
+    assert releases.is_mentioned("numpy==1.2 and x", "numpy")
+    assert not releases.is_mentioned("numpy-quaternion==1.2", "numpy")
     bound = "Because the current Python version (3.8.18) does not satisfy Python>=3.9 and a==1 depends on Python>=3.9"
     assert releases.python_bounds(bound) == [">=3.9"]
 

@@ -41,7 +41,7 @@ def test_what_was_asked_for_is_told_with_what_was_installed_and_why() -> None:
         ),
     )
     spec = EnvironmentSpec(python="3.6", python_why="the report says 3.6", requirements=wanted)
-    told = prompt_text.described(spec, built, "ImportError: no _C")
+    told = prompt_text.describe_environment(spec, built, "ImportError: no _C")
     lines = told.splitlines()
     assert any(
         line.startswith("torch: asked for 1.7.0, installed 2.13.0+cpu: the report says 1.7.0")

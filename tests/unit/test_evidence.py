@@ -3,12 +3,12 @@
 import pytest
 
 from bot.environment import evidence
-from bot.environment.evidence import Known
+from bot.environment.evidence import ProjectFacts
 
 
-def known(name: str, *modules: str, project: str = "", mentions: str = "") -> Known:
+def known(name: str, *modules: str, project: str = "", mentions: str = "") -> ProjectFacts:
     projects = (project,) if project else ()
-    return Known(name, frozenset(modules) if modules else None, projects, (mentions,))
+    return ProjectFacts(name, frozenset(modules) if modules else None, projects, (mentions,))
 
 
 def test_the_modules_of_a_wheel_are_read_off_its_files() -> None:
@@ -63,13 +63,13 @@ def test_the_repositories_that_links_name() -> None:
     ],
 )  # fmt: skip
 def test_what_speaks_for_a_distribution_decides(
-    module: str, repository: str, candidates: list[Known], chosen: str, why: str
+    module: str, repository: str, candidates: list[ProjectFacts], chosen: str, why: str
 ) -> None:
     assert evidence.choose(module.split(), repository, candidates) == (chosen, why)
 
 
 def test_a_distribution_without_modules_of_its_own_may_bring_any() -> None:
-    bundle = Known("tool", frozenset(), needs=("tool-core",))
+    bundle = ProjectFacts("tool", frozenset(), needs=("tool-core",))
     assert evidence.choose(["tool"], "org/lib", [bundle])[0] == "tool"
 
 

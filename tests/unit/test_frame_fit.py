@@ -49,7 +49,7 @@ def test_only_frames_of_the_distribution_with_a_line_and_code_are_compared() -> 
     acme = Requirement(name="acme", rung=PinSource.IMPORT, reason="imported")
     other = acme.model_copy(update={"name": "dm-acme", "modules": ("acme",)})
     for target in (acme, other):
-        assert releases.quoted(report, target) == (frame(), frame(line=7))
+        assert releases.quoted_frames(report, target) == (frame(), frame(line=7))
 
 
 def test_the_nearest_older_releases_come_first() -> None:

@@ -67,7 +67,7 @@ def test_odd_values_lead_to_a_diagnosis(seed: int):
         if row["kind"] == "step" and chosen.random() < 0.3:
             container, key = chosen.choice(list(places(row)))
             container[key] = odd
-    read = training_trace.read({NAME: written(rows)})
+    read = training_trace.read_trace({NAME: written(rows)})
     tell(read)
     for tool in TOOLS:
         codes(tool, read)
@@ -122,5 +122,5 @@ def many_tensors() -> Iterator[dict[str, object]]:
 def test_a_full_file_costs_seconds(rows):
     data = full(rows())
     started = time.process_time()
-    tell(training_trace.read({NAME: data}))
+    tell(training_trace.read_trace({NAME: data}))
     assert time.process_time() - started < 20

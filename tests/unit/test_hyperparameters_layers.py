@@ -4,7 +4,7 @@ layers taken out and put in, and clipping beside them.
 
 import pytest
 
-from bot.training.program.hyperparameters import patched
+from bot.training.program.hyperparameters import patch_program
 from bot.training.program.text import NotApplicable
 from tests.support.edits import changed, diff, edit, values
 
@@ -94,7 +94,7 @@ def test_units_are_changed_with_what_depends_on_them() -> None:
 
 def test_layers_of_torch_models() -> None:
     assert diff(TORCH, layers_2="removed") == ["-    nn.Dropout(),"]
-    longer = patched(TORCH, [edit(TORCH, "layers(0)", "dense_after")]).source
+    longer = patch_program(TORCH, [edit(TORCH, "layers(0)", "dense_after")]).source
     added = "nn.ReLU(),\n    nn.Linear(HIDDEN, HIDDEN),\n    nn.ReLU(),\n    nn.Dropout"
     assert added in longer
     assert diff(TORCH, layers_0="removed") == [
@@ -103,7 +103,7 @@ def test_layers_of_torch_models() -> None:
         "+    nn.Linear(4, 8),",
     ]
     with pytest.raises(NotApplicable, match="depend on its width"):
-        patched(TORCH, [edit(TORCH, "layers(3)", "removed")])
+        patch_program(TORCH, [edit(TORCH, "layers(3)", "removed")])
 
 
 def test_edits_of_one_stack_fit_together() -> None:
@@ -116,7 +116,7 @@ def test_edits_of_one_stack_fit_together() -> None:
     assert "    nn.BatchNorm1d(32)," in wider
     both = {"layers(0)": "removed", "units(3)": "4"}
     with pytest.raises(NotApplicable, match="depend on its width"):
-        patched(TORCH, [edit(TORCH, name, value) for name, value in both.items()])
+        patch_program(TORCH, [edit(TORCH, name, value) for name, value in both.items()])
 
 
 def test_dropout_of_torch() -> None:

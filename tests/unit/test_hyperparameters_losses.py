@@ -5,7 +5,7 @@ predictions and targets that fit the new one.
 import pytest
 
 from bot.kernel.training_types import Loss, Summary, TrainingTrace
-from bot.training.program.hyperparameters import find, patched
+from bot.training.program.hyperparameters import find, patch_program
 from bot.training.program.text import NotApplicable
 from tests.support.edits import changed, diff, edit, values
 
@@ -73,7 +73,9 @@ def test_keras_losses_have_the_form_of_the_labels() -> None:
     one_hot = _trace((32, 3), (32, 3), one_hot=True)
     assert "'categorical_" in changed(source, one_hot, loss="sparse_categorical_crossentropy")[0]
     with pytest.raises(NotApplicable, match="one output per class"):
-        patched(source, [edit(source, "loss", "categorical_crossentropy")], _trace((9, 1), (9, 1)))
+        patch_program(
+            source, [edit(source, "loss", "categorical_crossentropy")], _trace((9, 1), (9, 1))
+        )
 
 
 def test_an_object_is_changed_where_it_is_made() -> None:

@@ -6,8 +6,8 @@ from time import process_time
 
 import pytest
 
-from bot.training.program.hyperparameters import find, patched, program_files
-from bot.training.program.modules import ProgramFile, joined, own_modules
+from bot.training.program.hyperparameters import find, patch_program, program_files
+from bot.training.program.modules import ProgramFile, join, own_modules
 from bot.training.repair.candidates import edit
 
 NET = """\
@@ -48,7 +48,9 @@ def written(files: dict[str, bytes] = FILES, **values: str) -> dict[str, list[st
     """The lines that each changed file gets."""
     source, beside = files["train.py"].decode(), program_files(files, "train.py")
     found = {x.id.replace("(", "_").rstrip(")"): x for x in find(source, None, beside)}
-    made = patched(source, [edit(found[name], to) for name, to in values.items()], None, beside)
+    made = patch_program(
+        source, [edit(found[name], to) for name, to in values.items()], None, beside
+    )
     after = {**made.files, "train.py": made.source}
     before = {name: files[name].decode() for name in after}
     assert all(text.endswith("\n") == before[name].endswith("\n") for name, text in after.items())
@@ -149,12 +151,12 @@ def test_a_text_without_a_last_line_end_keeps_having_none() -> None:
 
 def test_what_was_joined_is_parted_again() -> None:
     modules = [ProgramFile("a.py", "x = 1"), ProgramFile("b.py", ""), ProgramFile("c.py", "\n")]
-    whole = joined("y = 2\n", modules)
+    whole = join("y = 2\n", modules)
     assert whole.parted(whole.text) == {"a.py": "x = 1", "b.py": "", "c.py": "\n", "": "y = 2\n"}
     lines = [whole.located(number) for number in range(1, whole.text.count("\n") + 1)]
     assert lines[0] == ("a.py", 1)
     assert lines[-1] == ("", 1)
-    assert joined("y = 2", ()).parted("y = 3") == {"": "y = 3"}
+    assert join("y = 2", ()).parted("y = 3") == {"": "y = 3"}
 
 
 NAMED = """\

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.kernel.training_types import Data, Summary, TrainingTrace
-from bot.training.program.hyperparameters import find, patched
+from bot.training.program.hyperparameters import find, patch_program
 from tests.support.edits import changed, diff, edit, values
 
 SPLIT = """\
@@ -111,7 +111,9 @@ def test_inputs_are_scaled_after_what_is_computed_from_them(data: str, after: st
     source = FED.format(data)
     lines = changed(source, preprocessing="standardise")
     assert lines[-1] == "x = (x - x_mean) / x_std"
-    whole = patched(source, [edit(source, "preprocessing", "standardise")]).source.splitlines()
+    whole = patch_program(
+        source, [edit(source, "preprocessing", "standardise")]
+    ).source.splitlines()
     assert whole.index(after) == whole.index(lines[0]) - 1
 
 
@@ -129,7 +131,9 @@ data = torch.utils.data.TensorDataset(x, y)
 print((model(x) - y).abs().mean())
 guessed = model(x) > 0
 """
-    lines = patched(source, [edit(source, "preprocessing", "standardise")]).source.splitlines()
+    lines = patch_program(
+        source, [edit(source, "preprocessing", "standardise")]
+    ).source.splitlines()
     assert lines.index("y = x.sum(1)") == lines.index("x = (x - x_mean) / x_std") - 3
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from bot.kernel.training_types import Edit, Hyperparameter
-from bot.training.program.hyperparameters import find, patched
+from bot.training.program.hyperparameters import find, patch_program
 from bot.training.program.text import NotApplicable, same
 
 FAMILIES = sorted(Path("benchmarks/mutants/families").glob("*.txt"))
@@ -42,7 +42,7 @@ def test_what_is_written_is_found(path: Path) -> None:
 def _check(source: str, found: Hyperparameter, value: str) -> None:
     edit = Edit(parameter=found.id, kind=found.kind, before=found.value, after=value)
     try:
-        text = patched(source, [edit]).source
+        text = patch_program(source, [edit]).source
     except NotApplicable as error:
         assert str(error).endswith(".")  # noqa: PT017  a sentence for a user
         return

@@ -5,7 +5,7 @@ changes no other line.
 import pytest
 
 from bot.kernel.training_types import Edit, Plan, TrainingTrace
-from bot.training.program.hyperparameters import find, patched
+from bot.training.program.hyperparameters import find, patch_program
 from bot.training.program.text import NotApplicable
 from tests.support.edits import changed, diff, edit, values
 
@@ -216,14 +216,14 @@ def test_a_number_that_is_computed_is_known_from_a_trace() -> None:
 
 def test_what_cannot_be_written_is_told() -> None:
     with pytest.raises(NotApplicable, match="no hyperparameter"):
-        patched(KERAS, [Edit(parameter="dropout(7)", kind="dropout", before="", after="0.1")])
+        patch_program(KERAS, [Edit(parameter="dropout(7)", kind="dropout", before="", after="0.1")])
     for name, value in (("learning_rate", "fast"), ("epochs", "0"), ("epochs", "20.0")):
         with pytest.raises(NotApplicable):
-            patched(KERAS, [edit(KERAS, name, value)])
+            patch_program(KERAS, [edit(KERAS, name, value)])
     with pytest.raises(NotApplicable):
-        patched("def (", [])
+        patch_program("def (", [])
     with pytest.raises(NotApplicable):
-        patched(KERAS, [])
+        patch_program(KERAS, [])
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ import pytest
 
 from bot.issues.reading.code import lift
 from bot.issues.reading.markdown import LONGEST_LEAD, MOST_BLOCKS, parse
-from bot.issues.reading.report import read
+from bot.issues.reading.report import read_issue
 from bot.kernel.bug import MOST_BODY, BugReport, FenceKind, Issue, Role
 
 
 def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytorch") -> BugReport:
-    return read(Issue(title=title, body=body, repository=repository))
+    return read_issue(Issue(title=title, body=body, repository=repository))
 
 
 @pytest.mark.parametrize(

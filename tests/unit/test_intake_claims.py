@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.issues.reading.report import read
+from bot.issues.reading.report import read_issue
 from bot.issues.signature.freeze import freeze
 from bot.kernel.bug import BugReport, CrashSignature, Issue, ReportKind, Symptom
 
@@ -15,7 +15,7 @@ def report(
     repository: str = "acme/acme-nets",
     labels: tuple[str, ...] = (),
 ) -> BugReport:
-    return read(Issue(title=title, body=body, repository=repository, labels=labels))
+    return read_issue(Issue(title=title, body=body, repository=repository, labels=labels))
 
 
 def used(found: BugReport) -> set[tuple[str, str]]:

@@ -18,7 +18,7 @@ from bot.issues.reading import report
 from bot.issues.signature import freeze
 from bot.kernel import tracebacks
 from bot.kernel.bug import CrashSignature, Issue, OutputSignature
-from bot.kernel.tracebacks import find, likely, lone, named
+from bot.kernel.tracebacks import find, is_class_name, likely, lone
 from tests import stdlib
 
 LOADED = (
@@ -81,7 +81,9 @@ SHOWN = {
 
 
 def read(body):
-    return report.read(Issue(title="lib.value fails", body=PROGRAM + body, repository="acme/lib"))
+    return report.read_issue(
+        Issue(title="lib.value fails", body=PROGRAM + body, repository="acme/lib")
+    )
 
 
 @pytest.mark.parametrize("place", SHOWN)
@@ -193,13 +195,13 @@ def test_the_standard_library_says_which_its_exceptions_are():
     unknown = [
         each
         for each in classes
-        if not named(f"{each.__module__}.{each.__qualname__}") and each.__name__[0] != "_"
+        if not is_class_name(f"{each.__module__}.{each.__qualname__}") and each.__name__[0] != "_"
     ]
     assert unknown == []
     assert {"OrderedDict", "Path", "Thread", "UserWarning", "Exception1"}.isdisjoint(
         tracebacks.EXCEPTIONS
     )
-    assert all(not named(f"{module}.Path") for module in sys.stdlib_module_names)
+    assert all(not is_class_name(f"{module}.Path") for module in sys.stdlib_module_names)
 
 
 def test_the_list_covers_the_library_of_this_python():

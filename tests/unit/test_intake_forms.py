@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.issues.reading.report import read
+from bot.issues.reading.report import read_issue
 from bot.kernel.bug import BugReport, FenceKind, Issue, Role, Symptom
 
 
@@ -12,7 +12,7 @@ def report(
     repository: str = "acme/acme-nets",
     labels: tuple[str, ...] = (),
 ) -> BugReport:
-    return read(Issue(title=title, body=body, repository=repository, labels=labels))
+    return read_issue(Issue(title=title, body=body, repository=repository, labels=labels))
 
 
 def used(found: BugReport) -> list[tuple[str, str]]:

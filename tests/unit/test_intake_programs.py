@@ -6,14 +6,14 @@ import ast
 
 import pytest
 
-from bot.issues.reading.report import read
+from bot.issues.reading.report import read_issue
 from bot.kernel.bug import BugReport, Fence, FenceKind, Issue, Role
 
 
 def report(
     body: str, title: str = "Something breaks", repository: str = "pytorch/pytorch"
 ) -> BugReport:
-    return read(Issue(title=title, body=body, repository=repository))
+    return read_issue(Issue(title=title, body=body, repository=repository))
 
 
 def program(body: str) -> Fence:

@@ -13,7 +13,7 @@ from hypothesis import example, given, settings, strategies as st
 
 from bot.issues.reading.code import clean
 from bot.issues.reading.markdown import LONGEST, ProseLine, sentences
-from bot.issues.reading.report import read
+from bot.issues.reading.report import read_issue
 from bot.kernel.bug import BugReport, FenceKind, Issue, Quote
 from bot.kernel.plain_text import readable
 
@@ -44,7 +44,7 @@ def quotes(found: BugReport) -> list[Quote]:
 @settings(max_examples=250, deadline=None)
 @given(BODIES, st.text(max_size=60))
 def test_any_text_is_read_and_every_line_is_real(body: str, title: str) -> None:
-    found = read(Issue(title=title, body=body, repository="a/b"))
+    found = read_issue(Issue(title=title, body=body, repository="a/b"))
     lines = readable(body).split("\n")
     for quote in quotes(found):
         assert 0 <= quote.line <= len(lines)
@@ -61,7 +61,7 @@ def test_any_text_is_read_and_every_line_is_real(body: str, title: str) -> None:
 @given(BODIES)
 @example("```{\npip install 0==0.0")
 def test_quoted_words_stand_on_their_line(body: str) -> None:
-    found = read(Issue(title="t", body=body, repository="a/b"))
+    found = read_issue(Issue(title="t", body=body, repository="a/b"))
     lines = readable(body).split("\n")
     for quote in quotes(found):
         if quote.source == "body" and quote.text.split():
@@ -101,7 +101,7 @@ def test_cleaning_is_done_once(text: str) -> None:
 )
 def test_a_sound_program_is_left_alone(statements: list[str]) -> None:
     code = "import foo\n" + "\n".join(statements)
-    found = read(Issue(title="t", body=f"```python\n{code}\n```"))
+    found = read_issue(Issue(title="t", body=f"```python\n{code}\n```"))
     assert [(fence.kind, fence.text, fence.fixes) for fence in found.fences] == [
         (FenceKind.PROGRAM, code, ())
     ]
@@ -149,5 +149,5 @@ def repeated(piece: str) -> str:
 @pytest.mark.no_cover  # timed
 def test_time_is_bounded(body: str) -> None:
     started = time.process_time()
-    read(Issue(title="t", body=body, repository="a/b"))
+    read_issue(Issue(title="t", body=body, repository="a/b"))
     assert time.process_time() - started < 30

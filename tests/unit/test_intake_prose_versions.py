@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.issues.reading.report import read
+from bot.issues.reading.report import read_issue
 from bot.kernel.bug import BugReport, Issue
 
 PROGRAM = "import torch\nimport honestlib\n\nhonestlib.fit(torch.ones(3), ratio=2.0)\n"
@@ -20,7 +20,7 @@ FRAME = (
 
 def report(text: str, program: str = PROGRAM) -> BugReport:
     body = f"{text}\n\n```python\n{program}```\n" if program else text
-    return read(Issue(title="fit fails", body=body, repository="acme/pool"))
+    return read_issue(Issue(title="fit fails", body=body, repository="acme/pool"))
 
 
 def versions(found: BugReport) -> set[tuple[str, str]]:

@@ -6,14 +6,14 @@ import textwrap
 
 import pytest
 
-from bot.issues.reading.report import read
+from bot.issues.reading.report import read_issue
 from bot.kernel import tracebacks
 from bot.kernel.bug import BugReport, FenceKind, Issue, Symptom
 from bot.kernel.tracebacks import FORMATS, TracebackFormat, find
 
 
 def report(body: str, title: str = "It breaks", repository: str = "pytorch/pytorch") -> BugReport:
-    return read(Issue(title=title, body=body, repository=repository))
+    return read_issue(Issue(title=title, body=body, repository=repository))
 
 
 def fenced(text: str, **options: str) -> BugReport:

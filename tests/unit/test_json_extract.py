@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from bot.model.endpoint import closed
-from bot.model.json_answer import Misfit, fitted
+from bot.model.json_answer import Misfit, fit
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -42,7 +42,7 @@ SCRIPT = 'x = {"a": 1}\nprint(f"{x}")\n```\n</think>\n'
 def test_an_object_is_found_wherever_it_stands(around: str, indent: int | None) -> None:
     wanted = {"s": SCRIPT}
     assert (
-        fitted(
+        fit(
             around.replace("{}", json.dumps(wanted, indent=indent))
             .replace("{{", "{")
             .replace("}}", "}"),
@@ -53,12 +53,12 @@ def test_an_object_is_found_wherever_it_stands(around: str, indent: int | None) 
 
 
 def test_line_ends_inside_strings_are_taken_as_they_are() -> None:
-    assert fitted('{"s": "a\n\tb"}', SCHEMA) == {"s": "a\n\tb"}
+    assert fit('{"s": "a\n\tb"}', SCHEMA) == {"s": "a\n\tb"}
 
 
 def test_the_first_object_that_fits_is_taken() -> None:
-    assert fitted('{"t": 1} {"s": "right"} {"s": "later"}', SCHEMA) == {"s": "right"}
-    assert fitted('{"t": {"s": "inside"}}', SCHEMA) == Misfit(
+    assert fit('{"t": 1} {"s": "right"} {"s": "later"}', SCHEMA) == {"s": "right"}
+    assert fit('{"t": {"s": "inside"}}', SCHEMA) == Misfit(
         "it does not fit the schema", "at $: 's' is a required property"
     )
 
@@ -81,7 +81,7 @@ def test_the_first_object_that_fits_is_taken() -> None:
     ],
 )
 def test_why_there_is_none(text: str, sentence: str, error: str | None) -> None:
-    found = fitted(text, SCHEMA)
+    found = fit(text, SCHEMA)
     assert isinstance(found, Misfit)
     assert found.sentence == sentence
     if error is not None and "comma" not in error:  # newer versions of Python word that one
@@ -89,8 +89,8 @@ def test_why_there_is_none(text: str, sentence: str, error: str | None) -> None:
 
 
 def test_a_cut_answer_that_is_whole_is_one_and_another_is_not() -> None:
-    assert fitted('{"s": "a"} and', SCHEMA, cut_at=9) == {"s": "a"}
-    assert fitted('{"s": "a', SCHEMA, cut_at=9) == Misfit(
+    assert fit('{"s": "a"} and', SCHEMA, cut_at=9) == {"s": "a"}
+    assert fit('{"s": "a', SCHEMA, cut_at=9) == Misfit(
         "it was cut off", "It did not end within 9 tokens. Be shorter."
     )
 
@@ -104,19 +104,19 @@ def test_any_object_that_begins_the_answer_is_found(
     script: str, more: dict[str, Any], behind: str
 ) -> None:
     wanted = {**more, "s": script}
-    assert fitted(json.dumps(wanted) + behind, SCHEMA) == wanted
+    assert fit(json.dumps(wanted) + behind, SCHEMA) == wanted
 
 
 @given(st.text(alphabet='{}[]":,`\n \\ntrue0<think>/'))
 def test_nothing_breaks_it(text: str) -> None:
-    assert isinstance(fitted(text, {"type": "object"}), dict | Misfit)
+    assert isinstance(fit(text, {"type": "object"}), dict | Misfit)
 
 
 @pytest.mark.parametrize("piece", ["{", '{"a":', '{"a', "[", "```json\n{", "<think>", '{"s": "'])
 @pytest.mark.no_cover  # timed
 def test_hostile_text_costs_little(piece: str) -> None:
     started = process_time()
-    assert isinstance(fitted(piece * (1_000_000 // len(piece)), SCHEMA), Misfit)
+    assert isinstance(fit(piece * (1_000_000 // len(piece)), SCHEMA), Misfit)
     assert process_time() - started < 5
 
 

@@ -5,7 +5,7 @@ import pytest
 from bot.issues.judge import judge
 from bot.issues.observe import Observation, observe
 from bot.issues.signature import freeze
-from bot.issues.signature.values import lines, told
+from bot.issues.signature.values import lines, nonempty_lines
 from bot.kernel.attempt import Failure, Match, Script
 from bot.kernel.bug import (
     AlternativesSignature,
@@ -40,7 +40,7 @@ def seen(*failures, output="", errors="", **fields):
         "oom": False,
         "seconds": 1.0,
     }
-    shown = {"output": tuple(lines(output)), "told": tuple(told(output))}
+    shown = {"output": tuple(lines(output)), "told": tuple(nonempty_lines(output))}
     return Observation(failures=failures, errors=errors, **shown | rest | fields)
 
 

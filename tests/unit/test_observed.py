@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bot.issues.signature.staged import exercises, unfounded
-from bot.issues.signature.values import check_holds, outcome, printed
+from bot.issues.signature.values import check_holds, outcome, printed_values
 from bot.kernel.bug import ObservationSignature, Predicate
 
 API = ("acme.nn.Layer", "acme.nn.Layer.lin_key")
@@ -34,9 +34,9 @@ def test_a_predicate_holds_for_what_it_is_about(op, value, seen, expected):
 
 
 def test_nan_is_printed_by_name_and_read_as_a_number():
-    (seen,) = printed(['REPRISE {"loss": NaN}'], "loss")
+    (seen,) = printed_values(['REPRISE {"loss": NaN}'], "loss")
     assert check_holds(Predicate(op="nan"), seen)
-    (seen,) = printed(['REPRISE {"loss": "nan"}'], "loss")
+    (seen,) = printed_values(['REPRISE {"loss": "nan"}'], "loss")
     assert check_holds(Predicate(op="nan"), seen)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from bot.issues.judge import judge
 from bot.issues.observe import observe
-from bot.issues.reading.report import read
+from bot.issues.reading.report import read_issue
 from bot.issues.signature.freeze import freeze
 from bot.kernel.attempt import Match, Script
 from tests.corpus.pairs.pairs import Pair, pairs
@@ -16,7 +16,7 @@ LEAST = 0.97
 
 def accepted(pair: Pair) -> bool:
     """Whether the report is read and the run judged to show the same failure."""
-    signature = freeze(read(pair.issue))
+    signature = freeze(read_issue(pair.issue))
     script = Script(files={"repro.py": pair.source})
     return signature is not None and (
         judge(observe(pair.run), signature, script).match is Match.MATCHED

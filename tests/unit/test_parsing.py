@@ -51,7 +51,7 @@ def test_hostile_text_is_unreadable_and_never_a_defect(what, largest):
     for read in (syntax.tree_of, syntax.pasted_tree, syntax.attempt):
         read(text)
     assert isinstance(syntax.module_of(text), ast.Module)
-    symbols.imported(text)
+    symbols.imported_modules(text)
     imports.undefined(text)
     edits.valid("a.py", text)
     script = Script(files={"repro.py": text})

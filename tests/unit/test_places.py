@@ -40,7 +40,7 @@ def named(row: Place) -> dict[str, Any]:
     ids=["as reported", "called by another", "with a helper", "file renamed", "function renamed"],
 )
 def test_the_same_place(seen):
-    assert locations.same((OWN, CALL, FORWARD, LINEAR), arose(*seen), worded=True)
+    assert locations.same((OWN, CALL, FORWARD, LINEAR), arose(*seen), is_reworded=True)
 
 
 @pytest.mark.parametrize(
@@ -54,11 +54,11 @@ def test_the_same_place(seen):
     ids=["entered elsewhere", "raised elsewhere", "in code that it called", "in the program"],
 )
 def test_another_place(seen):
-    assert not locations.same((OWN, CALL, FORWARD, LINEAR), arose(*seen), worded=True)
+    assert not locations.same((OWN, CALL, FORWARD, LINEAR), arose(*seen), is_reworded=True)
 
 
 def test_a_traceback_that_ends_in_the_program_names_no_place_in_a_library():
-    assert locations.same((OWN, CALL, OWN), arose(OWN, FORWARD, LINEAR), worded=False)
+    assert locations.same((OWN, CALL, OWN), arose(OWN, FORWARD, LINEAR), is_reworded=False)
 
 
 FIT = Place(file="lib/pca.py", function="fit", line=410)
@@ -70,14 +70,14 @@ INNER = (
 
 def test_two_functions_of_a_file_that_lead_the_same_way_are_one_place():
     sibling = FIT.model_copy(update={"function": "fit_transform", "line": 430})
-    assert locations.same((OWN, FIT, *INNER), arose(OWN, sibling, *INNER), worded=True)
+    assert locations.same((OWN, FIT, *INNER), arose(OWN, sibling, *INNER), is_reworded=True)
 
 
 def test_a_method_of_the_same_name_far_off_in_the_same_release_is_another_place():
     namesake = FIT.model_copy(update={"line": 900})
-    assert not locations.same((OWN, FIT, *INNER), arose(OWN, namesake, *INNER), worded=True)
+    assert not locations.same((OWN, FIT, *INNER), arose(OWN, namesake, *INNER), is_reworded=True)
     moved = [row.model_copy(update={"line": row.line + 490}) for row in (FIT, *INNER)]
-    assert locations.same((OWN, FIT, *INNER), arose(OWN, *moved), worded=True)
+    assert locations.same((OWN, FIT, *INNER), arose(OWN, *moved), is_reworded=True)
 
 
 @pytest.mark.parametrize(
@@ -89,4 +89,4 @@ def test_code_that_a_library_makes_at_run_time_is_no_place(path, expected):
     seen = arose(OWN, CALL, FORWARD, LINEAR)
     last = Frame(path=path, function="check", code="raise ShapeError" if path[0] != "<" else "")
     failure = seen.model_copy(update={"frames": (*seen.frames, last)})
-    assert locations.same((OWN, CALL, FORWARD, LINEAR), failure, worded=True) is expected
+    assert locations.same((OWN, CALL, FORWARD, LINEAR), failure, is_reworded=True) is expected

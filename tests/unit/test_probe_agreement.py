@@ -4,7 +4,7 @@ import numpy
 import pytest
 from sklearn.datasets import load_diabetes, load_digits, load_iris
 
-from sandbox.probe.training.numbers import agreement, thinned
+from sandbox.probe.training.numbers import agreement, thin
 
 _DATA = {
     "images": lambda: load_digits(return_X_y=True),
@@ -21,7 +21,7 @@ def _crosswise() -> tuple[numpy.ndarray, numpy.ndarray]:
 
 def _agreement(inputs: numpy.ndarray, targets: numpy.ndarray) -> float:
     table = targets.astype(float).reshape(len(targets), -1)
-    found = agreement(numpy, thinned(inputs.astype(float)), table)
+    found = agreement(numpy, thin(inputs.astype(float)), table)
     assert found is not None
     return found
 

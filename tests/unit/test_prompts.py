@@ -35,7 +35,7 @@ def write(room: Path, version: str, text: str) -> None:
 
 
 def test_every_published_prompt_is_as_the_catalog_knows_it_and_every_file_is_published() -> None:
-    entries = prompts.listed()
+    entries = prompts.list_entries()
     assert "mend" in {entry.stage for entry in entries}
     for entry in entries:
         loaded = prompts.load(entry.stage, entry.version)
@@ -52,7 +52,7 @@ def test_every_published_prompt_is_as_the_catalog_knows_it_and_every_file_is_pub
 
 def test_every_live_prompt_says_what_the_fence_means() -> None:
     mark = fence("x", "y").split("\n")[0].split(" id=")[0]
-    spoken = [prompts.load(entry.stage) for entry in prompts.listed() if entry.live]
+    spoken = [prompts.load(entry.stage) for entry in prompts.list_entries() if entry.live]
     assert [
         prompt.id
         for prompt in spoken
@@ -174,7 +174,7 @@ def test_every_fragment_is_used() -> None:
     )
     names = {
         name
-        for entry in prompts.listed()
+        for entry in prompts.list_entries()
         for name in prompts.load(entry.stage).sections
         if name not in {"system", "user"}
     }

@@ -8,7 +8,7 @@ from bot.issues import phrases, program_phrases
 from bot.kernel import document
 from bot.kernel.attempt import Reduced, Script
 from bot.kernel.bug import Bisection, Commit, Point, Probe, Skipped
-from bot.kernel.document import shown
+from bot.kernel.document import first_items
 from bot.kernel.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
 from bot.kernel.report import Control, Effect, Reproduced
 from bot.report.svg import strip
@@ -155,7 +155,7 @@ def test_the_commits_between():
     assert title == "Commits from 1 to 2"
     line = "`0123456789ab` 2024-05-02 Faster pooling"
     assert commits == (line,) * 3
-    assert shown(commits, 1) == (line, "2 more")
+    assert first_items(commits, 1) == (line, "2 more")
 
 
 def test_how_a_control_was_had():

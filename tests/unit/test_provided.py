@@ -32,13 +32,13 @@ PROJECT = {"pyproject.toml": '[project]\nname = "My.Lib"\n'}
     ],
 )
 def test_modules_by_where_they_lie(paths, on_path, built):
-    found = provided.read(paths, PROJECT)
+    found = provided.read_layout(paths, PROJECT)
     assert (found.name, found.on_path, found.built) == ("my-lib", on_path, built)
-    assert provided.read(paths, {}) == Provided(on_path=on_path), (
+    assert provided.read_layout(paths, {}) == Provided(on_path=on_path), (
         "without metadata nothing is built"
     )
     tool = {"pyproject.toml": "[tool.black]\nline-length = 80\n"}
-    assert provided.read(paths, tool).built == ()
+    assert provided.read_layout(paths, tool).built == ()
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_modules_by_where_they_lie(paths, on_path, built):
     ],
 )
 def test_the_name_of_its_distribution(texts, name):
-    assert provided.read(("lib/__init__.py",), texts).name == name
+    assert provided.read_layout(("lib/__init__.py",), texts).name == name
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_the_name_of_its_distribution(texts, name):
 )
 def test_whether_a_program_uses_it(found, called):
     """It imports `sklearn`, `lib` and `My_Mod`; numpy is installed beside them."""
-    assert provided.used(found, ("sklearn", "lib", "My_Mod"), ("numpy",)) == called
+    assert provided.package_in_use(found, ("sklearn", "lib", "My_Mod"), ("numpy",)) == called
 
 
 def test_whether_it_has_to_be_built():

@@ -64,7 +64,9 @@ SyntaxError: '(' was never closed
 
 @pytest.mark.parametrize(("body", "oldest"), [(MARKED, 11), (UNREADABLE, 6)])
 def test_marks_below_the_lines_of_a_traceback(body: str, oldest: int) -> None:
-    read = reading_report.read(Issue(title="It fails", body=f"It fails:\n\n{body}", created_at=DAY))
+    read = reading_report.read_issue(
+        Issue(title="It fails", body=f"It fails:\n\n{body}", created_at=DAY)
+    )
     assert versions.possible(read).oldest == oldest
 
 

@@ -19,7 +19,14 @@ from bot.issues.reduce import (
     statements,
     statements as reduce_statements,
 )
-from bot.issues.reduce.edits import ParsedFile, Reduction, Replacement, applied, size, valid
+from bot.issues.reduce.edits import (
+    ParsedFile,
+    Reduction,
+    Replacement,
+    apply_reductions,
+    size,
+    valid,
+)
 from bot.issues.reduce.search import ReductionPass, RejectedReductions
 from bot.issues.reduce.statements import unreached
 from bot.kernel.attempt import Failure, Judgement, Match, Script
@@ -92,12 +99,12 @@ def reduce(files, oracle, most=24):
     steps = [reduce_search.coarse, reduce_search.settle]
     while True:
         make = steps.pop(0) if steps else reduce_search.fine
-        before = reduce_statements.formatted(files)
+        before = reduce_statements.format_files(files)
         search = ReductionPass.over(before, make(before, about))
         while found := search.propose(most):
             assert all(valid("repro.py", each.files["repro.py"]) for each in found)
             search.learn([(each, ask(each.files)) for each in found])
-        files = reduce_statements.formatted(search.files)
+        files = reduce_statements.format_files(search.files)
         if make is reduce_search.fine and files == before:
             return files, len(known)
 
@@ -154,7 +161,7 @@ def test_every_step_is_valid_keeps_the_oracle_true_and_the_end_is_a_fixed_point(
 def test_a_block_that_loses_all_its_statements_gets_a_pass():
     source = "def f():\n    a = 1\n    b = 2\n\nf()\n"
     nodes = reduce_statements.trees({"r.py": source})[0][0].children[0]
-    both = applied({"r.py": source}, [node.reduction for node in nodes])
+    both = apply_reductions({"r.py": source}, [node.reduction for node in nodes])
     assert both == {"r.py": "def f():\n    pass\n\nf()\n"}
 
 
@@ -164,9 +171,9 @@ def test_of_overlapping_pieces_the_outer_one_holds_and_nonsense_is_no_candidate(
         Reduction("all", (Replacement("r.py", 0, 12),)),
         Reduction("one", (Replacement("r.py", 6, 9),)),
     )
-    assert applied(files, [inner, outer]) == {"r.py": "b = 2\n"}
-    assert applied(files, [Reduction("half", (Replacement("r.py", 4, 6),))]) is None
-    assert applied(files, []) is None
+    assert apply_reductions(files, [inner, outer]) == {"r.py": "b = 2\n"}
+    assert apply_reductions(files, [Reduction("half", (Replacement("r.py", 4, 6),))]) is None
+    assert apply_reductions(files, []) is None
 
 
 @pytest.mark.parametrize(
@@ -192,7 +199,7 @@ def test_of_overlapping_pieces_the_outer_one_holds_and_nonsense_is_no_candidate(
 )
 def test_names_are_replaced_by_what_they_stand_for(source, what, after):
     edit = next(edit for edit in inline.inline_edits({"r.py": source}, "r.py") if edit.what == what)
-    assert applied({"r.py": source}, [edit]) == {"r.py": after}
+    assert apply_reductions({"r.py": source}, [edit]) == {"r.py": after}
 
 
 @pytest.mark.parametrize(
@@ -212,7 +219,7 @@ def test_names_are_replaced_by_what_they_stand_for(source, what, after):
 )
 def test_a_value_is_written_where_it_is_read_before_its_name_gets_another(source, after):
     found = list(reduce_inline.rebound(ParsedFile("r.py", source, ast.parse(source))))
-    assert [applied({"r.py": source}, [edit]) for edit in found] == [
+    assert [apply_reductions({"r.py": source}, [edit]) for edit in found] == [
         {"r.py": each} for each in after
     ]
 
@@ -224,7 +231,7 @@ def test_an_attribute_that_is_set_and_read_once_is_written_where_it_is_read():
         for edit in reduce_inline.variable_edits([ParsedFile("r.py", source, ast.parse(source))])
         if edit.what == "net.fc in its place"
     ]
-    assert [applied({"r.py": source}, [edit]) for edit in made] == [
+    assert [apply_reductions({"r.py": source}, [edit]) for edit in made] == [
         {"r.py": source[22:].replace("net.fc(x)", "Linear(4, 2)(x)")}
     ]
     assert not [
@@ -255,14 +262,15 @@ def test_where_the_failure_is_a_value_it_must_be_plain_that_nobody_else_reads_it
 )
 def test_a_loop_needs_no_data_that_it_does_not_read(source, after):
     assert [
-        applied({"r.py": source}, [edit]) for edit in reduce_expressions.loops({"r.py": source})
+        apply_reductions({"r.py": source}, [edit])
+        for edit in reduce_expressions.loops({"r.py": source})
     ] == [{"r.py": each} for each in after]
 
 
 def test_of_several_names_set_at_once_each_may_go():
     source = "a, b = f(), g()\n"
     pairs = [edit for edit in expressions.edits({"r.py": source}) if edit.what == "drop pair"]
-    assert [applied({"r.py": source}, [edit]) for edit in pairs] == [
+    assert [apply_reductions({"r.py": source}, [edit]) for edit in pairs] == [
         {"r.py": "b = g()\n"},
         {"r.py": "a = f()\n"},
     ]
@@ -276,7 +284,7 @@ def test_of_several_names_set_at_once_each_may_go():
 def test_another_file_of_the_program_takes_the_place_of_its_import():
     files = {"repro.py": "from net import f\nf()\n", "net.py": "def f():\n    1 / 0\n"}
     edit = next(edit for edit in inline.inline_edits(files, "repro.py") if edit.drops)
-    assert applied(files, [edit]) == {"repro.py": "def f():\n    1 / 0\nf()\n"}
+    assert apply_reductions(files, [edit]) == {"repro.py": "def f():\n    1 / 0\nf()\n"}
 
 
 def test_what_nothing_reads_goes_with_all_that_only_it_reads():
@@ -284,7 +292,9 @@ def test_what_nothing_reads_goes_with_all_that_only_it_reads():
         "import json\ndef g():\n    return json\ndef f():\n    return g()\nunused = f()\nprint(1)\n"
     )
     nodes = statements.unread({"r.py": source})
-    assert applied({"r.py": source}, [node.reduction for node in nodes]) == {"r.py": "print(1)\n"}
+    assert apply_reductions({"r.py": source}, [node.reduction for node in nodes]) == {
+        "r.py": "print(1)\n"
+    }
 
 
 def test_what_a_run_never_reached_is_one_set():
@@ -293,7 +303,7 @@ def test_what_a_run_never_reached_is_one_set():
     )
     ran = frozenset({("r.py", 1), ("r.py", 2), ("r.py", 3), ("r.py", 5), ("r.py", 6)})
     nodes = unreached({"r.py": source}, ran)
-    assert applied({"r.py": source}, [node.reduction for node in nodes]) == {
+    assert apply_reductions({"r.py": source}, [node.reduction for node in nodes]) == {
         "r.py": "def f():\n    return 1\nif f():\n    x = 1\nelse:\n    pass\n"
     }
 
@@ -303,7 +313,7 @@ def test_data_is_made_up_in_its_shape_and_type():
         reduce_expressions.ObservedTensor(path="r.py", name="x", shape=(2, 3), dtype="float64"),
     )
     (edit, *_) = reduce_expressions.synthetic({"r.py": "x = load()\n"}, seen)
-    assert applied({"r.py": "x = load()\n"}, [edit]) == {
+    assert apply_reductions({"r.py": "x = load()\n"}, [edit]) == {
         "r.py": "x = torch.rand(2, 3, dtype=torch.float64)\n"
     }
     assert edit.alters_values
@@ -320,7 +330,7 @@ def test_where_the_failure_is_a_value_no_other_values_are_put_in():
 
 def test_the_layout_is_what_people_expect_and_says_the_same():
     source = 'import os\nx = """a\n\n\nb"""\n\n\n\ndef f():\n\n    return x\nf()\n'
-    text = reduce_statements.formatted({"r.py": source})["r.py"]
+    text = reduce_statements.format_files({"r.py": source})["r.py"]
     assert text == 'import os\n\nx = """a\n\n\nb"""\n\n\ndef f():\n    return x\n\n\nf()\n'
     assert ast.dump(ast.parse(text)) == ast.dump(ast.parse(source))
 
@@ -454,7 +464,7 @@ def test_what_only_looks_like_the_end_of_a_line_is_none(odd):
         for each in inline.inline_edits({"repro.py": source}, "repro.py")
         if each.what == "y in its place"
     )
-    after = applied({"repro.py": source}, [edit])
+    after = apply_reductions({"repro.py": source}, [edit])
     assert "z = f(3)\nprint(z, s)" in after["repro.py"]
 
 

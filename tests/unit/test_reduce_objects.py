@@ -8,7 +8,7 @@ import io
 import pytest
 
 from bot.issues.reduce import expressions, inline
-from bot.issues.reduce.edits import applied
+from bot.issues.reduce.edits import apply_reductions
 
 
 def offered(source):
@@ -16,7 +16,7 @@ def offered(source):
     files = {"r.py": source}
     found = {}
     for edit in (*inline.inline_edits(files, "r.py"), *expressions.edits(files)):
-        made = applied(files, [edit])
+        made = apply_reductions(files, [edit])
         if made is not None:
             found.setdefault(edit.what, made["r.py"])
     return found
@@ -226,7 +226,7 @@ def test_what_is_put_in_its_place_says_the_same(source, what, after):
 )
 def test_what_is_chosen_from_what_is_written_down_keeps_the_value(source, chosen):
     plain = [edit for edit in expressions.edits({"r.py": source}) if not edit.alters_values]
-    assert chosen in [applied({"r.py": source}, [edit])["r.py"] for edit in plain]
+    assert chosen in [apply_reductions({"r.py": source}, [edit])["r.py"] for edit in plain]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from bot.app import publish
 from bot.app.context import AppContext
 from bot.app.github.writes import CredentialsAlarm, WriteLimit
-from bot.app.ports import ALARM_S, CREDENTIALS_ALARM, CredentialsRefused, Gone, Throttled
+from bot.app.ports import ALARM_S, CREDENTIALS_ALARM, CredentialsRefused, GoneError, Throttled
 from bot.app.worker import Service, probe, reap, reconcile
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.run import RunState
@@ -115,7 +115,9 @@ def test_github_is_probed_only_while_it_refuses():
 
 def test_what_github_does_not_know_at_first_is_asked_for_again():
     app = App()
-    app.hub.fail(Gone("POST /app/installations/1/access_tokens is not available"), "file", times=2)
+    app.hub.fail(
+        GoneError("POST /app/installations/1/access_tokens is not available"), "file", times=2
+    )
     app.deliver("comment", command(seed=3), sender="max")
     assert app.runs() == ()
     app.resume()
@@ -250,7 +252,7 @@ def test_a_look_that_fails_is_made_again_and_an_issue_that_is_gone_is_left():
     app.hub.fail(TIMEOUT, "create_comment")
     app.deliver("comment", command("help"), sender="max")
     app.resume()
-    app.hub.fail(Gone("GET comments is not available"), "find_comments")
+    app.hub.fail(GoneError("GET comments is not available"), "find_comments")
     app.ahead += 400
     assert [swept(app), swept(app)] == [1, 0]
 

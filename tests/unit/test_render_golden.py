@@ -14,7 +14,7 @@ from bot.kernel.attempt import Match
 from bot.kernel.environment import EnvironmentSpec, RepoSource
 from bot.kernel.job import Note
 from bot.kernel.report import Comparison, Control, Report, SetupFailed
-from bot.report.comment import UNFOLDED, comment
+from bot.report.comment import LINES_UNFOLDED, comment
 from bot.report.terminal import terminal
 
 GOLDEN = Path(__file__).parent.parent / "golden"
@@ -52,7 +52,7 @@ def test_terminal(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_at_most_25_lines_are_in_sight(name: str) -> None:
-    assert len(seen(comment(load(name), run="acme-pool-41"))) <= UNFOLDED == 25
+    assert len(seen(comment(load(name), run="acme-pool-41"))) <= LINES_UNFOLDED == 25
 
 
 def test_a_long_script_is_folded() -> None:
@@ -63,7 +63,7 @@ def test_a_long_script_is_folded() -> None:
     )
     text = comment(long)
     assert "Script: repro.py, 400 lines" in text
-    assert len(seen(text)) <= UNFOLDED
+    assert len(seen(text)) <= LINES_UNFOLDED
 
 
 def test_without_a_control_nothing_is_called_confirmed() -> None:
@@ -194,7 +194,7 @@ def smaller(lines: int, rows: int = 4) -> Report:
 def test_a_program_takes_the_place_of_rows(lines: int, rows: int) -> None:
     report = smaller(lines, rows)
     text = comment(report)
-    assert len(seen(text)) <= UNFOLDED
+    assert len(seen(text)) <= LINES_UNFOLDED
     for row in report.comparison:
         assert row.observed in text, "what has no room in sight is in the evidence"
     if lines <= 9:

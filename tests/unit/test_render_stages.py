@@ -15,7 +15,7 @@ from bot.kernel.job import Note
 from bot.kernel.report import NeedsInfo, Report
 from bot.kernel.run import Command, Run, RunPlan, RunState
 from bot.report import comment, replies, replies as report_replies
-from bot.report.comment import LIMIT, STEPS, UNFOLDED, present, size, step
+from bot.report.comment import LIMIT, LINES_UNFOLDED, STEPS, present, size, step
 from bot.report.markdown import inline
 from handlers.commands import parse
 from tests.corpus.hostile.corpus import Hostile, load
@@ -75,7 +75,7 @@ def test_it_reads_as_it_should(name: str) -> None:
 def test_it_acts_in_nothing_and_is_short(name: str) -> None:
     inert(STAGES[name])
     assert len(seen(STAGES[name])) <= (
-        12 if name.startswith(("working", "queued", "stopping", "failed")) else UNFOLDED
+        12 if name.startswith(("working", "queued", "stopping", "failed")) else LINES_UNFOLDED
     )
 
 
@@ -129,7 +129,7 @@ def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     inert(replies.misunderstood(Command(text=text, verb="", problems=(text, text))))
     inert(replies.status([asked, stopping], lambda each: PAGE))
     for said in (
-        replies.refused(text),
+        replies.refusal(text),
         replies.no_such_plan(text),
     ):
         inert(said)

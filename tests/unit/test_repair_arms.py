@@ -16,7 +16,7 @@ from bot.kernel.training_types import Diagnosis, RepairRequest, TrainingProgram
 from bot.training.diagnose import record_run
 from bot.training.program import hyperparameters
 from bot.training.repair import candidates
-from bot.training.repair.repair import begun, changeable
+from bot.training.repair.repair import changeable, open_trials
 from bot.training.repair.search import Search
 from bot.training.repair.trials import TRIALS
 from sandbox.port import RunResult
@@ -83,7 +83,7 @@ def begin(landscape, source=KERAS, kept=(), budget=12, arguments=()):
     session = Session.begin(job, world(landscape))
     session.ports.journal.fill(TRIALS, kept)
     recorded = record_run(program, provided.spec(program, job.environment), session)
-    with begun(program, recorded, session, RepairRequest(budget=budget)) as trials:
+    with open_trials(program, recorded, session, RepairRequest(budget=budget)) as trials:
         yield trials
 
 
@@ -182,7 +182,7 @@ def test_the_actions_against_a_symptom_can_be_written(symptom, source) -> None:
     found = hyperparameters.find(source)
     now = PresentValues(found, None, random.Random(0))
     patches = [act(now, at) for act, most in ACTIONS[symptom] for at in range(most)]
-    written = {hyperparameters.patched(source, patch).source for patch in patches if patch}
+    written = {hyperparameters.patch_program(source, patch).source for patch in patches if patch}
     assert len(written) > len(ACTIONS[symptom]) / 2
 
 

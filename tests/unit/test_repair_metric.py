@@ -29,7 +29,7 @@ def test_the_last_metric_that_is_printed_counts(
     found = repair_metric.choose(output, NOTHING)
     assert found is not None
     assert (found.name, found.direction, found.source) == (name, direction, "output")
-    assert repair_metric.read(found, output) == pytest.approx(value)
+    assert repair_metric.read_value(found, output) == pytest.approx(value)
 
 
 def test_a_wanted_metric_is_found_among_others() -> None:
@@ -37,7 +37,7 @@ def test_a_wanted_metric_is_found_among_others() -> None:
     output = "test mse: 12.5\ntest mae: 3.5"
     found = repair_metric.choose(output, NOTHING, "mse")
     assert found is not None
-    assert repair_metric.read(found, output) == 12.5
+    assert repair_metric.read_value(found, output) == 12.5
     assert repair_metric.choose(output, NOTHING, "f1") is None
 
 
@@ -60,8 +60,8 @@ def test_a_wanted_metric_need_not_be_a_known_one(
     found = repair_metric.choose(output, NOTHING, wanted)
     assert found is not None
     assert (found.name, found.direction) == (name, direction)
-    assert repair_metric.read(found, output) == value
-    assert repair_metric.choose(output, NOTHING, repair_metric.asked(found)) == found
+    assert repair_metric.read_value(found, output) == value
+    assert repair_metric.choose(output, NOTHING, repair_metric.option_text(found)) == found
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_wanted_metric_need_not_be_a_known_one(
 def test_the_whole_name_counts_before_a_part_of_it(wanted: str, output: str, value: float) -> None:
     found = repair_metric.choose(output, NOTHING, wanted)
     assert found is not None
-    assert repair_metric.read(found, output) == value
+    assert repair_metric.read_value(found, output) == value
     assert repair_metric.is_loss(found) is ("loss" in wanted)
 
 
@@ -97,8 +97,8 @@ def test_epochs_that_the_probe_saw_serve_where_nothing_is_printed() -> None:
     found = repair_metric.choose("", EPOCHS)
     assert found is not None
     assert (found.name, found.source) == ("val_accuracy", "epochs")
-    assert repair_metric.read(found, "", EPOCHS) == 0.8
-    assert repair_metric.read(found, "", NOTHING) is None
+    assert repair_metric.read_value(found, "", EPOCHS) == 0.8
+    assert repair_metric.read_value(found, "", NOTHING) is None
 
 
 @pytest.mark.parametrize("output", ["test mse: nan", "test mse: inf", "no metric"])
@@ -106,7 +106,7 @@ def test_a_run_without_a_finite_number_has_none(output: str) -> None:
     """Not a number that a improvement would take for good."""
     found = repair_metric.choose("test mse: 3", NOTHING)
     assert found is not None
-    assert repair_metric.read(found, output) is None
+    assert repair_metric.read_value(found, output) is None
 
 
 @pytest.mark.parametrize(

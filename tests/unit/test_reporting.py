@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from bot.issues.confirm import Decision
-from bot.issues.program_phrases import cut_off, decided
+from bot.issues.program_phrases import cut_off, package_rows
 from bot.issues.reporting import finished, report, within_limit
 from bot.kernel.attempt import Judgement, Match
 from bot.kernel.environment import (
@@ -128,7 +128,7 @@ def test_what_is_newer_than_the_report_is_let_in():
         "setuptools",
         "80.0",
         "added to make it build: may be newer than the cut-off date",
-    ) in decided(found)
+    ) in package_rows(found)
     assert cut_off(found).endswith("before 2020-08-01 that fit, except for newer 2.0.")
 
 
@@ -149,7 +149,7 @@ def test_there_is_no_command_where_no_environment_was_had():
 def test_what_was_built_from_a_clone_is_told_as_that():
     found = told(NUMPY, OWN, repo=RepoSource(url=PUBLIC), commit=COMMIT, cloned="tinystat")
     row = ("tinystat", "0.1.0", f"built from a clone of the repository at commit {COMMIT[:12]}")
-    assert row in decided(found)
+    assert row in package_rows(found)
     assert f"| {' | '.join(row)} |" in comment(found).replace("`", "")
 
 

@@ -4,7 +4,7 @@ import ast
 import sys
 from typing import Any
 
-from bot.issues.reading.report import read
+from bot.issues.reading.report import read_issue
 from bot.issues.signature import values
 from bot.issues.signature.freeze import freeze
 from bot.kernel.bug import (
@@ -26,13 +26,13 @@ def failure(member: Member) -> object:
         name = member.exception.rsplit(".", 1)[-1]
         return name, " ".join(member.message.split()), member.shapes, member.frame, member.checks
     if isinstance(member, OutputSignature):
-        return values.cleaned(member.observed), values.cleaned(member.expected)
+        return values.clean_chunks(member.observed), values.clean_chunks(member.expected)
     return member
 
 
 def seen(report: Issue) -> dict[str, Any]:
     """What is read from a report: the failure, the program, the versions."""
-    bug = read(report)
+    bug = read_issue(report)
     signature = freeze(bug)
     programs = [
         fence

@@ -98,7 +98,7 @@ def outcomes(execute, body, title="It goes wrong"):
     """What each program of a report shows, up to the first that fails as reported; None when the
     report shows no failure to look for.
     """
-    bug = report.read(Issue(title=title, body=body, repository="acme/acme"))
+    bug = report.read_issue(Issue(title=title, body=body, repository="acme/acme"))
     frozen = freeze.freeze(bug)
     if frozen is None:
         return None

@@ -91,7 +91,7 @@ def test_it_is_shown_rules_configuration_about_twenty_lines_of_trace_and_the_pro
 
 @pytest.mark.parametrize(("count", "kept"), [(1, [0]), (14, list(range(14))), (100, None)])
 def test_steps_are_spread_from_the_first_to_the_last(count: int, kept: list[int] | None) -> None:
-    found = [step.step for step in training_opinion.spread(traces.steps([1.0] * count), 14)]
+    found = [step.step for step in training_opinion.spread_steps(traces.steps([1.0] * count), 14)]
     assert found == kept or (len(found) == 14 and (found[0], found[-1]) == (0, 99))
 
 

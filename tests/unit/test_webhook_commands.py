@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from bot.kernel.run import Choices, Verb
 from bot.report.verbs import OPTIONS, VERBS, help_rows
-from handlers.commands import MOST_COMMANDS, added, parse
+from handlers.commands import MOST_COMMANDS, added_commands, parse
 
 
 def verbs(body: str) -> list[str]:
@@ -235,7 +235,7 @@ def test_the_same_line_twice_is_asked_once() -> None:
     ],
 )
 def test_an_edit_runs_only_what_is_new(before: str, after: str, new: list[str]) -> None:
-    assert [command.verb for command in added(before, after)] == new
+    assert [command.verb for command in added_commands(before, after)] == new
 
 
 LINES = st.sampled_from(
@@ -263,7 +263,7 @@ LINES = st.sampled_from(
 @given(st.one_of(st.text(), st.lists(LINES).map("\n".join)))
 def test_no_text_raises_and_an_unchanged_one_asks_for_nothing(body: str) -> None:
     assert len(parse(body)) <= MOST_COMMANDS + 1
-    assert added(body, body) == ()
+    assert added_commands(body, body) == ()
     for command in parse(body):
         assert command.text.lower().startswith("/reproduce")
         assert command.verb or command.problems

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bot.kernel.run import Delivery
-from handlers.events import CONCERNS, AppIdentity, IgnoredDelivery, InvalidPayload, read
+from handlers.events import CONCERNS, AppIdentity, IgnoredDelivery, InvalidPayload, parse_event
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 US = AppIdentity(app_id=7, slug="Reprise")
@@ -36,7 +36,7 @@ def comment(
 
 
 def taken(event: str, data: object) -> tuple[Delivery, ...] | IgnoredDelivery | InvalidPayload:
-    return read(event, GUID, json.dumps(data).encode(), NOW, US)
+    return parse_event(event, GUID, json.dumps(data).encode(), NOW, US)
 
 
 def one(event: str, data: object) -> Delivery:
@@ -150,7 +150,7 @@ def test_half_characters_and_nul_become_storable_and_the_rest_stays() -> None:
             rb"\ud800 \\ud800 \ud83d\ude00 \udc00\ud800 \u0000 \\\u0000 \\u0000 \u00e9 \n",
         )
     )
-    found = read("issues", GUID, body, NOW, US)
+    found = parse_event("issues", GUID, body, NOW, US)
     assert isinstance(found, tuple)
     assert found[0].issue is not None
     assert (
@@ -298,7 +298,7 @@ def test_what_is_not_for_an_installation_is_left_alone() -> None:
     "event", ["ping", "push", "pull_request", "discussion", "check_run", "x" * 64]
 )
 def test_other_events_are_not_even_parsed(event: str) -> None:
-    found = read(event, GUID, b"\xff no JSON", NOW, US)
+    found = parse_event(event, GUID, b"\xff no JSON", NOW, US)
     assert isinstance(found, IgnoredDelivery)
 
 
@@ -314,7 +314,7 @@ def test_other_actions_are_left_alone(event: str) -> None:
     ids=range(12),
 )  # fmt: skip
 def test_what_github_would_not_send_is_malformed(body: bytes) -> None:
-    assert isinstance(read("issues", GUID, body, NOW, US), InvalidPayload)
+    assert isinstance(parse_event("issues", GUID, body, NOW, US), InvalidPayload)
 
 
 @pytest.mark.parametrize(

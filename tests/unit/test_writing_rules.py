@@ -34,7 +34,7 @@ from tests.unit.test_reconstruct import (
 )
 def test_a_run_is_said_to_have_ended_as_it_did(fields, words):
     result = RunResult(stdout="", stderr="", seconds=120.2, **fields)
-    told = prompt_text.probed(result, "x()")
+    told = prompt_text.probe_text(result, "x()")
     assert words in told
     assert "None" not in told
 

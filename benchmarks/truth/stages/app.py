@@ -19,7 +19,7 @@ _IDENTITY = events.AppIdentity(app_id=7, slug="reprise")
 
 def _delivery(case: tuple[str, Mapping[str, Any]]) -> object:
     event, payload = case
-    found = events.read(event, "guid", json.dumps(payload).encode(), _NOW, _IDENTITY)
+    found = events.parse_event(event, "guid", json.dumps(payload).encode(), _NOW, _IDENTITY)
     if isinstance(found, tuple):
         return {"taken": found}
     kind = "ignored" if isinstance(found, events.IgnoredDelivery) else "invalid"

@@ -31,11 +31,11 @@ def _saved(source: Any) -> object:
 
 
 def _reading(source: Any) -> object:
-    return report.read(issue_of(source))
+    return report.read_issue(issue_of(source))
 
 
 def _signature(source: Any) -> object:
-    return freeze.freeze(report.read(issue_of(source)))
+    return freeze.freeze(report.read_issue(issue_of(source)))
 
 
 def _plan(source: Any) -> object:

@@ -31,7 +31,7 @@ def _lines(_: Inputs) -> Mapping[str, tuple[int, int, frozenset[int]]]:
 
 def _bisection(case: tuple[int, int, frozenset[int]]) -> object:
     size, good, skipped = case
-    known: dict[int, bisect_steps.Seen] = {}
+    known: dict[int, bisect_steps.Quality] = {}
     tried: list[int] = []
     while isinstance(at := bisect_steps.following(size, known), int) and len(tried) <= size:
         tried.append(at)

@@ -39,8 +39,10 @@ def _code(source: str) -> object:
     return {
         "outline": [tuple(segment) for segment in outline.outline(source, _ENTRY)],
         "training": loops.training_score(tree) if tree is not None else None,
-        "imported": symbols.imported(source),
-        "distributions": list(map(environment_imports.distribution, symbols.imported(source))),
+        "imported": symbols.imported_modules(source),
+        "distributions": list(
+            map(environment_imports.distribution, symbols.imported_modules(source))
+        ),
         "undefined": imports.undefined(source),
         "fixes": {fix.__name__: _fixed(fix, source) for fix in _FIXES},
         "doubt": data_flow.doubt({_ENTRY: source}),

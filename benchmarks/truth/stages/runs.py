@@ -66,7 +66,7 @@ def _judgement(case: JudgedRun) -> object:
     if case.signature is not None:
         signature: AnySignature | None = _SIGNATURES.validate_python(case.signature)
     else:
-        signature = freeze.freeze(report.read(issue_of(case.issue)))
+        signature = freeze.freeze(report.read_issue(issue_of(case.issue)))
     seen = observe(result_of(case.result))
     script = Script(files={"repro.py": case.program})
     return {

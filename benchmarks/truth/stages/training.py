@@ -16,9 +16,9 @@ from bot.kernel.training_types import (
     TrainingTrace,
 )
 from bot.training import opinion, trace as training_trace
-from bot.training.diagnose import RecordedRun, diagnosed
+from bot.training.diagnose import RecordedRun, diagnose_recording
 from bot.training.diagnosis.rules import diagnose, success
-from bot.training.program.hyperparameters import find, patched, program_files
+from bot.training.program.hyperparameters import find, patch_program, program_files
 from bot.training.program.text import NotApplicable
 from bot.training.repair import candidates, metric
 from sandbox.port import RunResult
@@ -38,16 +38,16 @@ def _of_training(kept: KeptTraining) -> object:
     """The trace but for its many steps, what is made of it, and the metric that the program tells
     of.
     """
-    trace = training_trace.read(kept.artifacts)
+    trace = training_trace.read_trace(kept.artifacts)
     run = RecordedRun(_NOWHERE, RunResult(exit_code=0, stdout=kept.output, seconds=1.0), trace)
     chosen = metric.choose(kept.output, trace)
     return {
         "trace": trace.model_copy(update={"steps": trace.steps[-1:], "epochs": trace.epochs[-1:]}),
         "steps": len(trace.steps),
-        "run": diagnosed(run),
+        "run": diagnose_recording(run),
         "success": success(trace),
         "metric": chosen,
-        "value": metric.read(chosen, kept.output, trace) if chosen is not None else None,
+        "value": metric.read_value(chosen, kept.output, trace) if chosen is not None else None,
     }
 
 
@@ -62,7 +62,7 @@ def _found(program: Program, trace: TrainingTrace | None) -> tuple[Hyperparamete
 
 def _hyperparameters(case: tuple[Program, KeptTraining | None]) -> object:
     program, kept = case
-    return _found(program, training_trace.read(kept.artifacts) if kept is not None else None)
+    return _found(program, training_trace.read_trace(kept.artifacts) if kept is not None else None)
 
 
 def _patches(case: tuple[Program, KeptTraining | None]) -> object:
@@ -70,7 +70,7 @@ def _patches(case: tuple[Program, KeptTraining | None]) -> object:
     hyperparameter, where they are not too many.
     """
     program, kept = case
-    trace = training_trace.read(kept.artifacts) if kept is not None else None
+    trace = training_trace.read_trace(kept.artifacts) if kept is not None else None
     found = _found(program, trace)
     diagnosis = diagnose(trace) if trace is not None else Diagnosis()
     moves = candidates.moves((), found, diagnosis)[:_MOST_MOVES]
@@ -100,7 +100,7 @@ def _text(program: Program, patch: Patch, trace: TrainingTrace | None) -> object
     beside = program_files(program.files, program.entry)
     source = program.files[program.entry].decode()
     try:
-        made = patched(source, patch, trace, beside)
+        made = patch_program(source, patch, trace, beside)
     except NotApplicable as error:
         return f"not applicable: {error}"
     texts = {program.entry: made.source, **made.files}

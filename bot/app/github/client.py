@@ -18,13 +18,13 @@ from bot.app.github.requests import (
     RestClient,
     TokenCache,
     mint,
+    parse_answer,
     problem,
-    read,
 )
 from bot.app.github.writes import HookedGitHub
 from bot.app.ports import (
     CloneToken,
-    Gone,
+    GoneError,
     Hook,
     Permission,
     Reaction,
@@ -70,29 +70,29 @@ class GitHubApp(HookedGitHub):
         return (
             "none"
             if answer.status == 404
-            else read(answer, path, lambda: requests.permission(answer.data))
+            else parse_answer(answer, path, lambda: requests.permission(answer.data))
         )
 
     @override
     def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
-        quoted = requests.file(path)
-        if quoted is None:
+        url_path = requests.file(path)
+        if url_path is None:
             return None
-        where, grant = f"{requests.repository(target)}/contents/{quoted}", _contents(target)
+        where, grant = f"{requests.repository(target)}/contents/{url_path}", _contents(target)
         answer = self._ask(grant, "GET", where, accept=_OBJECT, expected={403, 404})
         if answer.status == 403 and not requests.too_large(answer.data):
             raise problem(answer, f"GET {where}")
         text = partial(requests.text, answer.data, most_bytes)
-        return read(answer, where, text) if answer.ok else None
+        return parse_answer(answer, where, text) if answer.ok else None
 
     @override
     def commit(self, target: Target, ref: str) -> str | None:
-        quoted = requests.segment(ref)
-        if quoted is None:
+        url_segment = requests.segment(ref)
+        if url_segment is None:
             return None
-        path = f"{requests.repository(target)}/commits/{quoted}"
+        path = f"{requests.repository(target)}/commits/{url_segment}"
         answer = self._ask(_contents(target), "GET", path, expected={404, 409, 422})
-        return read(answer, path, lambda: str(answer.data["sha"])) if answer.ok else None
+        return parse_answer(answer, path, lambda: str(answer.data["sha"])) if answer.ok else None
 
     @override
     def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
@@ -102,19 +102,19 @@ class GitHubApp(HookedGitHub):
             grant, params = Grant(target, "issues", "write"), {"per_page": _PAGE, "page": which}
             return self._ask(grant, "GET", path, params=params)
 
-        first, found = page(1), list[int]()
+        first, comments = page(1), list[int]()
         for which in (1, *requests.later_pages(first, _MOST_PAGES)):
             answer = first if which == 1 else page(which)
             ours = partial(requests.own_comments, answer, self._app_id, self._slug, marker)
-            found += read(answer, path, ours)
-        return tuple(found)
+            comments += parse_answer(answer, path, ours)
+        return tuple(comments)
 
     @override
     def create_comment(self, target: Target, number: int, body: str) -> int:
         path = f"{requests.repository(target)}/issues/{number:d}/comments"
         write = Write(what="comment", where=f"#{number}", text=body, notifies=True)
         answer = self._write(target, write, "POST", path, {"body": body})
-        return read(answer, path, lambda: int(answer.data["id"]))
+        return parse_answer(answer, path, lambda: int(answer.data["id"]))
 
     @override
     def update_comment(self, target: Target, comment: int, body: str) -> None:
@@ -154,25 +154,25 @@ class GitHubApp(HookedGitHub):
         answer = self._ask(
             Grant(target, "issues", "write"), "GET", here, params={"per_page": _PAGE}
         )
-        on = read(answer, here, lambda: _names(answer))
+        on = parse_answer(answer, here, lambda: _names(answer))
         name = requests.segment(add)
         if name is not None and add.lower() not in on:
-            known = f"{home}/labels/{name}"
+            path = f"{home}/labels/{name}"
             grant = Grant(target, "issues", "write")
-            if self._ask(grant, "GET", known, expected={404}).status == 404:
-                made = {"name": add, "color": colour.lstrip("#"), "description": description}
+            if self._ask(grant, "GET", path, expected={404}).status == 404:
+                body = {"name": add, "color": colour.lstrip("#"), "description": description}
                 # 422: somebody was faster
                 write = Write(what="new label", where="", text=add)
-                self._write(target, write, "POST", f"{home}/labels", made, expected={422})
+                self._write(target, write, "POST", f"{home}/labels", body, expected={422})
             write = Write(what="label", where=f"#{number}", text=add)
-            put = self._write(target, write, "POST", here, {"labels": [add]})
-            _verify(put, here, lambda: add.lower() in _names(put))
-        for each in remove:
-            gone = requests.segment(each)  # an empty one would take off every label
-            if gone is not None and each.lower() in on - {add.lower()}:
-                write = Write(what="label removal", where=f"#{number}", text=each)
-                off = self._write(target, write, "DELETE", f"{here}/{gone}", expected={404})
-                _verify(off, here, partial(_removed, off))
+            label_answer = self._write(target, write, "POST", here, {"labels": [add]})
+            _verify(label_answer, here, lambda: add.lower() in _names(label_answer))
+        for label in remove:
+            segment = requests.segment(label)  # an empty one would take off every label
+            if segment is not None and label.lower() in on - {add.lower()}:
+                write = Write(what="label removal", where=f"#{number}", text=label)
+                off = self._write(target, write, "DELETE", f"{here}/{segment}", expected={404})
+                _verify(off, here, partial(_is_removed, off))
 
     @override
     def clone_token(self, target: Target) -> CloneToken:
@@ -182,33 +182,33 @@ class GitHubApp(HookedGitHub):
     @override
     @contextmanager
     def writable(self, target: Target) -> Iterator[RepositoryWriter]:
-        wanted: dict[str, Level] = {
+        permissions: dict[str, Level] = {
             "contents": "write",
             "pull_requests": "write",
             "issues": "read",
         }
         with self._request(target.installation):
-            token, _ = mint(self._client, target, wanted)
+            token, _ = mint(self._client, target, permissions)
         request = partial(self._request, target.installation)
         login = f"{self._slug}[bot]"
-        opened = GitHubRepository(self._client, token, target, login, request)
+        writable_repository = GitHubRepository(self._client, token, target, login, request)
         try:
-            yield opened
+            yield writable_repository
         finally:
-            opened.revoke()
+            writable_repository.revoke()
 
     @override
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
-        path, params, kept = "/app/hook/deliveries", {"per_page": str(_PAGE)}, list[Hook]()
+        path, params, matches = "/app/hook/deliveries", {"per_page": str(_PAGE)}, list[Hook]()
         for _ in range(_MOST_HOOK_PAGES):
             answer = self._as_app("GET", path, params)
-            tried = read(answer, path, partial(requests.hooks, answer))
-            kept += [each for each in tried if each.at >= since]
+            batch = parse_answer(answer, path, partial(requests.hooks, answer))
+            matches += [hook for hook in batch if hook.at >= since]
             cursor = requests.cursor(answer)
-            if not cursor or not tried or tried[-1].at < since:
+            if not cursor or not batch or batch[-1].at < since:
                 break
             params = {"per_page": str(_PAGE), "cursor": cursor}
-        return tuple(kept)
+        return tuple(matches)
 
     @override
     def redeliver(self, hook: int) -> None:
@@ -216,7 +216,7 @@ class GitHubApp(HookedGitHub):
         answer = self._as_app("POST", path, expected={400, 422})
         _verify(answer, path, lambda: isinstance(answer.data, dict))
         if not answer.ok:
-            raise Gone(f"GitHub does not send delivery {hook} again.")
+            raise GoneError(f"GitHub does not send delivery {hook} again.")
 
     def _as_app(
         self,
@@ -275,14 +275,14 @@ def _contents(target: Target) -> Grant:
 
 
 def _names(labels: ApiResponse) -> set[str]:
-    return {str(each["name"]).lower() for each in labels.data}
+    return {str(label["name"]).lower() for label in labels.data}
 
 
-def _removed(answer: ApiResponse) -> bool:
+def _is_removed(answer: ApiResponse) -> bool:
     return answer.status == 404 or _names(answer) is not None
 
 
-def _verify(answer: ApiResponse, path: str, done: Callable[[], bool]) -> None:
+def _verify(answer: ApiResponse, path: str, is_done: Callable[[], bool]) -> None:
     """Raises TransientError when an answer does not bear out what was written."""
-    if not read(answer, path, done):
+    if not parse_answer(answer, path, is_done):
         raise problem(answer, path)

@@ -41,7 +41,7 @@ class Registration(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class RegistrationFiles:
     """Where the credentials were written, and where existing files were moved to."""
 
     app_file: Path
@@ -82,7 +82,7 @@ def convert(code: str, settings: Settings) -> Registration:
         return Registration.model_validate_json(body)
     except ValidationError as error:
         fields = ", ".join(
-            ".".join(str(part) for part in each["loc"]) or "JSON" for each in error.errors()
+            ".".join(str(part) for part in problem["loc"]) or "JSON" for problem in error.errors()
         )
         raise TransientError(
             f"{host} answered without what an App needs ({fields}).", _AGAIN
@@ -116,12 +116,14 @@ def check_place(app_file: Path) -> None:
         )
 
 
-def keep(new: Registration, app_file: Path) -> Kept:
+def keep(new: Registration, app_file: Path) -> RegistrationFiles:
     """Write the key, then the file that names it; each whole or not at all, readable by this
     user only. What stood there is moved aside, never lost. Raises OSError.
     """
     key = key_file(app_file)
-    moved = tuple(path for path in (_moved(key), _moved(app_file)) if path is not None)
+    paths_moved = tuple(
+        path for path in (_move_aside(key), _move_aside(app_file)) if path is not None
+    )
     write(key, new.pem.get_secret_value().strip() + "\n", 0o600)
     lines = {
         "APP_ID": str(new.id),
@@ -129,18 +131,18 @@ def keep(new: Registration, app_file: Path) -> Kept:
         "PRIVATE_KEY_FILE": key.name,
         "WEBHOOK_SECRET": new.webhook_secret.get_secret_value(),
     }
-    settings = "".join(f"REPRISE_{name}={_quoted(value)}\n" for name, value in lines.items())
+    settings = "".join(f"REPRISE_{name}={_quote(value)}\n" for name, value in lines.items())
     write(app_file, _HEAD + settings, 0o600)
-    return Kept(app_file, key, moved)
+    return RegistrationFiles(app_file, key, paths_moved)
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     if re.fullmatch(r"[\w.:/@+=-]+", value, re.ASCII):
         return value
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _moved(path: Path) -> Path | None:
+def _move_aside(path: Path) -> Path | None:
     if not path.exists():
         return None
     aside = path.with_name(f"{path.name}.{datetime.now(UTC):%Y%m%dT%H%M%S%f}")

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from typing_extensions import override
 
 from bot.app.github import requests
-from bot.app.github.requests import ApiResponse, RestClient, problem, read
+from bot.app.github.requests import ApiResponse, RestClient, parse_answer, problem
 from bot.app.ports import PullRequest, RepositoryState, RepositoryWriter, Target, Write
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.run import ProposedFile, TreeEntry
@@ -40,12 +40,12 @@ class GitHubRepository(RepositoryWriter):
 
     @override
     def state(self) -> RepositoryState:
-        found = self._get("", lambda data: data)
+        data = self._get("", lambda data: data)
         return RepositoryState(
-            default_branch=found["default_branch"],
-            head=self.branch(found["default_branch"]),
-            fork=found["fork"] is True,
-            archived=found["archived"] is True,
+            default_branch=data["default_branch"],
+            head=self.branch(data["default_branch"]),
+            fork=data["fork"] is True,
+            archived=data["archived"] is True,
         )
 
     @override
@@ -54,12 +54,12 @@ class GitHubRepository(RepositoryWriter):
 
     @override
     def entries(self, commit: str) -> tuple[TreeEntry, ...]:
-        found, cut = self._get(
+        rows, cut = self._get(
             f"/git/trees/{commit}", lambda data: (_entries(data), data["truncated"]), recursive="1"
         )
-        if cut or len(found) > _MOST_ENTRIES:
+        if cut or len(rows) > _MOST_ENTRIES:
             raise UserError("It has too many files to list.", "Use reprise pr on a checkout.")
-        return found
+        return rows
 
     @override
     def text(self, entry: TreeEntry) -> str | None:
@@ -81,7 +81,7 @@ class GitHubRepository(RepositoryWriter):
     def others(self, base: str, head: str) -> int:
         def foreign(data: Any) -> int:
             unseen = int(data["total_commits"]) - len(data["commits"])
-            return unseen + sum(not self._mine(each) for each in data["commits"])
+            return unseen + sum(not self._mine(commit) for commit in data["commits"])
 
         return self._get(f"/compare/{base}...{head}", foreign)
 
@@ -96,15 +96,15 @@ class GitHubRepository(RepositoryWriter):
             {"path": file.path, "mode": file.mode, "type": "blob", "content": file.text}
             for file in files
         ]
-        made = self._write("POST", "/git/trees", {"base_tree": under, "tree": rows})
-        tree = self._read(made, "/git/trees", lambda data: str(data["sha"]))
+        tree_answer = self._write("POST", "/git/trees", {"base_tree": under, "tree": rows})
+        tree = self._read(tree_answer, "/git/trees", lambda data: str(data["sha"]))
         if above and tree == self._get(
             f"/git/commits/{above}", lambda data: str(data["tree"]["sha"])
         ):
             return above
         body = {"message": message, "tree": tree, "parents": self._parents(base, above)}
-        done = self._write("POST", "/git/commits", body)
-        return self._read(done, "/git/commits", lambda data: str(data["sha"]))
+        commit_answer = self._write("POST", "/git/commits", body)
+        return self._read(commit_answer, "/git/commits", lambda data: str(data["sha"]))
 
     def _parents(self, base: str, above: str) -> list[str]:
         """The branch goes forward; where the default branch has moved on, it is merged."""
@@ -120,10 +120,10 @@ class GitHubRepository(RepositoryWriter):
             answer = self._write("POST", "/git/refs", body, expected={409, 422})
         else:
             path = f"/git/refs/{requests.segment(f'heads/{branch}')}"
-            moved: dict[str, Any] = {"sha": commit, "force": False}
-            answer = self._write("PATCH", path, moved, expected={409, 422})
-        said = answer.message.lower()
-        if "already exists" in said or "fast forward" in said:
+            request_body: dict[str, Any] = {"sha": commit, "force": False}
+            answer = self._write("PATCH", path, request_body, expected={409, 422})
+        message = answer.message.lower()
+        if "already exists" in message or "fast forward" in message:
             raise TransientError(f"The branch {branch} has changed meanwhile.")
         if not answer.ok:  # a rule of the repository, or a branch that is called as its folder
             raise problem(answer, f"the branch {branch}")
@@ -135,14 +135,14 @@ class GitHubRepository(RepositoryWriter):
 
     @override
     def open_pull(self, branch: str, base: str, title: str, body: str) -> int:
-        asked: dict[str, Any] = {
+        request_body: dict[str, Any] = {
             "title": title,
             "body": body,
             "head": branch,
             "base": base,
             "draft": True,
         }
-        answer = self._write("POST", "/pulls", asked, notifies=True, expected={422})
+        answer = self._write("POST", "/pulls", request_body, notifies=True, expected={422})
         if answer.status == 422 and "already exists" in str(answer.data):
             raise TransientError("The branch has a pull request already.")
         if answer.status == 422 and "draft" in answer.message.lower():
@@ -173,7 +173,7 @@ class GitHubRepository(RepositoryWriter):
         return self._read(self._ask("GET", path, params=params or None), path, take)
 
     def _read(self, answer: ApiResponse, path: str, take: Callable[[Any], T]) -> T:
-        return read(answer, f"{self._home}{path}", partial(take, answer.data))
+        return parse_answer(answer, f"{self._home}{path}", partial(take, answer.data))
 
     def _write(
         self,

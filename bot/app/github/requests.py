@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 
 from bot.app.ports import (
     CredentialsRefused,
-    Gone,
+    GoneError,
     Hook,
     NotGranted,
     Permission as Permission_ports,
@@ -38,7 +38,7 @@ def names(target: Target) -> tuple[str, str]:
     """Owner and name of a repository. Raises Gone when no repository can be called so."""
     owner, _, name = target.repository.partition("/")
     if not _OWNER.fullmatch(owner) or not _NAME.fullmatch(name):
-        raise Gone("No repository has such a name.")
+        raise GoneError("No repository has such a name.")
     return owner, name
 
 
@@ -61,8 +61,8 @@ def segment(text: str) -> str | None:
 def file(path: str) -> str | None:
     """The path of a file inside a repository; None when it names none."""
     parts = [segment(part) for part in path.split("/")]
-    known = [part for part in parts if part is not None]
-    return "/".join(known) if len(known) == len(parts) and "\0" not in path else None
+    segments = [part for part in parts if part is not None]
+    return "/".join(segments) if len(segments) == len(parts) and "\0" not in path else None
 
 
 # One HTTP request to GitHub's REST API, sent at most once, and its response.
@@ -156,8 +156,8 @@ class RestClient:
         problem: TransientError
         try:
             sender = self._as_app if token is None else self._with(token)
-            sent = sender.request(method, path, params=params, content=content, headers=headers)
-            return _response(sent.raw_response)
+            response = sender.request(method, path, params=params, content=content, headers=headers)
+            return _response(response.raw_response)
         except RequestFailed as error:
             return _response(error.response.raw_response)
         except GitHubException as error:
@@ -236,7 +236,7 @@ _LIMITS = ("secondary rate", "rate limit exceeded", "abuse detection")
 T = TypeVar("T")
 
 
-def read(answer: ApiResponse, path: str, take: Callable[[], T]) -> T:
+def parse_answer(answer: ApiResponse, path: str, take: Callable[[], T]) -> T:
     """What `take` makes of an answer. Raises TransientError when it is not GitHub's, but a proxy's
     page.
     """
@@ -271,22 +271,22 @@ def text(data: Any, most_bytes: int) -> str | None:
 def too_large(data: Any) -> bool:
     """Whether GitHub refuses a file for its size."""
     errors = data.get("errors") if isinstance(data, dict) else None
-    known = errors if isinstance(errors, list) else []
-    return any(isinstance(each, dict) and each.get("code") == "too_large" for each in known)
+    rows = errors if isinstance(errors, list) else []
+    return any(isinstance(row, dict) and row.get("code") == "too_large" for row in rows)
 
 
 def own_comments(answer: ApiResponse, app_id: int, slug: str, marker: str) -> list[int]:
     """The comments that this App wrote itself and that start with the marker. No person's login
     can end in [bot].
     """
-    found = []
+    ids = []
     for comment in answer.data:
         author, through = comment.get("user") or {}, comment.get("performed_via_github_app") or {}
         by_login = bool(slug) and str(author.get("login")).lower() == f"{slug}[bot]".lower()
         ours = by_login or (author.get("type") == "Bot" and through.get("id") == app_id)
         if ours and (comment.get("body") or "").startswith(marker):
-            found.append(int(comment["id"]))
-    return found
+            ids.append(int(comment["id"]))
+    return ids
 
 
 def later_pages(first: ApiResponse, most: int) -> Iterator[int]:
@@ -312,13 +312,13 @@ def hooks(answer: ApiResponse) -> list[Hook]:
     """Tried deliveries, the newest first."""
     return [
         Hook(
-            id=each["id"],
-            guid=each["guid"],
-            event=each["event"],
-            ok=200 <= each["status_code"] < 300,
-            at=datetime.fromisoformat(each["delivered_at"]),
+            id=row["id"],
+            guid=row["guid"],
+            event=row["event"],
+            ok=200 <= row["status_code"] < 300,
+            at=datetime.fromisoformat(row["delivered_at"]),
         )
-        for each in answer.data
+        for row in answer.data
     ]
 
 
@@ -329,20 +329,20 @@ def problem(
     wait = _wait(answer, time.time() if now is None else now)
     if wait is not None:
         return Throttled("GitHub asked Reprise to wait.", wait)
-    status, said = answer.status, clip(one_line(redact(answer.message)), 200).rstrip(".")
-    unknown = status == 404 and "integration not found" in said.lower()  # the App itself
-    gone = status in {404, 410, 451} or (status == 403 and "suspended" in said.lower())
-    failed, cause = status >= 500 or status in {408, 409, 423}, f": {said}." if said else "."
+    status, message = answer.status, clip(one_line(redact(answer.message)), 200).rstrip(".")
+    unknown = status == 404 and "integration not found" in message.lower()  # the App itself
+    is_unavailable = status in {404, 410, 451} or (status == 403 and "suspended" in message.lower())
+    failed, cause = status >= 500 or status in {408, 409, 423}, f": {message}." if message else "."
     unreadable = f"The answer to {what} is not GitHub's."
-    refused = f"GitHub refuses {what} ({status}){cause}"
+    refusal = f"GitHub refuses {what} ({status}){cause}"
     errors = (
         (unknown, CredentialsRefused("GitHub does not know this App.", _CREDENTIALS)),
-        (status == 401, CredentialsRefused(refused, _CREDENTIALS)),
-        (gone, Gone(f"{what} is not available on GitHub{cause}")),
-        (300 <= status < 400, Gone(f"GitHub has moved the target of {what}.")),
+        (status == 401, CredentialsRefused(refusal, _CREDENTIALS)),
+        (is_unavailable, GoneError(f"{what} is not available on GitHub{cause}")),
+        (300 <= status < 400, GoneError(f"GitHub has moved the target of {what}.")),
         (failed, TransientError(f"GitHub answered {what} with status {status}.")),
         (200 <= status < 300, TransientError(unreadable, "Check REPRISE_GITHUB_API_URL.")),
-        (True, UserError(refused, _fix(answer))),
+        (True, UserError(refusal, _fix(answer))),
     )
     return next(error for applies, error in errors if applies)
 
@@ -368,18 +368,18 @@ def _wait(answer: ApiResponse, now: float) -> float | None:
     used_up = answer.headers.get("x-ratelimit-remaining", "").strip() == "0"
     reset = answer.headers.get("x-ratelimit-reset", "").strip()
     if _number(after):
-        return _bounded(float(after))
+        return _bound(float(after))
     if used_up and _number(reset):
-        return _bounded(float(reset) - now)
-    worded = any(words in answer.message.lower() for words in _LIMITS)
-    return SECONDARY_S if after or used_up or worded or answer.status == 429 else None
+        return _bound(float(reset) - now)
+    has_limit_words = any(words in answer.message.lower() for words in _LIMITS)
+    return SECONDARY_S if after or used_up or has_limit_words or answer.status == 429 else None
 
 
 def _number(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 13
 
 
-def _bounded(seconds: float) -> float:
+def _bound(seconds: float) -> float:
     return min(max(seconds, LEAST_S), MOST_S)
 
 
@@ -417,11 +417,11 @@ class TokenCache:
             token, until = self._kept.get(grant, ("", 0.0))
         if token and until - EARLY_S > self._now():
             return token
-        wanted = {str(grant.permission): grant.level}
-        token, until = mint(self._client, grant.target, wanted)
+        permissions = {str(grant.permission): grant.level}
+        token, until = mint(self._client, grant.target, permissions)
         with self._lock:
             now = self._now()
-            self._kept = {each: kept for each, kept in self._kept.items() if kept[1] > now}
+            self._kept = {key: entry for key, entry in self._kept.items() if entry[1] > now}
             self._kept[grant] = (token, until)
         return token
 
@@ -432,37 +432,39 @@ class TokenCache:
                 del self._kept[grant]
 
 
-def mint(client: RestClient, target: Target, wanted: Mapping[str, Level]) -> tuple[str, float]:
+def mint(client: RestClient, target: Target, permissions: Mapping[str, Level]) -> tuple[str, float]:
     """A new token for one repository with these permissions and no others, and when it ends in
     seconds since 1970. Raises UserError when the installation does not grant them.
     """
     _, name = names(target)
     path = f"/app/installations/{target.installation:d}/access_tokens"
-    body = {"repositories": [name], "permissions": dict(wanted)}
+    body = {"repositories": [name], "permissions": dict(permissions)}
     answer = client.request("POST", path, token=None, body=body)
     if not answer.ok:
-        raise _refusal(answer, target, wanted, f"POST {path}")
+        raise _refusal(answer, target, permissions, f"POST {path}")
     try:
-        covered = [each["full_name"].lower() for each in answer.data.get("repositories", ())]
+        repositories = [
+            repository["full_name"].lower() for repository in answer.data.get("repositories", ())
+        ]
         token = str(answer.data["token"])
         until = datetime.fromisoformat(answer.data["expires_at"]).timestamp()
     except (AttributeError, KeyError, TypeError, ValueError):
         raise problem(answer, f"POST {path}") from None
     # The installation has one of the same name.
-    if covered and target.repository.lower() not in covered:
-        raise Gone(f"The installation does not cover {target.repository}.")
+    if repositories and target.repository.lower() not in repositories:
+        raise GoneError(f"The installation does not cover {target.repository}.")
     return token, until
 
 
 def _refusal(
-    answer: ApiResponse, target: Target, wanted: Mapping[str, Level], what: str
+    answer: ApiResponse, target: Target, permissions: Mapping[str, Level], what: str
 ) -> Exception:
     if answer.status != 422:
         return problem(answer, what)
     if "permission" in answer.message.lower():
-        missing = " and ".join(f"{name}={level}" for name, level in wanted.items())
+        missing = " and ".join(f"{name}={level}" for name, level in permissions.items())
         return NotGranted(
             f"The installation does not grant {missing}.",
             f"Grant the App the permission {missing} and accept it for the installation.",
         )
-    return Gone(f"The installation does not cover {target.repository}.")
+    return GoneError(f"The installation does not cover {target.repository}.")

@@ -55,12 +55,12 @@ def _upgrade(connection: Connection) -> None:
 
     config = Config()
     config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
-    found = _revision(connection)
-    known = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
-    if found and found not in known:
+    revision = _revision(connection)
+    revisions = {script.revision for script in ScriptDirectory.from_config(config).walk_revisions()}
+    if revision and revision not in revisions:
         raise UserError(
             "The database was made by a newer version of Reprise "
-            f"(its tables are at {found[:40]}, ours at {REVISION}).",
+            f"(its tables are at {revision[:40]}, ours at {REVISION}).",
             "Upgrade Reprise, or set REPRISE_DATABASE_URL to another database.",
         )
     config.attributes["connection"] = connection

@@ -38,13 +38,13 @@ MOST_ROW = 16 << 20
 each visit of its page would read it.
 """
 
-_REFUSED = re.compile("[\0\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 _LONE = re.compile("[\ud800-\udfff]")
 
 
 def text(value: str) -> str:
     """Text that every database accepts: PostgreSQL has no NUL, UTF-8 has no lone surrogate."""
-    return _REFUSED.sub("\ufffd", value)
+    return _UNSTORABLE.sub("\ufffd", value)
 
 
 def line(value: str) -> str:
@@ -95,7 +95,7 @@ class Database:
 
     def __init__(self, url: str | None) -> None:
         self.in_memory = url is None
-        self.url = make_url("sqlite://") if url is None else parsed(url)
+        self.url = make_url("sqlite://") if url is None else parse_url(url)
         self.sqlite = self.url.get_backend_name() == "sqlite"
         # SQLite has one writer at a time; threads of one process wait here instead of polling.
         # In memory, all of them share one connection.
@@ -206,27 +206,25 @@ class Database:
         )
 
 
-def parsed(url: str) -> URL:
+def parse_url(url: str) -> URL:
     """The address of a database. Raises UserError without showing it: it holds a password."""
     try:
-        made = make_url(re.sub(r"^postgres(?:ql)?://", "postgresql+psycopg://", url.strip()))
-        made.port  # noqa: B018
+        dsn = make_url(re.sub(r"^postgres(?:ql)?://", "postgresql+psycopg://", url.strip()))
+        dsn.port  # noqa: B018
     except (sa.ArgumentError, ValueError):
         raise UserError("REPRISE_DATABASE_URL is not a database address.", _FORMS) from None
-    if made.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:
+    if dsn.drivername not in {"sqlite", "sqlite+pysqlite", "postgresql+psycopg"}:
         raise UserError(
-            f"REPRISE_DATABASE_URL names a database that is not supported: {made.drivername[:40]}.",
+            f"REPRISE_DATABASE_URL names a database that is not supported: {dsn.drivername[:40]}.",
             _FORMS,
         )
-    in_memory = made.database in {None, "", ":memory:"} or "memory" in str(
-        made.query.get("mode", "")
-    )
-    if made.get_backend_name() == "sqlite" and (in_memory or made.host):
+    in_memory = dsn.database in {None, "", ":memory:"} or "memory" in str(dsn.query.get("mode", ""))
+    if dsn.get_backend_name() == "sqlite" and (in_memory or dsn.host):
         raise UserError(
             "REPRISE_DATABASE_URL names no file. Reprise's processes share one.",
             _FORMS,
         )
-    return made
+    return dsn
 
 
 def _postgres_engine(url: URL) -> Engine:

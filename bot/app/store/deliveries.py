@@ -63,8 +63,8 @@ WHOLE = select(runs, requests.c.body).join_from(runs, requests, requests.c.run =
 
 def as_run(row: Row[Any]) -> Run:
     """A run from a row of `WHOLE`; pydantic reads epoch seconds as moments in UTC."""
-    kept = {name: row._mapping[name] for name in Run.model_fields if name != "request"}
-    return Run(**kept, request=NewRun.model_validate_json(row.body))
+    columns = {name: row._mapping[name] for name in Run.model_fields if name != "request"}
+    return Run(**columns, request=NewRun.model_validate_json(row.body))
 
 
 def one(connection: Connection, run: str) -> Run | None:
@@ -83,7 +83,7 @@ def values(states: Sequence[RunState] | frozenset[RunState]) -> list[str]:
 _o, _s = outcomes.c, shared.c
 
 
-class _Joined(Database):
+class _SharedConnection(Database):
     """A database within a transaction that is already open."""
 
     def __init__(self, database: Database, connection: Connection) -> None:
@@ -111,13 +111,13 @@ class SqlDecisions(SqlPart, AppStore):
         with self._db.writing() as connection:
             self._db.lock(connection, "reprise-decisions")
             inside = copy(self)
-            inside._db = _Joined(self._db, connection)
-            known = inside.outcome(cause, ordinal)
-            if known is None:
-                known = act(cast("Any", inside))
-                row = {"cause": cause, "ordinal": ordinal, "body": database.json(known)}
+            inside._db = _SharedConnection(self._db, connection)
+            outcome = inside.outcome(cause, ordinal)
+            if outcome is None:
+                outcome = act(cast("Any", inside))
+                row = {"cause": cause, "ordinal": ordinal, "body": database.json(outcome)}
                 connection.execute(insert(outcomes).values(**row, at=self._clock()))
-            return known
+            return outcome
 
 
 class SqlShared(SqlPart, AppStore):
@@ -180,10 +180,10 @@ class SqlDeliveries(SqlPart, AppStore):
             name: new.excluded[name] for name in (*_OPEN, "body", "offered_at")
         }
         again |= {"not_before": new.excluded.offered_at, "tries": _c.tries + 1, "turn": _c.turn + 1}
-        kept = new.on_conflict_do_update(
+        statement = new.on_conflict_do_update(
             index_elements=[_c.guid], set_=again, where=_c.state == "failed"
         )
-        return kept.returning(_c.guid, _c.tries)
+        return statement.returning(_c.guid, _c.tries)
 
     def _keep(self, bodies: dict[str, str]) -> dict[str, int]:
         """How often delivery had failed before, of those that are open now because of this call."""
@@ -197,12 +197,12 @@ class SqlDeliveries(SqlPart, AppStore):
         with self._db.writing() as connection:
             now = self._clock()
             waits = and_(_c.state == "waiting", _c.not_before <= now)
-            left = and_(_c.state == "handling", _c.lease_until <= now)
-            take = update(deliveries).where(_c.guid == guid, or_(waits, left))
-            taken = take.values(state="handling", owner=owner, lease_until=now + lease_s).returning(
-                _c.body
-            )
-            body = connection.execute(taken).scalar()
+            expiry = and_(_c.state == "handling", _c.lease_until <= now)
+            take = update(deliveries).where(_c.guid == guid, or_(waits, expiry))
+            statement = take.values(
+                state="handling", owner=owner, lease_until=now + lease_s
+            ).returning(_c.body)
+            body = connection.execute(statement).scalar()
         return None if body is None else Delivery.model_validate_json(body)
 
     @override
@@ -236,16 +236,21 @@ class SqlDeliveries(SqlPart, AppStore):
 
     @override
     def seen(self, guids: Sequence[str]) -> frozenset[str]:
-        known = {database.text(guid): guid for guid in guids}
-        found = select(_c.guid).where(_c.guid.in_(list(known)), _c.state != "failed")
-        return frozenset(known[guid] for (guid,) in self._rows(found))
+        originals = {database.text(guid): guid for guid in guids}
+        statement = select(_c.guid).where(_c.guid.in_(list(originals)), _c.state != "failed")
+        return frozenset(originals[guid] for (guid,) in self._rows(statement))
 
     def _change(self, guid: str, owner: str, values: Any) -> int | None:
         """Change a delivery that this owner holds; its turn, None when it is not held."""
-        held: ColumnElement[bool] = and_(_c.guid == guid, _c.state == "handling", _c.owner == owner)
+        is_owner: ColumnElement[bool] = and_(
+            _c.guid == guid, _c.state == "handling", _c.owner == owner
+        )
         with self._db.writing() as connection:
             change = (
-                update(deliveries).where(held).values(**values(self._clock())).returning(_c.turn)
+                update(deliveries)
+                .where(is_owner)
+                .values(**values(self._clock()))
+                .returning(_c.turn)
             )
             turn: int | None = connection.execute(change).scalar()
             return turn

@@ -55,35 +55,53 @@ class SqlErasing(SqlPart, AppStore):
     def erase(self, installation: int, repository: int | None = None, *, before: datetime) -> int:
         mine = select(requests.c.body, _c.id).join_from(runs, requests)
         mine = mine.where(_c.installation == installation, _c.asked_at <= before.timestamp())
-        told = select(deliveries.c.body).where(
+        statement = select(deliveries.c.body).where(
             deliveries.c.body.like(f'%"installation":{installation:d},%')
         )
         with self._db.writing() as connection:
-            found = connection.execute(mine).all()
-            asked = {row.id: NewRun.model_validate_json(row.body) for row in found}
-            asked = {id_: new for id_, new in asked.items() if _private(new, repository)}
-            kept = [Delivery.model_validate_json(body) for body in connection.scalars(told)]
-            kept = [each for each in kept if each.issue and _private(each, repository)]
-            kept = [each for each in kept if each.received_at <= before]
-            left = {new.repository for new in asked.values()}
-            left |= {each.repository for each in kept if each.repository}
-            self._keep_usage(connection, list(asked))
-            _delete(connection, _c.id, list(asked))
-            _delete(connection, deliveries.c.guid, [each.guid for each in kept])
-            _delete(connection, outcomes.c.cause, [each.cause for each in kept])
-            _forget_comments(connection, sorted({each.full_name for each in left}))
-            return len(asked)
+            rows = connection.execute(mine).all()
+            requests_by_id = {row.id: NewRun.model_validate_json(row.body) for row in rows}
+            requests_by_id = {
+                id_: new for id_, new in requests_by_id.items() if _private(new, repository)
+            }
+            deliveries_to_erase = [
+                Delivery.model_validate_json(body) for body in connection.scalars(statement)
+            ]
+            deliveries_to_erase = [
+                delivery
+                for delivery in deliveries_to_erase
+                if delivery.issue and _private(delivery, repository)
+            ]
+            deliveries_to_erase = [
+                delivery for delivery in deliveries_to_erase if delivery.received_at <= before
+            ]
+            repositories = {new.repository for new in requests_by_id.values()}
+            repositories |= {
+                delivery.repository for delivery in deliveries_to_erase if delivery.repository
+            }
+            self._keep_usage(connection, list(requests_by_id))
+            _delete(connection, _c.id, list(requests_by_id))
+            _delete(
+                connection, deliveries.c.guid, [delivery.guid for delivery in deliveries_to_erase]
+            )
+            _delete(
+                connection, outcomes.c.cause, [delivery.cause for delivery in deliveries_to_erase]
+            )
+            _forget_comments(
+                connection, sorted({repository.full_name for repository in repositories})
+            )
+            return len(requests_by_id)
 
-    def _keep_usage(self, connection: Connection, erased: Sequence[str]) -> None:
+    def _keep_usage(self, connection: Connection, run_ids: Sequence[str]) -> None:
         """Keep what runs count toward the limits of today, with hashes in place of names."""
         now = self._clock()
         today = start_of_day(now)
-        spent = select(func.coalesce(func.sum(costs.c.usd), 0.0)).where(
+        cost = select(func.coalesce(func.sum(costs.c.usd), 0.0)).where(
             costs.c.run == _c.id, costs.c.at >= today
         )
-        usd, planned = spent.scalar_subquery(), and_(_c.planned == 1, _c.created_at >= today)
-        counts = or_(_c.started_at >= today, planned, _c.state == RunState.RUNNING.value, usd > 0)
-        used = select(
+        usd, is_plan = cost.scalar_subquery(), and_(_c.planned == 1, _c.created_at >= today)
+        counts = or_(_c.started_at >= today, is_plan, _c.state == RunState.RUNNING.value, usd > 0)
+        statement = select(
             _c.id.label("run"),
             _c.repository,
             _c.requester,
@@ -92,8 +110,8 @@ class SqlErasing(SqlPart, AppStore):
             _c.seconds,
             usd.label("usd"),
         ).where(counts)
-        for ids in _parts(erased):
-            for row in connection.execute(used.where(_c.id.in_(ids))).mappings().all():
+        for ids in _parts(run_ids):
+            for row in connection.execute(statement.where(_c.id.in_(ids))).mappings().all():
                 names = {name: hashed(row["run"], row[name]) for name in _NAMES}
                 connection.execute(insert(usage).values({**row, **names, "at": now}))
 
@@ -113,8 +131,8 @@ def _private(of: NewRun | Delivery, repository: int | None) -> bool:
     return where is not None and where.private and repository in {None, where.id}
 
 
-def _delete(connection: Connection, column: Any, found: Sequence[str]) -> None:
-    for part in _parts(found):
+def _delete(connection: Connection, column: Any, ids: Sequence[str]) -> None:
+    for part in _parts(ids):
         connection.execute(delete(column.table).where(column.in_(part)))
 
 
@@ -127,8 +145,8 @@ def _forget_comments(connection: Connection, repositories: Sequence[str]) -> Non
             connection.execute(delete(table).where(c.repository.in_(part), ~newer))
 
 
-def _parts(found: Sequence[str]) -> list[Sequence[str]]:
-    return [found[at : at + _AT_ONCE] for at in range(0, len(found), _AT_ONCE)]
+def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
+    return [ids[at : at + _AT_ONCE] for at in range(0, len(ids), _AT_ONCE)]
 
 
 # Quotas, kill switches and metrics; recovery after dead workers, and deletion of old data.
@@ -153,12 +171,12 @@ class SqlMaintenance(SqlPart, AppStore):
     @override
     def prune(self, before: datetime) -> int:
         then = before.timestamp()
-        handled = and_(
+        is_handled = and_(
             deliveries.c.state.in_(("handled", "failed")), deliveries.c.finished_at < then
         )
         old = select(runs.c.seq).where(runs.c.state.in_(_OVER), runs.c.finished_at < then)
         with self._db.writing() as connection:
-            connection.execute(delete(deliveries).where(handled))
+            connection.execute(delete(deliveries).where(is_handled))
             connection.execute(delete(writes).where(writes.c.at < then))
             connection.execute(delete(sweeps).where(sweeps.c.due < then))
             connection.execute(delete(outcomes).where(outcomes.c.at < then - _REMEMBERED_S))
@@ -179,13 +197,13 @@ def _overdue_deliveries(
     due = select(c.guid).where(or_(abandoned, waiting)).with_for_update(skip_locked=True)
     turn = case((c.state == "handling", c.turn + 1), else_=c.turn)
     offer = update(deliveries).where(c.guid.in_(due))
-    offer = offer.values(**_offered(now), state="waiting", turn=turn)
-    offered = connection.execute(offer.returning(c.guid, c.turn, c.body)).all()
-    received = sorted(
+    offer = offer.values(**_offer_values(now), state="waiting", turn=turn)
+    rows = connection.execute(offer.returning(c.guid, c.turn, c.body)).all()
+    sorted_rows = sorted(
         (datetime.fromisoformat(json.loads(row.body)["received_at"]), row.guid, row.turn)
-        for row in offered
+        for row in rows
     )
-    return [Task(kind="delivery", id=guid, turn=turn) for _, guid, turn in received]
+    return [Task(kind="delivery", id=guid, turn=turn) for _, guid, turn in sorted_rows]
 
 
 def _overdue_runs(
@@ -201,12 +219,12 @@ def _overdue_runs(
     due = select(c.seq).where(or_(abandoned, waiting)).with_for_update(skip_locked=True)
     state = case((c.state == "running", "queued"), else_=c.state)
     offer = update(runs).where(c.seq.in_(due))
-    offer = offer.values(**_offered(now), state=state, turn=c.turn + 1)
+    offer = offer.values(**_offer_values(now), state=state, turn=c.turn + 1)
     rows = sorted(connection.execute(offer.returning(c.seq, c.id, c.device, c.turn)).all())
     return [Task(kind="run", id=row.id, device=row.device, turn=row.turn) for row in rows]
 
 
-def _offered(now: float) -> dict[str, str | float]:
+def _offer_values(now: float) -> dict[str, str | float]:
     return {"owner": "", "lease_until": 0.0, "offered_at": now, "not_before": 0.0, "refused": 0}
 
 
@@ -236,22 +254,24 @@ class SqlUsage(SqlPart, AppStore):
         ran = or_(c.started_at >= then, unbegun)
         ours = {"repository": repository, "requester": requester}
         mine = [c[name] == value for name, value in ours.items() if value is not None]
-        counted = select(func.count(), func.coalesce(func.sum(c.seconds), 0.0)).where(ran, *mine)
-        planned = select(func.count()).where(c.planned == 1, c.created_at >= then, *mine)
-        spent = select(func.coalesce(func.sum(costs.c.usd), 0.0)).where(costs.c.at >= then)
+        statement = select(func.count(), func.coalesce(func.sum(c.seconds), 0.0)).where(ran, *mine)
+        plan_statement = select(func.count()).where(c.planned == 1, c.created_at >= then, *mine)
+        cost = select(func.coalesce(func.sum(costs.c.usd), 0.0)).where(costs.c.at >= then)
         if mine:
-            spent = spent.select_from(costs.join(runs, costs.c.run == c.id)).where(*mine)
+            cost = cost.select_from(costs.join(runs, costs.c.run == c.id)).where(*mine)
         with self._db.reading() as connection:
-            number, seconds = connection.execute(counted).one()
-            plans, usd = (connection.execute(each).scalar_one() for each in (planned, spent))
+            number, seconds = connection.execute(statement).one()
+            plans, usd = (
+                connection.execute(statement).scalar_one() for statement in (plan_statement, cost)
+            )
             rows = connection.execute(select(usage).where(usage.c.at >= then)).all()
-        erased = [row for row in rows if _is_of(row, repository, requester)]
-        began = [row.seconds for row in erased if row.started_at >= then]
+        rows_of_person = [row for row in rows if _is_of(row, repository, requester)]
+        began = [row.seconds for row in rows_of_person if row.started_at >= then]
         return QuotaUsage(
             runs=number + len(began),
-            plans=plans + sum(row.planned_at >= then for row in erased),
+            plans=plans + sum(row.planned_at >= then for row in rows_of_person),
             seconds=seconds + sum(began),
-            usd=usd + sum(row.usd for row in erased),
+            usd=usd + sum(row.usd for row in rows_of_person),
         )
 
     @override
@@ -260,10 +280,10 @@ class SqlUsage(SqlPart, AppStore):
 
     @override
     def set_switch(self, name: str, reason: str | None) -> None:
-        cleared = delete(switches).where(switches.c.name == name)
+        statement = delete(switches).where(switches.c.name == name)
         with self._db.writing() as connection:
             connection.execute(
-                cleared
+                statement
                 if reason is None
                 else self._db.upsert(switches, {"name": name, "reason": reason})
             )
@@ -292,4 +312,4 @@ class SqlUsage(SqlPart, AppStore):
 def _is_of(row: Row[Any], repository: str | None, requester: str | None) -> bool:
     """Whether an erased run was of this repository and this person, where they are given."""
     names = ((repository, row.repository), (requester, row.requester))
-    return all(name is None or hashed(row.run, name) == kept for name, kept in names)
+    return all(name is None or hashed(row.run, name) == digest for name, digest in names)

@@ -32,8 +32,8 @@ class SqlRuns(SqlPart, AppStore):
         same = WHOLE.where(_c.delivery == new.delivery, _c.ordinal == new.ordinal)
         with self._db.writing() as connection:
             now = self._clock()
-            asked = now if new.asked_at is None else new.asked_at.timestamp()
-            times = {"offered_at": now, "created_at": now, "asked_at": asked}
+            time = now if new.asked_at is None else new.asked_at.timestamp()
+            times = {"offered_at": now, "created_at": now, "asked_at": time}
             row = {**_fresh(new), **times, "id": id_, "plan": approval_hash(id_, new.plan)}
             once = self._db.insert(runs).on_conflict_do_nothing(
                 index_elements=[_c.delivery, _c.ordinal]
@@ -59,13 +59,15 @@ class SqlRuns(SqlPart, AppStore):
         states: Sequence[RunState] = (),
         limit: int = 50,
     ) -> tuple[Run, ...]:
-        found = WHOLE.order_by(_c.seq.desc()).limit(limit)
-        found = found.filter_by(
-            **_given(repository=repository, number=number, installation=installation, plan=plan)
+        statement = WHOLE.order_by(_c.seq.desc()).limit(limit)
+        statement = statement.filter_by(
+            **_without_none(
+                repository=repository, number=number, installation=installation, plan=plan
+            )
         )
         if states:
-            found = found.where(_c.state.in_(values(states)))
-        return tuple(map(as_run, self._rows(found)))
+            statement = statement.where(_c.state.in_(values(states)))
+        return tuple(map(as_run, self._rows(statement)))
 
     @override
     def ahead(self, run: str) -> int:
@@ -100,7 +102,7 @@ class SqlRuns(SqlPart, AppStore):
     ) -> tuple[Run, ...]:
         live = select(_c.id).where(_c.state.in_(values(LIVE))).order_by(_c.seq).with_for_update()
         live = live.filter_by(
-            **_given(id=run, repository=repository, number=number, installation=installation)
+            **_without_none(id=run, repository=repository, number=number, installation=installation)
         )
         if before is not None:
             live = live.where(_c.asked_at <= before.timestamp())
@@ -121,12 +123,12 @@ class SqlRuns(SqlPart, AppStore):
             return tuple(map(as_run, rows))
 
 
-def _given(**wanted: str | int | None) -> dict[str, str | int]:
-    return {name: value for name, value in wanted.items() if value is not None}
+def _without_none(**values: str | int | None) -> dict[str, str | int]:
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _fresh(new: NewRun) -> dict[str, object]:
-    said = (
+    fields = (
         "owner",
         "approved_by",
         "cancelled_by",
@@ -137,7 +139,7 @@ def _fresh(new: NewRun) -> dict[str, object]:
         "error",
     )
     return {
-        **dict.fromkeys(said, ""),
+        **dict.fromkeys(fields, ""),
         "delivery": new.delivery,
         "ordinal": new.ordinal,
         "installation": new.installation,
@@ -155,7 +157,7 @@ def _fresh(new: NewRun) -> dict[str, object]:
 # Leases on runs, one live lease per issue, kept by heartbeats, lost to another worker without;
 # and what a run records while it holds one: its journal, the cost of models, and the report.
 
-_TAKEN = {
+_STATE_AFTER = {
     RunState.QUEUED.value: RunState.RUNNING.value,
     RunState.REPORTED.value: RunState.REPORTED.value,
 }
@@ -174,7 +176,7 @@ class SqlLeases(SqlPart, AppStore):
             mine = next((row for row in issue if row.id == run), None)
             if (
                 mine is None
-                or mine.state not in _TAKEN
+                or mine.state not in _STATE_AFTER
                 or mine.not_before > now
                 or any(_live(row, now) for row in issue)
             ):
@@ -182,7 +184,7 @@ class SqlLeases(SqlPart, AppStore):
             lease = {
                 "owner": owner,
                 "lease_until": now + lease_s,
-                "state": _TAKEN[mine.state],
+                "state": _STATE_AFTER[mine.state],
                 "takes": _c.takes + 1,
             }
             # A run that was cancelled before it began uses up nobody's quota.
@@ -207,16 +209,16 @@ class SqlLeases(SqlPart, AppStore):
             others = any(_live(row, now) for row in issue if row.id != run)
             if mine is None or (not _live(mine, now) and others):
                 return Beat(lost=True)
-            said = {"stage": database.line(stage), "progress": database.line(progress)}
+            texts = {"stage": database.line(stage), "progress": database.line(progress)}
             change = {"lease_until": now + lease_s, "seconds": _c.seconds + seconds}
-            change |= {name: words for name, words in said.items() if words}
+            change |= {name: words for name, words in texts.items() if words}
             connection.execute(update(runs).where(_c.id == run).values(**change))
             return Beat(cancel=bool(mine.cancelled_by))
 
     @override
     def finish_run(self, run: str, owner: str, error: str = "") -> bool:
         with self._db.writing() as connection:
-            row = held(connection, run, owner)
+            row = lock_owned(connection, run, owner)
             if not row:
                 return False
             failed = error and row.state != RunState.REPORTED.value
@@ -237,7 +239,7 @@ class SqlLeases(SqlPart, AppStore):
         refused: bool = False,
     ) -> int:
         with self._db.writing() as connection:
-            row = held(connection, run, owner)
+            row = lock_owned(connection, run, owner)
             if row:
                 until = self._clock() + after_s
                 state = RunState.QUEUED.value if row.state == RunState.RUNNING.value else row.state
@@ -260,7 +262,7 @@ def _patch(report: Report) -> str:
     return "proven" if report.repair.proven else "unproven"
 
 
-def held(connection: Connection, run: str, owner: str) -> Row[*tuple[Any, ...]] | None:
+def lock_owned(connection: Connection, run: str, owner: str) -> Row[*tuple[Any, ...]] | None:
     """The row of a run that this owner holds, locked until the end of the transaction; None when
     the lease was lost.
     """
@@ -348,18 +350,18 @@ class SqlResults(SqlPart, AppStore):
         usd: float = 0.0,
     ) -> None:
         tokens = {"input_tokens": input_tokens, "output_tokens": output_tokens}
-        spent = update(usage).where(usage.c.run == run).values(usd=usage.c.usd + usd)
-        known = select(runs.c.id).where(runs.c.id == run).with_for_update(key_share=True)
+        statement = update(usage).where(usage.c.run == run).values(usd=usage.c.usd + usd)
+        lock_statement = select(runs.c.id).where(runs.c.id == run).with_for_update(key_share=True)
         with self._db.writing() as connection:
-            if connection.execute(known).first():
+            if connection.execute(lock_statement).first():
                 row = {"run": run, "calls": calls, **tokens, "usd": usd, "at": self._clock()}
                 connection.execute(insert(costs).values(**row))
             else:  # a pruned run's cost is not counted, an erased one's is
-                connection.execute(spent)
+                connection.execute(statement)
 
     def _leased(self, run: str, owner: str, *statements: Executable) -> bool:
         with self._db.writing() as connection:
-            if not held(connection, run, owner):
+            if not lock_owned(connection, run, owner):
                 return False
             for statement in statements:
                 connection.execute(statement)

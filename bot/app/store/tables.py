@@ -39,7 +39,7 @@ class Words(TypeDecorator[str]):
         return None if value is None else database.text(value)
 
 
-def _counted() -> Column[int]:
+def _counter_column() -> Column[int]:
     return Column("seq", BigInteger().with_variant(Integer, "sqlite"), primary_key=True)
 
 
@@ -54,7 +54,7 @@ _big = partial(Column[int], type_=BigInteger, nullable=False)
 _real = partial(Column[float], type_=Double, nullable=False)
 
 
-def _offered() -> tuple[Column[int] | Column[float] | Column[str], ...]:
+def _offer_columns() -> tuple[Column[int] | Column[float] | Column[str], ...]:
     """What a delivery and a run have in common: both are offered, leased and given back."""
     return (
         _whole("turn"),
@@ -76,7 +76,7 @@ deliveries = Table(
     _text("body"),
     _text("error"),
     _whole("tries"),
-    *_offered(),
+    *_offer_columns(),
     Column("finished_at", Double),
     Index("deliveries_by_state", "state", "offered_at"),
     Index("deliveries_by_end", "finished_at"),
@@ -85,7 +85,7 @@ deliveries = Table(
 runs = Table(
     "runs",
     metadata,
-    _counted(),
+    _counter_column(),
     Column("id", Words, nullable=False, unique=True),
     _text("delivery"),
     _whole("ordinal"),
@@ -97,7 +97,7 @@ runs = Table(
     _text("plan"),
     _text("state"),
     Column("planned", Integer, nullable=False, server_default="0"),
-    *_offered(),
+    *_offer_columns(),
     _whole("takes"),
     _text("approved_by"),
     _text("cancelled_by"),
@@ -126,7 +126,7 @@ requests = Table("requests", metadata, _of_run(primary_key=True), _text("body"))
 journal = Table(
     "journal",
     metadata,
-    _counted(),
+    _counter_column(),
     _of_run(),
     _text("kind"),
     _text("key"),
@@ -140,7 +140,7 @@ reports = Table("reports", metadata, _of_run(primary_key=True), _text("body"))
 costs = Table(
     "costs",
     metadata,
-    _counted(),
+    _counter_column(),
     _of_run(),
     _real("at"),
     _big("calls"),
@@ -201,7 +201,7 @@ sweeps = Table(
 writes = Table(
     "writes",
     metadata,
-    _counted(),
+    _counter_column(),
     _big("installation"),
     _real("at"),
     Column("notifies", Boolean, nullable=False),

@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 
 from bot.environment import imports, releases
 from bot.issues.proof import bisect_steps, control
-from bot.issues.proof.bisect_steps import Edge, ProbeTally, Seen, bracket, following
+from bot.issues.proof.bisect_steps import Edge, ProbeTally, Quality, bracket, following
 from bot.issues.proof.control import Unavailable
 from bot.issues.proof.outcome import Failing
 from bot.issues.runner import Runner
@@ -32,7 +32,7 @@ from bot.kernel.statistics import SequentialTest
 
 FRESH = ("confirm", "control", "bisect")
 _LACKING = re.compile(r"\b(?:module|cannot import name '\w+' from) '(?P<module>\w+)[\w.]*'")
-_DECIDED = {Match.MATCHED, Match.PASSED}
+_DECISIVE = {Match.MATCHED, Match.PASSED}
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class Visit:
 
     def count(self, judgement: Judgement) -> None:
         """Count one run."""
-        if judgement.match in _DECIDED:
+        if judgement.match in _DECISIVE:
             self.tally.runs += 1
             self.tally.failures += judgement.match is Match.MATCHED
             return
@@ -73,10 +73,10 @@ class Visit:
         """Whether the program broke because the release does not have what it uses: other
         companions change nothing.
         """
-        named = _LACKING.search(self.why)
-        return named is not None and package in {
-            imports.distribution(named["module"]),
-            canonicalize_name(named["module"]),
+        match = _LACKING.search(self.why)
+        return match is not None and package in {
+            imports.distribution(match["module"]),
+            canonicalize_name(match["module"]),
         }
 
 
@@ -88,8 +88,8 @@ def earlier(
     A run that was repeated under its seed, as a control that is made anew does, counts once.
     """
     attempts = runner.attempts.of(failing.script, environment, *purposes)
-    decided = [row for row in attempts if row.judgement.match in _DECIDED]
-    first = {row.execution.seed: row.judgement.match for row in reversed(decided)}
+    decisive = [row for row in attempts if row.judgement.match in _DECISIVE]
+    first = {row.execution.seed: row.judgement.match for row in reversed(decisive)}
     failures = sum(match is Match.MATCHED for match in first.values())
     return ProbeTally(runs=len(first), failures=failures)
 
@@ -99,8 +99,8 @@ def used_seeds(
 ) -> list[int]:
     """The seeds under which the program ran in an environment, or those with one outcome."""
     attempts = runner.attempts.of(failing.script, environment, *FRESH)
-    wanted = (row for row in attempts if match in {None, row.judgement.match})
-    seeds = (row.execution.seed for row in wanted)
+    matching_attempts = (row for row in attempts if match in {None, row.judgement.match})
+    seeds = (row.execution.seed for row in matching_attempts)
     return list(dict.fromkeys(seed for seed in seeds if seed is not None))
 
 
@@ -149,7 +149,7 @@ class Prefetch:
 
 # The probes of one bisection: the revisions that ran, and how often each failed.
 
-_SEEN: dict[Outcome, Seen] = {"fails": "bad", "passes": "good"}
+_QUALITY: dict[Outcome, Quality] = {"fails": "bad", "passes": "good"}
 _MOST_RUNS = 80
 """At one revision, before it is left undecided."""
 
@@ -248,15 +248,17 @@ class BisectSearch:
             return "uninstallable" if visit.why else None
         if visit.tally.hopeless:
             return "untestable"
-        decided = self._test(at).decide(visit.tally.failures, visit.tally.runs)
-        if decided == "undecided":
+        decision = self._test(at).decide(visit.tally.failures, visit.tally.runs)
+        if decision == "undecided":
             return "undecided" if visit.tally.runs else None
-        return decided
+        return decision
 
-    def seen(self) -> dict[int, Seen]:
+    def seen(self) -> dict[int, Quality]:
         """Every settled revision by its distance from the known bad one, older ones negative."""
         return {
-            at - self.bad: seen for at in self._visits if (seen := self._settled(at)) is not None
+            at - self.bad: quality
+            for at in self._visits
+            if (quality := self._settled(at)) is not None
         }
 
     def probes(self) -> tuple[Probe, ...]:
@@ -265,9 +267,9 @@ class BisectSearch:
         return tuple(self._row(at, visit, out) for at, visit, out in rows if out is not None)
 
     def _row(self, at: int, visit: Visit, outcome: Outcome) -> Probe:
-        built, moved = visit.environment, tuple[str, ...]()
-        if built is not None:
-            moved = control.moved(self.failing.environment, built, self.subject)
+        environment, changes = visit.environment, tuple[str, ...]()
+        if environment is not None:
+            changes = control.changed_packages(self.failing.environment, environment, self.subject)
         return Probe(
             at=self.revisions[at].name,
             date=self.revisions[at].date,
@@ -275,30 +277,30 @@ class BisectSearch:
             runs=visit.tally.runs,
             failures=visit.tally.failures,
             reason=visit.why,
-            moved=moved,
-            environment=built.id if built is not None else "",
+            moved=changes,
+            environment=environment.id if environment is not None else "",
         )
 
     def risk_taken(self) -> float:
         """The bound on the chance that any settled probe is wrong."""
-        settled = sum(
-            at != self.bad and self._settled(at) in {"bad", "good"} for at in self._visits
-        )
-        return min(self.risk, settled * self.risk / bisect_steps.branches(len(self.revisions)))
+        count = sum(at != self.bad and self._settled(at) in {"bad", "good"} for at in self._visits)
+        return min(self.risk, count * self.risk / bisect_steps.branches(len(self.revisions)))
 
     def _test(self, at: int) -> SequentialTest:
         rate = min(self.rate, _DOUBT) if at == self.bad else self.rate
         return bisect_steps.test(rate, len(self.revisions), self.risk)
 
-    def _known(self, way: int) -> dict[int, Seen]:
+    def _known(self, way: int) -> dict[int, Quality]:
         steps = {(at - self.bad) * way: self._settled(at) for at in self._visits}
-        return {step: seen for step, seen in steps.items() if step > 0 and seen is not None}
+        return {
+            step: quality for step, quality in steps.items() if step > 0 and quality is not None
+        }
 
-    def _settled(self, at: int) -> Seen | None:
+    def _settled(self, at: int) -> Quality | None:
         """What a revision counts as for the search, None while more runs may decide."""
         outcome, visit = self.outcome(at), self._visits[at]
-        if outcome in _SEEN:
-            return _SEEN[outcome]
+        if outcome in _QUALITY:
+            return _QUALITY[outcome]
         capped = visit.tally.runs + visit.tally.others >= _MOST_RUNS
         if outcome == "untestable" and visit.lacks(self.package):
             return "lacks"
@@ -310,9 +312,9 @@ class BisectSearch:
         if visit is None or visit.environment is None:
             return
         while visit.tally.runs + visit.tally.others < bisect_steps.REFERENCE:
-            used = used_seeds(self.failing, self.runner, visit.environment)
+            seeds = used_seeds(self.failing, self.runner, visit.environment)
             first = self.runner.job.limits.seed + 1
-            self._run(self.bad, visit, next(seed for seed in count(first) if seed not in used))
+            self._run(self.bad, visit, next(seed for seed in count(first) if seed not in seeds))
 
     def _probe(self, at: int) -> None:
         """Runs at one revision until it is settled; where the program breaks otherwise, in the
@@ -324,11 +326,11 @@ class BisectSearch:
             self._say(at, "building")
             self._enter(at, visit, 0)
         self._settle(at, visit)
-        broken = self.outcome(at) == "untestable" and not visit.lacks(self.package)
-        if broken and self._enter(at, visit, visit.index + 1):
+        is_untestable = self.outcome(at) == "untestable" and not visit.lacks(self.package)
+        if is_untestable and self._enter(at, visit, visit.index + 1):
             self._settle(at, visit)
         tally, outcome = visit.tally, self.outcome(at)
-        counts = f" ({tally.failures} of {tally.runs} runs failed)" if outcome in _SEEN else ""
+        counts = f" ({tally.failures} of {tally.runs} runs failed)" if outcome in _QUALITY else ""
         self._say(at, f"{outcome}{counts}")
 
     def _enter(self, at: int, visit: Visit, first: int) -> bool:
@@ -345,25 +347,27 @@ class BisectSearch:
             visit.why = visit.why or found.why
             self._count_substitute(found)
             return False
-        built = found.environment
-        if visit.environment is not None and visit.environment.id == built.id:
+        environment = found.environment
+        if visit.environment is not None and visit.environment.id == environment.id:
             return False
-        if built.roots and (why := revision.unbuilt()):
+        if environment.roots and (why := revision.unbuilt()):
             visit.why = why
             return False
-        visit.environment, visit.index, visit.why = built, found.index, ""
+        visit.environment, visit.index, visit.why = environment, found.index, ""
         # Only the environment of a release is its own: commits may share one.
         ours = bool(self.package)
-        visit.tally = earlier(self.failing, self.runner, built, FRESH) if ours else ProbeTally()
-        visit.seeds = {*used_seeds(self.failing, self.runner, built)} if ours else set()
+        visit.tally = (
+            earlier(self.failing, self.runner, environment, FRESH) if ours else ProbeTally()
+        )
+        visit.seeds = {*used_seeds(self.failing, self.runner, environment)} if ours else set()
         return True
 
-    def _count_substitute(self, found: Unavailable) -> None:
+    def _count_substitute(self, control: Unavailable) -> None:
         """Stop the search when the index of this machine only has the version that fails."""
         ours = self.failing.environment.version(self.package)
-        self._substitutes += bool(found.instead) and releases.same(found.instead, ours)
+        self._substitutes += bool(control.instead) and releases.same(control.instead, ours)
         if self._substitutes >= _MOST_SUBSTITUTES:
-            raise _Pointless(f"no version of {self.package} except {found.instead} is available")
+            raise _Pointless(f"no version of {self.package} except {control.instead} is available")
 
     def _settle(self, at: int, visit: Visit) -> None:
         """Run until the revision is settled. Seeds that are known to fail come first: a failure
@@ -384,19 +388,19 @@ class BisectSearch:
 
     def _prefetch(self, way: int, step: int, size: int, hints: tuple[int, ...]) -> None:
         """Start building the environments that will be wanted next, whichever way this goes."""
-        known = self._known(way)
-        for seen in ("bad", "good"):
-            after = following(size, {**known, step: seen}, hints)
+        qualities = self._known(way)
+        for quality in ("bad", "good"):
+            after = following(size, {**qualities, step: quality}, hints)
             if not isinstance(after, Edge) and (self.bad + way * after) not in self._visits:
                 self.prefetch.start(self.revisions[self.bad + way * after].specs()[0])
 
     def _say(self, at: int, text: str) -> None:
         if at not in self._asked:
             self._asked.append(at)
-        name, done, size = self.revisions[at].name, len(self._asked), len(self.revisions)
-        total = min(max(done, 2 * size.bit_length() + 2), size)
+        name, count_completed, size = self.revisions[at].name, len(self._asked), len(self.revisions)
+        total = min(max(count_completed, 2 * size.bit_length() + 2), size)
         short = name if self.package else name[:12]
-        self.runner.say("bisect", f"bisect: {short} {text}", done, total)
+        self.runner.say("bisect", f"bisect: {short} {text}", count_completed, total)
 
     def _check_time(self) -> None:
         self.runner.context.check()

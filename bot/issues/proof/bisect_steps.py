@@ -24,7 +24,7 @@ from bot.kernel.statistics import SequentialTest, lower_end
 # "Skip" is a place that cannot be tested, as in `git bisect skip`. "Lacks" is one without what
 # the program uses; those farther out lack it too.
 
-Seen = Literal["bad", "good", "skip", "lacks"]
+Quality = Literal["bad", "good", "skip", "lacks"]
 
 _DETOURS = (
     2  # places beyond a skipped one that are still tried before all beyond is taken to be like it
@@ -45,47 +45,55 @@ class Edge:
     wall: bool = False
 
 
-def following(size: int, known: Mapping[int, Seen], hints: tuple[int, ...] = ()) -> int | Edge:
+def following(
+    size: int, qualities: Mapping[int, Quality], hints: tuple[int, ...] = ()
+) -> int | Edge:
     """The next place to try, or the edge when there is none. `hints` are tried first; with a
     good place at hand the interval is halved, without one the steps double.
     """
-    edge = bracket(size, known)
-    search = _outward(edge, size, known) if edge.good is None else _inward(edge, known)
-    return next((hint for hint in hints if 0 < hint <= size and hint not in known), search)
+    edge = bracket(size, qualities)
+    search = _outward(edge, size, qualities) if edge.good is None else _inward(edge, qualities)
+    return next((hint for hint in hints if 0 < hint <= size and hint not in qualities), search)
 
 
-def bracket(size: int, known: Mapping[int, Seen]) -> Edge:
+def bracket(size: int, qualities: Mapping[int, Quality]) -> Edge:
     """The edge as far as it is known."""
-    goods = (at for at, seen in known.items() if seen == "good" and 0 < at <= size)
+    goods = (at for at, quality in qualities.items() if quality == "good" and 0 < at <= size)
     good = min(goods, default=None)
     limit = size + 1 if good is None else good
-    bad = max((at for at, seen in known.items() if seen == "bad" and 0 < at < limit), default=0)
+    bad = max(
+        (at for at, quality in qualities.items() if quality == "bad" and 0 < at < limit), default=0
+    )
     return Edge(bad, good, tuple(range(bad + 1, limit)), wall=good is None and bad < size)
 
 
-def _inward(edge: Edge, known: Mapping[int, Seen]) -> int | Edge:
+def _inward(edge: Edge, qualities: Mapping[int, Quality]) -> int | Edge:
     """The untried place nearest to the middle; after skips a quarter, three quarters, an eighth
     and so on.
     """
-    untried = [at for at in edge.between if at not in known]
+    untried = [at for at in edge.between if at not in qualities]
     skips = len(edge.between) - len(untried)
     if not untried or skips >= _MOST_SKIPS or edge.good is None:
         return edge
-    wanted = edge.bad + _fraction(skips) * (edge.good - edge.bad)
-    return min(untried, key=lambda at: (abs(at - wanted), at))
+    target = edge.bad + _fraction(skips) * (edge.good - edge.bad)
+    return min(untried, key=lambda at: (abs(at - target), at))
 
 
-def _outward(edge: Edge, size: int, known: Mapping[int, Seen]) -> int | Edge:
+def _outward(edge: Edge, size: int, qualities: Mapping[int, Quality]) -> int | Edge:
     if edge.bad == size:
         return edge
-    skips = [at for at in edge.between if at in known]
+    skips = [at for at in edge.between if at in qualities]
     if not skips:
         return min(1 << edge.bad.bit_length(), size)
     detours = (skips[-1] + 1, min(2 * skips[-1], size))
     most = (
-        _DETOURS if all(known[at] == "skip" for at in skips) else 1
+        _DETOURS if all(qualities[at] == "skip" for at in skips) else 1
     )  # a release can lack something by mistake
-    if len(skips) <= most and (beyond := detours[len(skips) - 1]) <= size and beyond not in known:
+    if (
+        len(skips) <= most
+        and (beyond := detours[len(skips) - 1]) <= size
+        and beyond not in qualities
+    ):
         return beyond
     # Everything farther out is taken to be beyond testing: what is left is where that begins.
     untried = range(edge.bad + 1, skips[0])
@@ -103,14 +111,14 @@ def _fraction(turn: int) -> float:
     return fraction
 
 
-def regular(outcomes: Mapping[int, Seen]) -> tuple[int, ...]:
+def regular(outcomes: Mapping[int, Quality]) -> tuple[int, ...]:
     """Places that contradict one introduction and one fix, over one line on which 0 is the known
     bad one and older places are negative: failing places beyond a passing one.
     """
-    good = [at for at, seen in outcomes.items() if seen == "good"]
+    good = [at for at, quality in outcomes.items() if quality == "good"]
     older = max((at for at in good if at < 0), default=-math.inf)
     newer = min((at for at in good if at > 0), default=math.inf)
-    bad = (at for at, seen in outcomes.items() if seen == "bad")
+    bad = (at for at, quality in outcomes.items() if quality == "bad")
     return tuple(sorted(at for at in bad if not older <= at <= newer))
 
 
@@ -151,10 +159,10 @@ def rate(failing: Iterable[ProbeTally]) -> float:
     """The rate that a failure is taken to have at least: 0.9 when no failing place ever passed,
     else the lower end of the 60 % interval over all places where it failed.
     """
-    seen = [tally for tally in failing if tally.failures]
-    if not any(tally.mixed for tally in seen):
+    tallies = [tally for tally in failing if tally.failures]
+    if not any(tally.mixed for tally in tallies):
         return _ALWAYS
-    low = _low(sum(tally.failures for tally in seen), sum(tally.runs for tally in seen))
+    low = _low(sum(tally.failures for tally in tallies), sum(tally.runs for tally in tallies))
     return min(max(low, _LEAST), _ALWAYS)
 
 
@@ -181,7 +189,7 @@ def test(least_rate: float, places: int, risk: float) -> SequentialTest:
 # The clone and the two commits of a bisection: checks that the clone is of the failing package,
 # and that both commits behave as the user said.
 
-_SHOWN = 6
+_MOST_NAMES = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,10 +222,10 @@ class Subject:
         Where its modules are not found there, the program would import what is installed. Raises
         as reading the history does.
         """
-        found = self.commits.provides(self.source, commit)
-        if provided.importable(found, self.name, self.tops):
+        provided_packages = self.commits.provides(self.source, commit)
+        if provided.importable(provided_packages, self.name, self.tops):
             return ""
-        there = provided.used(found, self.tops, (self.name,))
+        there = provided.package_in_use(provided_packages, self.tops, (self.name,))
         return "it could not be built" if there else f"the clone does not provide {self.name} there"
 
 
@@ -258,16 +266,20 @@ def subject(
     tops = _tops(runner, failing.script)
     name = ""
     for end in ends:
-        found = commits.provides(source, end.commit.id)
-        name = provided.used(found, tops, [each.name for each in failing.environment.packages])
+        provided_packages = commits.provides(source, end.commit.id)
+        name = provided.package_in_use(
+            provided_packages, tops, [package.name for package in failing.environment.packages]
+        )
         if not name:
-            told = (
-                found.name or ", ".join((found.on_path or found.built)[:3]) or "no Python package"
+            modules = (
+                provided_packages.name
+                or ", ".join((provided_packages.on_path or provided_packages.built)[:3])
+                or "no Python package"
             )
             raise UserError(
-                f"At {end.words} the clone provides {told}, which the failing program does not "
+                f"At {end.words} the clone provides {modules}, which the failing program does not "
                 "use.",
-                f"Pass a clone of a package that it imports: {', '.join(tops[:_SHOWN])}.",
+                f"Pass a clone of a package that it imports: {', '.join(tops[:_MOST_NAMES])}.",
             )
     return Subject(name, tops, commits, source)
 
@@ -275,11 +287,11 @@ def subject(
 def _tops(runner: Runner, script: Script) -> tuple[str, ...]:
     """The top-level modules that the program imports, and those that its failure went through."""
     own = {name.partition("/")[0].removesuffix(".py") for name in script.files}
-    named = [top for text in script.files.values() for top in symbols.top_level(text)]
+    modules = [top for text in script.files.values() for top in symbols.top_level(text)]
     failures = (attempt.judgement.failure for attempt in runner.attempts.matched())
     frames = [frame.package for failure in failures if failure for frame in failure.frames]
     return tuple(
-        top for top in dict.fromkeys((*named, *frames)) if top not in own and top.isidentifier()
+        top for top in dict.fromkeys((*modules, *frames)) if top not in own and top.isidentifier()
     )
 
 
@@ -292,8 +304,8 @@ def not_as_named(good: End, bad: End, probes: tuple[Probe, ...]) -> str:
     if ours is None or theirs is None:
         return ""
     if (ours.outcome, theirs.outcome) == ("fails", "passes"):
-        swapped = f"did you mean --good {bad.ref} --bad {good.ref}?"
-        return f"{swapped} {good.words} {_did(ours)} and {bad.words} {_did(theirs)}"
+        question = f"did you mean --good {bad.ref} --bad {good.ref}?"
+        return f"{question} {good.words} {_did(ours)} and {bad.words} {_did(theirs)}"
     parts = []
     if ours.outcome != "passes":
         parts.append(f"{good.words}, given as good, {_did(ours)}")

@@ -21,38 +21,38 @@ _UNREAD = (UserError, TransientError, SandboxError, Stopped)
 """When the history cannot be read, once a boundary is known: the boundary stands without it."""
 
 
-def with_tags(commits: Commits, source: RepoSource, found: Bisection) -> Bisection:
+def with_tags(commits: Commits, source: RepoSource, bisection: Bisection) -> Bisection:
     """With the tags around the commits that changed something, where they can be had."""
-    told = {}
+    points = {}
     for side in ("first_bad", "first_fixed"):
-        point: Point | None = getattr(found, side)
+        point: Point | None = getattr(bisection, side)
         if point is not None:
             try:
                 first, before = commits.tags(source, point.at)
             except _UNREAD:
                 break
-            told[side] = point.model_copy(
+            points[side] = point.model_copy(
                 update={"first_in": first, "after": "" if first else before}
             )
-    return found.model_copy(update=told)
+    return bisection.model_copy(update=points)
 
 
-def bisection(search: BisectSearch, introduced: Edge, fixed: Edge) -> Bisection:
+def bisection(search: BisectSearch, introduction: Edge, fixed: Edge) -> Bisection:
     """Both edges as a value: names in place of positions."""
 
     def point(at: int) -> Point:
         revision = search.revisions[search.bad + at]
         return Point(at=revision.name, date=revision.date, subject=revision.subject)
 
-    came, went, probes = introduced.good, fixed.good, search.probes()
+    came, went, probes = introduction.good, fixed.good, search.probes()
     return Bisection(
         package=search.package,
         bad=search.revisions[search.bad].name,
-        first_bad=None if came is None else point(-introduced.bad),
+        first_bad=None if came is None else point(-introduction.bad),
         last_good=None if came is None else point(-came),
         last_bad=None if went is None else point(fixed.bad),
         first_fixed=None if went is None else point(went),
-        introduced_among=_among(search, introduced, -1),
+        introduced_among=_among(search, introduction, -1),
         fixed_among=_among(search, fixed, 1),
         oldest=search.outcome(0),
         newest=search.outcome(len(search.revisions) - 1),
@@ -92,18 +92,18 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
 
 
-def with_links(runner: Runner, found: Bisection) -> Bisection:
+def with_links(runner: Runner, bisection: Bisection) -> Bisection:
     """With the changelog and, where a clone is at hand, the commits between the two sides."""
     changelog = (
-        runner.ports.builder.changelog(found.package)
-        if found.first_bad or found.first_fixed
+        runner.ports.builder.changelog(bisection.package)
+        if bisection.first_bad or bisection.first_fixed
         else ""
     )
-    return found.model_copy(
+    return bisection.model_copy(
         update={
             "changelog": changelog,
-            "introduced_by": _between(runner, found.last_good, found.first_bad),
-            "fixed_by": _between(runner, found.last_bad, found.first_fixed),
+            "introduced_by": _between(runner, bisection.last_good, bisection.first_bad),
+            "fixed_by": _between(runner, bisection.last_bad, bisection.first_fixed),
         }
     )
 
@@ -145,7 +145,7 @@ def bisect_releases(
     it ends with a range, and `stopped` says why. Raises UserError when the package is not
     installed, SandboxError as runs do.
     """
-    package = outcome.installed(package, failing.environment) or package
+    package = outcome.installed_name(package, failing.environment) or package
     bad = failing.environment.version(package)
     if not bad:
         raise UserError(
@@ -154,21 +154,21 @@ def bisect_releases(
         )
     history = runner.ports.builder.history(package)
     claims = [
-        outcome.meant(claim, history)
+        outcome.release_of_claim(claim, history)
         for claim in runner.bug.works_in
         if outcome.same_package(claim.name, package)
     ]
     good = [release.version for release in claims if release is not None]
     line = releases.line(history, bad, good)
-    omitted = omitted_revisions(line)
+    omissions = omitted_revisions(line)
     if len(line.releases) == 1:
         why = f"the index has no other release of {package}"
         why = why if history else f"no index lists the releases of {package}"
-        runner.note("; ".join((f"nothing was bisected: {why}", *omitted)))
+        runner.note("; ".join((f"nothing was bisected: {why}", *omissions)))
         return None
-    found = _both_ways(failing, runner, package, line, good, seconds)
-    found = found.model_copy(update={"notes": omitted})
-    return with_links(runner, found)
+    bisection_result = _both_ways(failing, runner, package, line, good, seconds)
+    bisection_result = bisection_result.model_copy(update={"notes": omissions})
+    return with_links(runner, bisection_result)
 
 
 def _both_ways(
@@ -181,19 +181,21 @@ def _both_ways(
 ) -> Bisection:
     ways = partial(control.at_release, failing.spec, failing.environment)
     revisions = [
-        Revision(each.version, each.uploaded_at, partial(ways, package, each))
-        for each in line.releases
+        Revision(release.version, release.uploaded_at, partial(ways, package, release))
+        for release in line.releases
     ]
     with Prefetch(runner.ports.builder) as prefetch:
         search = BisectSearch(
             failing, runner, revisions, line.bad, package, prefetch, seconds=seconds, risk=RISK
         )
-        hints = [at - line.bad for at, each in enumerate(line.releases) if each.version in good]
+        hints = [
+            at - line.bad for at, release in enumerate(line.releases) if release.version in good
+        ]
         newest = len(revisions) - 1 - line.bad
         # The fix first: old releases are many, slow to get, and often cannot run the script at all.
         fixed = search.edge(1, (newest, *(hint for hint in hints if hint > 0)))
-        introduced = search.edge(-1, tuple(-hint for hint in hints if hint < 0))
-        return bisection(search, introduced, fixed)
+        introduction = search.edge(-1, tuple(-hint for hint in hints if hint < 0))
+        return bisection(search, introduction, fixed)
 
 
 def bisect_commits(
@@ -239,11 +241,15 @@ def bisect_commits(
         edge = _NOWHERE
         if search.outcome(at) == "fails":
             edge = search.edge(1 if backwards else -1, (len(row) - 1,))
-        introduced, fixed = (_NOWHERE, edge) if backwards else (edge, _NOWHERE)
-        found = bisection(search, introduced, fixed)
-    contradicted = "" if found.bounded else bisect_steps.not_as_named(*ends, found.probes)
+        introduction, fixed = (_NOWHERE, edge) if backwards else (edge, _NOWHERE)
+        bisection_result = bisection(search, introduction, fixed)
+    contradicted = (
+        ""
+        if bisection_result.bounded
+        else bisect_steps.not_as_named(*ends, bisection_result.probes)
+    )
     update = {"package": subject.name, "over": "commits", "ends": contradicted}
-    return with_tags(commits, source, found.model_copy(update=update))
+    return with_tags(commits, source, bisection_result.model_copy(update=update))
 
 
 def _commit_specs(

@@ -24,36 +24,44 @@ from bot.kernel.report import Claim, Control, ControlType, Effect
 # An environment → the same one with another version of one package; the other packages change as
 # little as possible.
 
-_INSTALLED = re.compile(r"(?:/[^\s/()'\"]+)+/(?:site|dist)-packages/")
-_SETTLED = timedelta(days=7)
+_SITE_PACKAGES = re.compile(r"(?:/[^\s/()'\"]+)+/(?:site|dist)-packages/")
+_SETTLING = timedelta(days=7)
 _MOST_MOVED = 6
 
 
 def at_release(
-    spec: EnvironmentSpec, built: Environment, package: str, release: Release
+    spec: EnvironmentSpec, environment: Environment, package: str, release: Release
 ) -> tuple[EnvironmentSpec, ...]:
     """The ways to install a release: with the very packages of `built`, then those of its day."""
-    wanted = _requirement(spec, package, release.version)
-    if not any(each.name == package for each in spec.requirements):  # drawn by another one so far
-        spec = spec.model_copy(update={"requirements": (*spec.requirements, wanted)})
-    near = specify.at_version(spec, wanted)
-    others = (each for each in near.constraints if not built.version(each.name))
-    fixed = near.model_copy(update={"constraints": (*_as_built(near, built), *others)})
+    requirement = _requirement(spec, package, release.version)
+    if not any(
+        requirement.name == package for requirement in spec.requirements
+    ):  # drawn by another one so far
+        spec = spec.model_copy(update={"requirements": (*spec.requirements, requirement)})
+    near = specify.at_version(spec, requirement)
+    others = (
+        constraint for constraint in near.constraints if not environment.version(constraint.name)
+    )
+    fixed = near.model_copy(update={"constraints": (*_as_built(near, environment), *others)})
     if release.uploaded_at is None:
         return (fixed,)
-    day = release.uploaded_at + _SETTLED if spec.exclude_newer is not None else None
-    loose = tuple(_loose(each, package) for each in near.requirements)
+    day = release.uploaded_at + _SETTLING if spec.exclude_newer is not None else None
+    loose = tuple(_loose(requirement, package) for requirement in near.requirements)
     free = near.model_copy(update={"exclude_newer": day, "requirements": loose, "constraints": ()})
     return fixed, free
 
 
-def _loose(each: Requirement, package: str) -> Requirement:
+def _loose(requirement: Requirement, package: str) -> Requirement:
     """A requirement at whatever version fits, for what the report only happens to have beside
     the package; what was asked for by option stays, as does what moves along.
     """
-    if each.name == package or each.rung is PinSource.OPTION or each.name in imports.TORCH_FAMILY:
-        return each
-    return each.model_copy(
+    if (
+        requirement.name == package
+        or requirement.rung is PinSource.OPTION
+        or requirement.name in imports.TORCH_FAMILY
+    ):
+        return requirement
+    return requirement.model_copy(
         update={
             "specifier": "",
             "rung": PinSource.DEPENDENCY,
@@ -63,7 +71,9 @@ def _loose(each: Requirement, package: str) -> Requirement:
 
 
 def _requirement(spec: EnvironmentSpec, package: str, version: str) -> Requirement:
-    old = next((each for each in spec.requirements if each.name == package), None)
+    old = next(
+        (requirement for requirement in spec.requirements if requirement.name == package), None
+    )
     extras = old.extras if old is not None else ()
     return Requirement(
         name=package,
@@ -74,21 +84,25 @@ def _requirement(spec: EnvironmentSpec, package: str, version: str) -> Requireme
     )
 
 
-def _as_built(spec: EnvironmentSpec, built: Environment) -> tuple[Requirement, ...]:
+def _as_built(spec: EnvironmentSpec, environment: Environment) -> tuple[Requirement, ...]:
     """What was built, as bounds on what the new environment draws; torch comes as it can be had."""
-    asked = {each.name for each in spec.requirements if each.specifier}
-    moving = {each.name for each in spec.requirements if each.rung is PinSource.OPTION}
+    names = {requirement.name for requirement in spec.requirements if requirement.specifier}
+    moving = {
+        requirement.name
+        for requirement in spec.requirements
+        if requirement.rung is PinSource.OPTION
+    }
     together = (pair for pair in imports.SHARED_VERSIONS if moving & set(pair))
-    free = asked.union(imports.TORCH_FAMILY, imports.TENSORFLOW, *together, {"setuptools"})
+    free = names.union(imports.TORCH_FAMILY, imports.TENSORFLOW, *together, {"setuptools"})
     return tuple(
         Requirement(
-            name=each.name,
-            specifier=f"=={each.version}",
+            name=package.name,
+            specifier=f"=={package.version}",
             rung=PinSource.DEPENDENCY,
             reason="same version as in the failing environment",
         )
-        for each in built.packages
-        if each.name not in free and "+" not in each.version
+        for package in environment.packages
+        if package.name not in free and "+" not in package.version
     )
 
 
@@ -126,14 +140,16 @@ def build(
     unavailable = Unavailable("it could not be installed")
     for index, spec in list(enumerate(specs))[first:]:
         try:
-            built = runner.build(spec)
+            environment = runner.build(spec)
         except BuildError as error:
             unavailable = Unavailable(str(error))
             continue
-        got = built.version(package)
-        if not package or not version or releases.same(got, version):
-            return ControlEnvironment(index, spec, built)
-        unavailable = Unavailable(f"{got or 'nothing'} would be installed instead", got)
+        installed_version = environment.version(package)
+        if not package or not version or releases.same(installed_version, version):
+            return ControlEnvironment(index, spec, environment)
+        unavailable = Unavailable(
+            f"{installed_version or 'nothing'} would be installed instead", installed_version
+        )
         if package in imports.TORCH_FAMILY:
             # Which torch builds exist depends on the machine and its index: no other spec has more.
             break
@@ -145,18 +161,18 @@ def words(judgement: Judgement) -> str:
     are installed is left out.
     """
     first = next(iter(judgement.evidence.splitlines()), "") or judgement.reason
-    return _INSTALLED.sub("", first)[:200]
+    return _SITE_PACKAGES.sub("", first)[:200]
 
 
-def moved(before: Environment, after: Environment, package: str) -> tuple[str, ...]:
+def changed_packages(before: Environment, after: Environment, package: str) -> tuple[str, ...]:
     """What else differs between two environments, in words, at most six rows."""
     rows = []
     if _minor(before.python) != _minor(after.python):
         rows.append(f"Python {before.python} → {after.python}")
-    for each in before.packages:
-        now = after.version(each.name)
-        if each.name != package and now and now != each.version:
-            rows.append(f"{each.name} {each.version} → {now}")
+    for package_before in before.packages:
+        now = after.version(package_before.name)
+        if package_before.name != package and now and now != package_before.version:
+            rows.append(f"{package_before.name} {package_before.version} → {now}")
     more = len(rows) - _MOST_MOVED
     return (*rows[:_MOST_MOVED], f"{more} more") if more > 0 else tuple(rows)
 
@@ -215,15 +231,15 @@ class Candidates:
     def _history(self, package: str) -> tuple[Release, ...]:
         return self.runner.ports.builder.history(package) if package else ()
 
-    def _bisected(self, found: Bisection) -> Iterator[Candidate]:
-        commits = found.over == "commits"
+    def _bisected(self, bisection: Bisection) -> Iterator[Candidate]:
+        commits = bisection.over == "commits"
         fixed: ControlType = "fixed-commit" if commits else _FIXED
-        for kind, point in ((fixed, found.first_fixed), (_GOOD, found.last_good)):
+        for kind, point in ((fixed, bisection.first_fixed), (_GOOD, bisection.last_good)):
             if point is not None and commits:
-                yield from self._commit(kind, found.package, point.at)
+                yield from self._commit(kind, bisection.package, point.at)
             elif point is not None:
                 release = Release(version=point.at, uploaded_at=point.date)
-                yield self._release(kind, found.package, release)
+                yield self._release(kind, bisection.package, release)
 
     def _commit(self, kind: ControlType, package: str, ref: str) -> Iterator[Candidate]:
         """A commit of the clone that was bisected, as long as the clone is there and has it."""
@@ -232,25 +248,25 @@ class Candidates:
             return
         what = f"{package} at {ref[:12]}"
         try:
-            found = commits.commit(source, ref)
+            commit_end = commits.commit(source, ref)
         except (UserError, TransientError) as error:
             # Notes are published: the path of the clone is private.
             path = source.path
             why = str(error).replace(path, PurePath(path).name) if path else str(error)
             self.runner.note(f"no control with {what}: {why}")
             return
-        spec = at_commit(self.failing.spec, source, found.id)
+        spec = at_commit(self.failing.spec, source, commit_end.id)
         yield Candidate(kind, what, (spec,), package)
 
     def _reported(self, package: str) -> Iterator[Candidate]:
         """The versions that the report calls good, those of the package under test first."""
         environment = self.failing.environment
         rows = [
-            (outcome.installed(claim.name, environment), claim)
+            (outcome.installed_name(claim.name, environment), claim)
             for claim in self.runner.bug.works_in
         ]
         for name, claim in sorted(rows, key=lambda row: row[0] != package):
-            release = outcome.meant(claim, self._history(name))
+            release = outcome.release_of_claim(claim, self._history(name))
             here = environment.version(name)
             if release is None or not here or releases.same(release.version, here):
                 continue
@@ -272,7 +288,7 @@ def _first_named(bug: BugReport, package: str, here: str, history: tuple[Release
     for claim in bug.versions:
         if outcome.same_package(claim.name, package):
             fits = outcome.fitting(claim, history)
-            older = (each.version for each in fits if releases.older(each.version, oldest))
+            older = (release.version for release in fits if releases.older(release.version, oldest))
             oldest = next(older, oldest)
     return oldest
 
@@ -331,7 +347,7 @@ class _Search:
         side = _Side(failing.script, failing.environment, AS_REPORTED, confirmed)
         side.runs |= self._earlier(side)
         most = max(5, runner.job.limits.max_runs)
-        wanted = statistics.pairs(side.failures, len(side.runs), most=most)
+        pair_count = statistics.pairs(side.failures, len(side.runs), most=most)
         contrasts = (
             Candidate("report-contrast", script.origin, (failing.spec,), script=script)
             for script in failing.contrasts
@@ -341,9 +357,9 @@ class _Search:
                 runner.note("the time limit for a control was reached")
                 self.interruption = Interruption.OUT_OF_TIME
                 break
-            found = self._try(candidate, side, wanted)
-            if found is not None:
-                return found
+            outcome = self._try(candidate, side, pair_count)
+            if outcome is not None:
+                return outcome
         return self.outcome(self.interruption)
 
     def outcome(self, interruption: Interruption | None = None) -> ProofOutcome:
@@ -351,33 +367,35 @@ class _Search:
         notes, claims = tuple(self.runner.notes), tuple(self.claims)
         return ProofOutcome("control", notes, claims, interruption=interruption)
 
-    def _try(self, candidate: Candidate, failing: _Side, wanted: int) -> ProofOutcome | None:
+    def _try(self, candidate: Candidate, failing: _Side, pair_count: int) -> ProofOutcome | None:
         """The candidate's control; None when it is none, and a note says why."""
         self.runner.say("control", f"control: {candidate.what}")
         why, first = "", 0
         while True:
-            built = build(self.runner, candidate.specs, candidate.package, candidate.version, first)
-            if isinstance(built, Unavailable):
-                why = why or built.why
+            control = build(
+                self.runner, candidate.specs, candidate.package, candidate.version, first
+            )
+            if isinstance(control, Unavailable):
+                why = why or control.why
                 break
-            ours, there = self.failing.environment, built.environment
+            ours, there = self.failing.environment, control.environment
             if candidate.script is None and (there.id, there.commit) == (ours.id, ours.commit):
                 why = why or "it is what failed"
                 break
             change = f"control: {candidate.what}"
-            passing = _Side(candidate.script or self.failing.script, built.environment, change)
+            passing = _Side(candidate.script or self.failing.script, control.environment, change)
             passing.runs |= self._earlier(passing)
-            why = self._alternate(failing, passing, wanted)
+            why = self._alternate(failing, passing, pair_count)
             if not why or passing.failures:
-                return self._concluded(candidate, built, failing, passing, why)
-            first = built.index + 1
+                return self._concluded(candidate, control, failing, passing, why)
+            first = control.index + 1
         self._reject(candidate, None, why, why)
         return None
 
     def _concluded(
         self,
         candidate: Candidate,
-        built: ControlEnvironment,
+        control: ControlEnvironment,
         failing: _Side,
         passing: _Side,
         why: str,
@@ -393,20 +411,22 @@ class _Search:
             tuple(self.runner.notes),
             tuple(self.claims),
             control=self._counted(candidate, failing, passing),
-            control_spec=None if contrast else built.spec,
+            control_spec=None if contrast else control.spec,
             interruption=self.interruption,
         )
 
-    def _alternate(self, failing: _Side, passing: _Side, wanted: int) -> str:
+    def _alternate(self, failing: _Side, passing: _Side, pair_count: int) -> str:
         """Run both sides in turn under the same seeds; why it is no control, "" when it is one."""
         first = self.runner.job.limits.seed + 1
-        for done, seed in enumerate(range(first, first + wanted)):
-            if done and self.runner.ports.clock() > self.deadline:
-                text = f"the time limit for a control was reached after {done} of {wanted} pairs"
+        for index, seed in enumerate(range(first, first + pair_count)):
+            if index and self.runner.ports.clock() > self.deadline:
+                text = (
+                    f"the time limit for a control was reached after {index} of {pair_count} pairs"
+                )
                 self.runner.note(text)
                 self.interruption = Interruption.OUT_OF_TIME
                 break
-            self.runner.say("control", passing.change, done + 1, wanted)
+            self.runner.say("control", passing.change, index + 1, pair_count)
             for side in (failing, passing):
                 if seed not in side.runs:
                     side.runs[seed] = self.runner.run(
@@ -431,8 +451,8 @@ class _Search:
         }
 
     def _counted(self, candidate: Candidate, failing: _Side, passing: _Side) -> Control:
-        paired = [run for seed, run in failing.runs.items() if seed in passing.runs]
-        failures, runs, passed = _failures(paired), len(paired), list(passing.runs.values())
+        pairs = [run for seed, run in failing.runs.items() if seed in passing.runs]
+        failures, runs, passed = _failures(pairs), len(pairs), list(passing.runs.values())
         before, after = self.failing.environment, passing.environment
         return Control(
             type=candidate.type,
@@ -442,10 +462,10 @@ class _Search:
             what=candidate.what,
             paired_runs=runs,
             paired_failures=failures,
-            effect=_effect(paired, passed),
+            effect=_effect(pairs, passed),
             environment=after.id,
             python=after.python,
-            moved=moved(before, after, candidate.package),
+            moved=changed_packages(before, after, candidate.package),
         )
 
     def _reject(self, candidate: Candidate, holds: bool | None, evidence: str, why: str) -> None:
@@ -462,11 +482,11 @@ def _failures(runs: Iterable[Judgement]) -> int:
     return sum(run.match is Match.MATCHED for run in runs)
 
 
-def _effect(paired: list[Judgement], passed: list[Judgement]) -> Effect:
+def _effect(pairs: list[Judgement], passed: list[Judgement]) -> Effect:
     gap, low, high = statistics.difference(
-        _failures(paired), len(paired), _failures(passed), len(passed)
+        _failures(pairs), len(pairs), _failures(passed), len(passed)
     )
-    ours, theirs = _values(paired), _values(passed)
+    ours, theirs = _values(pairs), _values(passed)
     return Effect(
         difference=gap,
         interval=(low, high),

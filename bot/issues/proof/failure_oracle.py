@@ -80,8 +80,8 @@ class FailureTest:
         """Whether the failure is a value, or arises in a statement of the program with few words:
         other values in the program may well cause the same one for another reason.
         """
-        known = self.identity
-        return not isinstance(self.member, CrashSignature) or not (known.path or known.shapes)
+        identity = self.identity
+        return not isinstance(self.member, CrashSignature) or not (identity.path or identity.shapes)
 
     @property
     def non_finite(self) -> NonFiniteKind:
@@ -98,8 +98,8 @@ class FailureTest:
 
     def shows(self, judgement: Judgement, script: Script) -> bool:
         """Whether a judged run shows the confirmed failure and no other."""
-        matched = judgement.match is Match.MATCHED
-        return matched and not difference(self.identity, judgement, script)
+        is_match = judgement.match is Match.MATCHED
+        return is_match and not difference(self.identity, judgement, script)
 
     def stages(self, script: Script) -> bool:
         """Whether any file of a program causes the failure by itself."""
@@ -170,12 +170,12 @@ class FreshRuns:
 
     def reserve_s(self, script: Script, test: FailureTest, total_s: float) -> float:
         """Seconds for the runs that come after the search."""
-        spent = (
+        seconds = (
             row.execution.seconds for row in self.runner.attempts if row.script == script.digest
         )
-        repeated = 1.0 if test.always else 3 / test.rate
-        one = max(spent, default=0.0) + _SLACK_S
-        return min(_MAX_LAST * total_s, _LAST * one * repeated)
+        expected_runs = 1.0 if test.always else 3 / test.rate
+        one = max(seconds, default=0.0) + _SLACK_S
+        return min(_MAX_LAST * total_s, _LAST * one * expected_runs)
 
     def fits(self, attempt: Attempt, script: Script, test: FailureTest) -> bool:
         """Whether an attempt of a killed process shows the failure and no other (a control's run
@@ -186,11 +186,11 @@ class FreshRuns:
 
     def _earlier(self, script: Script, seed: int) -> Judgement | None:
         """The judgement of the same run, where it was made already: again it would show no more."""
-        wanted = (script.digest, self.environment.id, PURPOSE, seed)
+        key = (script.digest, self.environment.id, PURPOSE, seed)
         same = (
             row.judgement
             for row in self.runner.attempts
-            if (row.script, row.environment, row.purpose, row.execution.seed) == wanted
+            if (row.script, row.environment, row.purpose, row.execution.seed) == key
         )
         return next(same, None)
 
@@ -272,20 +272,22 @@ class BatchRunner:
         """What became of each program, with its place among the jobs. One that ended the server
         is tried alone, and the rest again.
         """
-        left, alone, deaths = list(range(len(jobs))), list[list[int]](), 0
-        while left and deaths <= _MAX_DEATHS and not self.late:
-            found = set[int]()
-            for at, run in self._round([jobs[place] for place in left]):
-                found.add(at)
-                yield left[at], run
-            lost = [place for at, place in enumerate(left) if at not in found]
-            left = []
-            if lost and len(found) + len(lost) > 1:
+        remaining, alone, deaths = list(range(len(jobs))), list[list[int]](), 0
+        while remaining and deaths <= _MAX_DEATHS and not self.late:
+            completed_places = set[int]()
+            for at, run in self._round([jobs[place] for place in remaining]):
+                completed_places.add(at)
+                yield remaining[at], run
+            missing_places = [
+                place for at, place in enumerate(remaining) if at not in completed_places
+            ]
+            remaining = []
+            if missing_places and len(completed_places) + len(missing_places) > 1:
                 deaths += 1
-                alone += [[place] for place in lost[:DEGREE]]
-                left = lost[DEGREE:]
-            if not left and alone:
-                left = alone.pop()
+                alone += [[place] for place in missing_places[:DEGREE]]
+                remaining = missing_places[DEGREE:]
+            if not remaining and alone:
+                remaining = alone.pop()
 
     def _round(self, jobs: Sequence[Job]) -> Iterator[tuple[int, CandidateRun]]:
         if self.mode != "single":
@@ -313,8 +315,8 @@ class BatchRunner:
                 self.runner,
                 lambda inbox: batch.serving(self._spec(base, seed), inbox, mode),
             )
-        left = max(0.0, self.until - self.runner.ports.clock())
-        wait = min(_MAX_WALL_S, left, _IMPORT_S + self.limit_s * (1 + len(jobs) / DEGREE))
+        remaining_s = max(0.0, self.until - self.runner.ports.clock())
+        wait = min(_MAX_WALL_S, remaining_s, _IMPORT_S + self.limit_s * (1 + len(jobs) / DEGREE))
         for _, data in self._server.ask(self._plan(base, jobs), wait):
             with suppress(ValidationError):
                 row = CandidateResult.model_validate_json(data)
@@ -346,8 +348,8 @@ class BatchRunner:
         """
         if row.covered:
             with suppress(ValidationError):
-                self.coverage = found = Coverage.model_validate_json(row.covered)
-                self.late_imports = late_imports(found, base)
+                self.coverage = coverage = Coverage.model_validate_json(row.covered)
+                self.late_imports = late_imports(coverage, base)
 
     def _limit(self, row: CandidateResult, script: Script) -> None:
         if script == self.base and not row.timed_out:
@@ -380,13 +382,13 @@ class RunMarks:
     origins: set[str] = field(default_factory=set)
     leaves_files: bool = False
 
-    def fit(self, run: CandidateRun, *, watched: bool) -> bool:
+    def fit(self, run: CandidateRun, *, is_watched: bool) -> bool:
         """Whether a failing run is like those that were learned from."""
         if self.learning:
             self.origins.add(run.origin)
             self.leaves_files |= bool(run.left)
-        known = not watched or run.origin in self.origins
-        return known and (self.leaves_files or not run.left)
+        is_covered = not is_watched or run.origin in self.origins
+        return is_covered and (self.leaves_files or not run.left)
 
 
 @dataclass(slots=True)
@@ -426,7 +428,7 @@ class Oracle:
         self.tests += 1
         self.marks = RunMarks(learning=True)
         try:
-            self.verdicts[script.digest] = found = self._shows(script)
+            self.verdicts[script.digest] = shows_failure = self._shows(script)
         except SandboxError:
             # a daemon that does not see this process's folders can still do single runs
             if mode == "single":
@@ -434,7 +436,7 @@ class Oracle:
             return False
         finally:
             self.marks.learning = False
-        return found
+        return shows_failure
 
     def _shows(self, script: Script) -> bool:
         """Whether the failure comes as often as it did when programs are run in this way."""
@@ -516,10 +518,10 @@ class Oracle:
 
     def _fail(self, jobs: list[tuple[Script, int]]) -> list[bool]:
         """Which of these runs show the failure; one that was not made does not."""
-        found = [False] * len(jobs)
+        results = [False] * len(jobs)
         for place, run in self.runner.run(jobs):
-            found[place] = self._judged(run, jobs[place][0])
-        return found
+            results[place] = self._judged(run, jobs[place][0])
+        return results
 
     def _judged(self, run: CandidateRun, script: Script) -> bool:
         observation = observe.observe(run.result, self.runner.environment.roots)
@@ -529,7 +531,7 @@ class Oracle:
             self._ended_otherwise.add(script.digest)
         if fails and judgement.failure is not None:
             self.stacks[script.digest] = _stack(judgement.failure, script)
-        return fails and self.marks.fit(run, watched=bool(self.runner.watch))
+        return fails and self.marks.fit(run, is_watched=bool(self.runner.watch))
 
 
 def _stack(failure: Failure, script: Script) -> Stack:

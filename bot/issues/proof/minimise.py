@@ -49,7 +49,7 @@ def minimise(
     runner: Runner,
     script: Script,
     environment: Environment,
-    known: FailureIdentity,
+    identity: FailureIdentity,
     *,
     seeds: tuple[int, ...] = (),
     control: Control | None = None,
@@ -63,23 +63,25 @@ def minimise(
     whether a program still passes where it should. Goes on from what a killed process had
     confirmed, else from `earlier`, the result of an earlier try. Raises SandboxError.
     """
-    with oracle_of(runner, environment, known, seeds) as oracle:
+    with oracle_of(runner, environment, identity, seeds) as oracle:
         fresh = FreshRuns(runner, environment)
         work = Minimisation(runner, oracle, fresh, script, control, earlier, max_tests, seconds)
         try:
-            ended = work.reduce()
+            ending = work.reduce()
         except Stopped:
             expired = runner.context.interruption is Interruption.OUT_OF_TIME
-            ended = "time" if expired else "stopped"
-    return work.outcome(ended)
+            ending = "time" if expired else "stopped"
+    return work.outcome(ending)
 
 
 def oracle_of(
-    runner: Runner, environment: Environment, known: FailureIdentity, seeds: tuple[int, ...] = ()
+    runner: Runner, environment: Environment, identity: FailureIdentity, seeds: tuple[int, ...] = ()
 ) -> Oracle:
     """The oracle for a confirmed failure."""
     batch = BatchRunner(runner, environment, runner.signature)
-    return Oracle(batch, FailureTest(runner.signature, known), seeds or (runner.job.limits.seed,))
+    return Oracle(
+        batch, FailureTest(runner.signature, identity), seeds or (runner.job.limits.seed,)
+    )
 
 
 @dataclass(slots=True)
@@ -116,24 +118,28 @@ class Minimisation:
         oracle, test = self.oracle, self.oracle.test
         reserve_s = self.fresh.reserve_s(self.script, test, self.max_seconds)
         oracle.runner.until = self.began + self.max_seconds - reserve_s
-        left = self._left()
-        if left is not None and self._is_kept(left) and oracle.settle(left):
-            self._take(left)
+        earlier_result = self._left()
+        if (
+            earlier_result is not None
+            and self._is_kept(earlier_result)
+            and oracle.settle(earlier_result)
+        ):
+            self._take(earlier_result)
         elif not (oracle.settle(self.script) or self._is_intermittent()):
             return "time" if self._limit() == "time" else "unseen"
         oracle.measure_rate(self.best)
         self.keep_values &= not oracle.knows_origin
-        ended = self._passes()
-        return ended if self._finally() else "unseen"
+        ending = self._passes()
+        return ending if self._finally() else "unseen"
 
     def _left(self) -> Script | None:
         """The program to go on from, when there was an earlier try."""
         test = self.oracle.test
-        kept = self.runner.attempts.resumable(
+        smallest = self.runner.attempts.resumable(
             PURPOSE, lambda row, script: self.fresh.fits(row, script, test)
         )
-        self.resumed = size(kept.files)[0] if kept is not None else 0
-        script = kept or self.earlier
+        self.resumed = size(smallest.files)[0] if smallest is not None else 0
+        script = smallest or self.earlier
         if script is not None:
             lines = size(script.files)[0]
             self.runner.say(STAGE, f"continuing from {lines} lines, confirmed earlier")
@@ -173,14 +179,14 @@ class Minimisation:
 
     def _finely(self, files: dict[str, str]) -> dict[str, str]:
         """What is left, again and again, until nothing goes; the smallest program on the way."""
-        rejected, seen, smallest, idle, last = RejectedReductions(), set[str](), files, 0, False
+        rejected, digests, smallest, idle, last = RejectedReductions(), set[str](), files, 0, False
         while self._limit() is None:
-            seen.add(self._neat(files).digest)
-            found = search.fine(files, self._facts(files))
-            files = self._pass(files, found, None if last else rejected)
+            digests.add(self._neat(files).digest)
+            reductions = search.fine(files, self._facts(files))
+            files = self._pass(files, reductions, None if last else rejected)
             smallest, idle = (files, 0) if size(files) < size(smallest) else (smallest, idle + 1)
             # Some reductions undo what others do, some make room for others with a longer program.
-            if self._neat(files).digest not in seen and idle < _MAX_IDLE:
+            if self._neat(files).digest not in digests and idle < _MAX_IDLE:
                 last = False
                 continue
             if last or not rejected.skipped:
@@ -211,17 +217,19 @@ class Minimisation:
         rejected: RejectedReductions | None = None,
     ) -> dict[str, str]:
         search = ReductionPass.over(files, groups, rejected)
-        while self._limit() is None and (found := search.propose(self._width())):
-            fails = self.oracle.fails([self._with(variant.files) for variant in found])
-            if search.learn(list(zip(found, fails, strict=True))):
-                made = (variant.what for variant in found if variant.files == search.files)
-                self._accept(dict(search.files), next(made, ""))
+        while self._limit() is None and (variants := search.propose(self._width())):
+            fails = self.oracle.fails([self._with(variant.files) for variant in variants])
+            if search.learn(list(zip(variants, fails, strict=True))):
+                descriptions = (
+                    variant.what for variant in variants if variant.files == search.files
+                )
+                self._accept(dict(search.files), next(descriptions, ""))
         return dict(search.files)
 
     def _accept(self, files: dict[str, str], what: str) -> None:
         self.path.append(self._with(files))
-        spent, lines = round(self.runner.ports.clock() - self.began, 2), size(files)[0]
-        self.history.append(Step(what=what, lines=lines, tests=self.oracle.tests, seconds=spent))
+        elapsed, lines = round(self.runner.ports.clock() - self.began, 2), size(files)[0]
+        self.history.append(Step(what=what, lines=lines, tests=self.oracle.tests, seconds=elapsed))
         first, best = size(self.script.files)[0], size(self.best.files)[0]
         confirmed = f", {best} confirmed" if best < first else ""
         self._say(f"{first} → {lines} lines found{confirmed}")
@@ -276,7 +284,7 @@ class Minimisation:
         return self.script.model_copy(update={"files": dict(files)})
 
     def _neat(self, files: Mapping[str, str]) -> Script:
-        return self._with(statements.formatted(files))
+        return self._with(statements.format_files(files))
 
     def _take(self, script: Script) -> None:
         self.best, self.path, self.final = script, [], False
@@ -290,10 +298,10 @@ class Minimisation:
         # thousand.
         chances = 1 if self.oracle.test.always else 2
         last = self.confirmed[: -_MAX_BACK - 1 : -1]
-        tested = (one for one in last if any(self._fails(one, final=True) for _ in range(chances)))
-        found = next(tested, None)
-        self.best, self.final = found or self.script, True
-        return found is not None or not last
+        passing = (one for one in last if any(self._fails(one, final=True) for _ in range(chances)))
+        confirmed_script = next(passing, None)
+        self.best, self.final = confirmed_script or self.script, True
+        return confirmed_script is not None or not last
 
     def _fails(self, script: Script, *, final: bool = False) -> bool:
         return self.fresh.fails(script, self.oracle.test, final=final)
@@ -308,10 +316,10 @@ class Minimisation:
         return "time" if self.oracle.runner.late else None
 
     def _say(self, text: str) -> None:
-        done = min(self.oracle.tests, self.max_tests)
-        self.runner.say(STAGE, f"minimizing: {text}", done, self.max_tests)
+        test_count = min(self.oracle.tests, self.max_tests)
+        self.runner.say(STAGE, f"minimizing: {text}", test_count, self.max_tests)
 
-    def outcome(self, ended: Ended) -> Reduced:
+    def outcome(self, ending: Ended) -> Reduced:
         """What there is to show, at any moment."""
         return Reduced(
             before=self.script,
@@ -324,6 +332,6 @@ class Minimisation:
             history=tuple(self.history),
             mode=self.oracle.runner.mode,
             resumed=self.resumed,
-            ended=ended,
+            ended=ending,
             confirmed=self.final,
         )

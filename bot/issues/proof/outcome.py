@@ -74,11 +74,11 @@ def fold(report: Report, outcome: ProofOutcome) -> Report:
         cut_short.pop("control", None)
     if outcome.interruption is not None:
         cut_short[proof] = outcome.interruption
-    known = {claim.text for claim in report.claims}
+    texts = {claim.text for claim in report.claims}
     notes = dict.fromkeys(note for note in outcome.notes if note not in report.notes)
     changes: dict[str, object] = {
         "notes": (*report.notes, *notes),
-        "claims": (*report.claims, *(one for one in outcome.claims if one.text not in known)),
+        "claims": (*report.claims, *(one for one in outcome.claims if one.text not in texts)),
         "cut_short": cut_short,
         "defects": report.defects | ({proof: outcome.defect} if outcome.defect else {}),
         "clone": outcome.clone or report.clone,
@@ -94,18 +94,22 @@ def fold(report: Report, outcome: ProofOutcome) -> Report:
     return report.model_copy(update=changes)
 
 
-def _bisections(report: Report, found: Bisection, *, cut_short: bool) -> dict[str, object]:
+def _bisections(report: Report, search: Bisection, *, cut_short: bool) -> dict[str, object]:
     """The bisections with a new one. Those that found a boundary come first, then newer ones.
 
     An earlier one of the same package goes, unless it alone found a boundary. One that was
     interrupted does not replace one that was not.
     """
-    earlier = [each for each in (report.bisection, *report.other_bisections) if each is not None]
-    over = (found.package, found.over)
+    earlier = [
+        bisection
+        for bisection in (report.bisection, *report.other_bisections)
+        if bisection is not None
+    ]
+    over = (search.package, search.over)
     if cut_short and any(not b.stopped and (b.package, b.over) == over for b in earlier):
         return {}
-    rest = [bisection for bisection in earlier if not bisection.told_by(found)]
-    first, *others = sorted((found, *rest), key=lambda bisection: not bisection.bounded)
+    rest = [bisection for bisection in earlier if not bisection.told_by(search)]
+    first, *others = sorted((search, *rest), key=lambda bisection: not bisection.bounded)
     return {"bisection": first, "other_bisections": tuple(others)}
 
 
@@ -124,28 +128,28 @@ def fails(claim: VersionClaim) -> str:
     return f"{claim.name} {claim.version} fails"
 
 
-def installed(name: str, built: Environment) -> str:
+def installed_name(name: str, environment: Environment) -> str:
     """The installed distribution that a name as people write it means, twins included; "" when
     there is none.
     """
     plain = package_names.alias(name)
     pairs = (pair for pair in _FAMILIES if plain in pair)
-    return next((each for each in (plain, *chain(*pairs)) if built.version(each)), "")
+    return next((alias for alias in (plain, *chain(*pairs)) if environment.version(alias)), "")
 
 
-def same_package(claimed: str, package: str) -> bool:
+def same_package(name: str, package: str) -> bool:
     """Whether a name in a report means a package, its twins included."""
-    plain = package_names.alias(claimed)
+    plain = package_names.alias(name)
     return plain == package or any(plain in pair and package in pair for pair in _FAMILIES)
 
 
-def meant(claim: VersionClaim, history: tuple[Release, ...]) -> Release | None:
+def release_of_claim(claim: VersionClaim, history: tuple[Release, ...]) -> Release | None:
     """The release that a claim means: the newest that fits it; without a history one of just
     that version.
     """
     specifier = versions.specifier(claim.version, claim.source)
     if not history:
-        exactly = versions.pinned(specifier or "")
+        exactly = versions.exact_version(specifier or "")
         return Release(version=exactly) if exactly else None
     fits = fitting(claim, history)
     return releases.newest(fits) or (fits[-1] if fits else None)
@@ -158,7 +162,7 @@ def fitting(claim: VersionClaim, history: tuple[Release, ...]) -> tuple[Release,
     specifier = versions.specifier(claim.version, claim.source) or ""
     if not specifier.startswith("=="):
         return ()
-    return tuple(each for each in history if _fits(each.version, specifier))
+    return tuple(release for release in history if _fits(release.version, specifier))
 
 
 def _fits(version: str, specifier: str) -> bool:
@@ -168,18 +172,24 @@ def _fits(version: str, specifier: str) -> bool:
         return False
 
 
-def claims(bug: BugReport, found: Bisection, known: Iterable[Claim] = ()) -> tuple[Claim, ...]:
+def claims(
+    bug: BugReport, search: Bisection, claims_before: Iterable[Claim] = ()
+) -> tuple[Claim, ...]:
     """The report's claims about versions of the bisected package that a probe can check, except
     those in `known`.
     """
-    told, rows = {claim.text for claim in known}, dict[str, Claim]()
-    claims = [*((works(each), each, True) for each in bug.works_in)]
-    claims += [(fails(each), each, False) for each in bug.versions]
-    for text, said, good in claims:
-        specifier = versions.specifier(said.version, said.source)
-        probes = [probe for probe in found.probes if specifier and _fits(probe.at, specifier)]
-        if probes and same_package(said.name, found.package) and text not in told | rows.keys():
-            evidence = "; ".join(map(shown, probes[:4]))
+    texts, rows = {claim.text for claim in claims_before}, dict[str, Claim]()
+    claims = [*((works(claim), claim, True) for claim in bug.works_in)]
+    claims += [(fails(claim), claim, False) for claim in bug.versions]
+    for text, version_claim, good in claims:
+        specifier = versions.specifier(version_claim.version, version_claim.source)
+        probes = [probe for probe in search.probes if specifier and _fits(probe.at, specifier)]
+        if (
+            probes
+            and same_package(version_claim.name, search.package)
+            and text not in texts | rows.keys()
+        ):
+            evidence = "; ".join(map(describe_probe, probes[:4]))
             rows[text] = Claim(text=text, holds=_holds(probes, good=good), evidence=evidence)
     return tuple(rows.values())
 
@@ -194,16 +204,20 @@ def _holds(probes: list[Probe], *, good: bool) -> bool | None:
     return outcomes == {"passes"} if good else "fails" in outcomes
 
 
-def borne_out(bug: BugReport, known: Iterable[Claim], built: Environment) -> tuple[str, ...]:
+def borne_out(
+    bug: BugReport, claims_before: Iterable[Claim], environment: Environment
+) -> tuple[str, ...]:
     """The installed packages of which the report names a version that works, where a run has
     shown that it does.
     """
-    true = {claim.text for claim in known if claim.holds}
-    names = (installed(each.name, built) for each in bug.works_in if works(each) in true)
+    true = {claim.text for claim in claims_before if claim.holds}
+    names = (
+        installed_name(claim.name, environment) for claim in bug.works_in if works(claim) in true
+    )
     return tuple(dict.fromkeys(name for name in names if name))
 
 
-def shown(probe: Probe) -> str:
+def describe_probe(probe: Probe) -> str:
     """One probe in words."""
     if probe.outcome in {"passes", "fails"}:
         return f"{probe.failures} of {probe.runs} runs failed with {probe.at}"

@@ -41,7 +41,7 @@ _MOST_TESTS = 4_000
 SOFT_DEADLINE_FRACTION = 0.9
 """Of a time limit: a proof that ends by itself has more to show than one that is stopped."""
 
-_ENDED: dict[Ended, str] = {
+_ENDINGS: dict[Ended, str] = {
     "unseen": "the program could not be made smaller: the failure did not recur at the start",
     "time": "the program may not be minimal: the time limit was reached",
     "tests": "the program may not be minimal: the limit on programs was reached",
@@ -56,22 +56,22 @@ _INTERRUPTED: dict[Ended, Interruption] = {
 }
 
 
-def prove(failing: Failing, runner: Runner, wanted: tuple[Proof, ...] = PROOFS) -> Report:
+def prove(failing: Failing, runner: Runner, proofs: tuple[Proof, ...] = PROOFS) -> Report:
     """The report with the outcomes of the proofs, made in the order of `PROOFS`.
 
     A proof that cannot be made leaves a note. All share `proof_minutes`.
     """
     clock = runner.ports.clock
     deadline = clock() + 60 * runner.job.proof.minutes
-    wanted = tuple(proof for proof in PROOFS if proof in wanted)
-    for proof in wanted:
+    proofs = tuple(proof for proof in PROOFS if proof in proofs)
+    for proof in proofs:
         if runner.ports.cancel.is_set():
             return fold(failing.report, _unfinished(proof, Interruption.STOPPED))
-        ends = clock() + (1.0 if proof == wanted[-1] else _SHARE[proof]) * (deadline - clock())
-        outcome = _limited(proof, failing, runner, ends)
+        ends = clock() + (1.0 if proof == proofs[-1] else _SHARE[proof]) * (deadline - clock())
+        outcome = _run_limited(proof, failing, runner, ends)
         failing = _after(failing, outcome)
         if _offers_control(outcome, failing) and clock() < ends:
-            failing = _after(failing, _limited("control", failing, runner, ends))
+            failing = _after(failing, _run_limited("control", failing, runner, ends))
     return failing.report
 
 
@@ -83,15 +83,15 @@ def bisect_clone(
     """
     clock, seconds = runner.ports.clock, 60 * runner.job.proof.minutes
     ends = clock() + seconds
-    with runner.proving("bisect", seconds) as limited:
-        with limited.stage("bisect", f"bisect: {good} to {bad}"):
+    with runner.proving("bisect", seconds) as limited_runner:
+        with limited_runner.stage("bisect", f"bisect: {good} to {bad}"):
             soft = seconds * SOFT_DEADLINE_FRACTION
-            found = bisect_commits(failing, limited, source, good, bad, seconds=soft)
-        outcome = _bisected(limited, found, clone=source)
+            search = bisect_commits(failing, limited_runner, source, good, bad, seconds=soft)
+        outcome = _bisection_outcome(limited_runner, search, clone=source)
     failing = _after(failing, outcome)
     if _offers_control(outcome, failing) and not runner.ports.cancel.is_set():
-        failing = _after(failing, _limited("control", failing, runner, ends))
-    return failing.report, found
+        failing = _after(failing, _run_limited("control", failing, runner, ends))
+    return failing.report, search
 
 
 def _after(failing: Failing, outcome: ProofOutcome) -> Failing:
@@ -100,28 +100,28 @@ def _after(failing: Failing, outcome: ProofOutcome) -> Failing:
 
 def _offers_control(outcome: ProofOutcome, failing: Failing) -> bool:
     """Whether a bisection found something that passes, and no strong control is known."""
-    found = outcome.bisection
-    return found is not None and found.bounded and failing.control.type in WEAK
+    search = outcome.bisection
+    return search is not None and search.bounded and failing.control.type in WEAK
 
 
-def _limited(proof: Proof, failing: Failing, runner: Runner, ends: float) -> ProofOutcome:
+def _run_limited(proof: Proof, failing: Failing, runner: Runner, ends: float) -> ProofOutcome:
     """One proof with a time limit. Its errors become a note: the verdict does not depend on it."""
     seconds = ends - runner.ports.clock()
     if seconds <= 0:
         note = Note(kind=proof, text=f"there was no time left to {_DOES[proof]}")
         return ProofOutcome(proof, (note,), interruption=Interruption.OUT_OF_TIME)
-    with runner.proving(proof, seconds) as limited:
+    with runner.proving(proof, seconds) as limited_runner:
         try:
-            return _MAKE[proof](failing, limited, seconds * SOFT_DEADLINE_FRACTION)
+            return _MAKE[proof](failing, limited_runner, seconds * SOFT_DEADLINE_FRACTION)
         except Stopped:
-            outcome = _unfinished(proof, limited.context.interruption)
+            outcome = _unfinished(proof, limited_runner.context.interruption)
         except (RepriseError, SandboxError) as error:
             note = Note(kind=proof, text=f"it could not {_DOES[proof]}: {error}")
             outcome = ProofOutcome(proof, (note,))
         except Exception as error:
             outcome = _defect(proof, error)
             runner.ports.listener(Progress(stage=proof, text=outcome.notes[0].text))
-        return replace(outcome, notes=(*limited.notes, *outcome.notes))
+        return replace(outcome, notes=(*limited_runner.notes, *outcome.notes))
 
 
 def _unfinished(proof: Proof, why: Interruption) -> ProofOutcome:
@@ -145,20 +145,20 @@ def _bisect(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
         runner.note("nothing was bisected: the bug report does not show which package is at fault")
         return ProofOutcome("bisect", tuple(runner.notes))
     with runner.stage("bisect", f"bisect: {package}"):
-        found = bisect_releases(failing, runner, package, seconds=seconds)
-    outcome = _bisected(runner, found)
-    if found is None:
+        search = bisect_releases(failing, runner, package, seconds=seconds)
+    outcome = _bisection_outcome(runner, search)
+    if search is None:
         return outcome
-    return replace(outcome, claims=proof_outcome.claims(runner.bug, found, failing.report.claims))
+    return replace(outcome, claims=proof_outcome.claims(runner.bug, search, failing.report.claims))
 
 
-def _bisected(
-    runner: Runner, found: Bisection | None, clone: RepoSource | None = None
+def _bisection_outcome(
+    runner: Runner, search: Bisection | None, clone: RepoSource | None = None
 ) -> ProofOutcome:
-    stopped = found.stopped if found is not None else ""
+    stopped = search.stopped if search is not None else ""
     why = Interruption(stopped) if stopped in set(Interruption) else None
     notes = tuple(runner.notes)
-    return ProofOutcome("bisect", notes, bisection=found, clone=clone, interruption=why)
+    return ProofOutcome("bisect", notes, bisection=search, clone=clone, interruption=why)
 
 
 def _package_at_fault(failing: Failing, runner: Runner) -> str:
@@ -166,10 +166,10 @@ def _package_at_fault(failing: Failing, runner: Runner) -> str:
     version works.
     """
     target = specify.under_test(failing.spec, runner.bug, runner.job.issue)
-    installed = target is not None and failing.environment.version(target.name)
-    ours = target.name if target is not None and installed else ""
-    told = proof_outcome.borne_out(runner.bug, failing.report.claims, failing.environment)
-    return ours if not told or ours in told else told[0]
+    is_installed = target is not None and failing.environment.version(target.name)
+    ours = target.name if target is not None and is_installed else ""
+    culprits = proof_outcome.borne_out(runner.bug, failing.report.claims, failing.environment)
+    return ours if not culprits or ours in culprits else culprits[0]
 
 
 def _minimise(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
@@ -181,23 +181,23 @@ def _minimise(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
     same = earlier is not None and earlier.before == failing.script != earlier.script
     with runner.stage("minimize", "making the program smaller"):
         control_spec = _usable_control(failing, runner)
-        found = minimise(
+        reduced = minimise(
             runner, failing.script, failing.environment, reference,
             seeds=seeds, control=_passes_in(control_spec, runner),
             earlier=earlier.script if earlier is not None and same else None,
             max_tests=_MOST_TESTS, seconds=seconds,
         )  # fmt: skip
-    found = _since(earlier, found)
-    if found.ended in _ENDED:
-        runner.note(_ENDED[found.ended])
-    if not found.confirmed:
+    reduced = _since(earlier, reduced)
+    if reduced.ended in _ENDINGS:
+        runner.note(_ENDINGS[reduced.ended])
+    if not reduced.confirmed:
         runner.note(_UNCONFIRMED)
     return ProofOutcome(
         "minimize",
         tuple(runner.notes),
-        reduced=found,
+        reduced=reduced,
         control_spec=control_spec,
-        interruption=_INTERRUPTED.get(found.ended),
+        interruption=_INTERRUPTED.get(reduced.ended),
     )
 
 
@@ -225,25 +225,25 @@ def _usable_control(failing: Failing, runner: Runner) -> EnvironmentSpec | None:
     return spec
 
 
-def _since(earlier: Reduced | None, found: Reduced) -> Reduced:
+def _since(earlier: Reduced | None, reduced: Reduced) -> Reduced:
     """Both tries at one program together; one that was interrupted takes nothing back."""
-    if earlier is None or earlier.before != found.before:
-        return found
+    if earlier is None or earlier.before != reduced.before:
+        return reduced
     tests, seconds = earlier.tests, earlier.seconds
     steps = (
         step.model_copy(update={"tests": step.tests + tests, "seconds": step.seconds + seconds})
-        for step in found.history
+        for step in reduced.history
     )
-    worse = found.ended in _INTERRUPTED and earlier.lines_after < found.lines_after
-    kept = ("script", "lines_after", "confirmed") if worse else ()
-    return found.model_copy(
+    worse = reduced.ended in _INTERRUPTED and earlier.lines_after < reduced.lines_after
+    fields = ("script", "lines_after", "confirmed") if worse else ()
+    return reduced.model_copy(
         update={
-            "tests": tests + found.tests,
-            "runs": earlier.runs + found.runs,
-            "seconds": seconds + found.seconds,
+            "tests": tests + reduced.tests,
+            "runs": earlier.runs + reduced.runs,
+            "seconds": seconds + reduced.seconds,
             "history": (*earlier.history, *steps),
-            "resumed": found.resumed or earlier.resumed,
-            **{name: getattr(earlier, name) for name in kept},
+            "resumed": reduced.resumed or earlier.resumed,
+            **{name: getattr(earlier, name) for name in fields},
         }
     )
 
@@ -274,8 +274,8 @@ def resume_proof(
 
 def resume_proofs(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
     """The report with the first proof that the job's options do not leave out."""
-    wanted = next(proof for proof in PROOFS if proof not in job.without)
-    return resume_proof(report, job, ports, wanted)
+    proof = next(proof for proof in PROOFS if proof not in job.without)
+    return resume_proof(report, job, ports, proof)
 
 
 def bisect(
@@ -288,8 +288,8 @@ def bisect(
     """
     started = ports.clock()
     failing, runner = _taken_up(report, job, ports, "bisect", None)
-    found, bisection = bisect_clone(failing, runner, source, good, bad)
-    return reporting.finished(found, runner, started), bisection
+    updated_report, bisection = bisect_clone(failing, runner, source, good, bad)
+    return reporting.finished(updated_report, runner, started), bisection
 
 
 def program(report: Report) -> Script | None:
@@ -298,21 +298,21 @@ def program(report: Report) -> Script | None:
 
 
 def _taken_up(
-    report: Report, job: ReproduceIssue, ports: Ports, proof: Proof, given: Script | None
+    report: Report, job: ReproduceIssue, ports: Ports, proof: Proof, replacement: Script | None
 ) -> tuple[Failing, Runner]:
     """The failure of a report and a runner that goes on after its attempts.
 
     What the report says of this proof is taken back: it is made again.
     """
-    verdict, script, spec = report.verdict, given or program(report), report.spec
+    verdict, script, spec = report.verdict, replacement or program(report), report.spec
     signature = report.signature
     if not isinstance(verdict, Reproduced) or not (script and spec and signature):
         what = f"Nothing was reproduced in this run: it ended with {verdict.kind}."
         raise UserError(what, "Pass the folder of a run that ended with reproduced.")
-    if given is not None:
-        report = _of_another_program(report, given)
+    if replacement is not None:
+        report = _of_another_program(report, replacement)
     resumed = proof if proof in report.cut_short else None
-    bug = reading_report.read(report.issue)
+    bug = reading_report.read_issue(report.issue)
     runner = judging(Session.begin(job, ports, report.attempts), bug, signature)
     environment = runner.build(spec)
     if confirmed_identity(runner, script, environment) is None:
@@ -344,9 +344,9 @@ def _confirmed(
     run = runner.run(script, environment, runner.job.limits.seed, "search", "as given")
     verdict, match = confirm(runner, SearchResult(script, spec, environment, run))
     if match is not Match.MATCHED:
-        shown = issues_confirm.describe(runner.signature)
+        reported_failure = issues_confirm.describe(runner.signature)
         raise UserError(
-            f"The program does not fail as that run did ({shown}): {verdict.reason}.",
+            f"The program does not fail as that run did ({reported_failure}): {verdict.reason}.",
             "Pass a program that fails in the same way, or the folder of its own run.",
         )
     control = report.verdict.control if isinstance(report.verdict, Reproduced) else Control()

@@ -51,7 +51,7 @@ def _fits(path: str, glob: str) -> bool:
     return fnmatchcase(path.rpartition("/")[2], glob)
 
 
-def read(texts: Mapping[str, str]) -> PytestSettings:
+def read_pytest_settings(texts: Mapping[str, str]) -> PytestSettings:
     """The settings in these files, by name; defaults where none configures pytest."""
     for name in FILES:
         values = _values(name, texts[name]) if name in texts else None
@@ -123,9 +123,11 @@ def folder(
         free = (name for name in _new(settings) if not _blocked(name, entries))
         return next(free, None)
     subjects = {name for module in modules for name in (f"test_{module}.py", f"{module}_test.py")}
-    named = Counter(_folder(test) for test in tests if PurePosixPath(test).name in subjects)
-    if named:
-        return _most(named)
+    folders_of_subjects = Counter(
+        _folder(test) for test in tests if PurePosixPath(test).name in subjects
+    )
+    if folders_of_subjects:
+        return _most(folders_of_subjects)
     root = _most(Counter(map(_root, tests)))
     folders = Counter(_folder(test) for test in tests if _root(test) == root)
     return root if root in folders else _most(folders)
@@ -133,7 +135,7 @@ def folder(
 
 def test_files(entries: Iterable[TreeEntry], settings: PytestSettings) -> list[str]:
     """The paths of the repository's tests; those of vendored code and examples are no tests."""
-    found = [
+    test_paths = [
         entry.path
         for entry in entries
         if entry.mode in REGULAR
@@ -142,8 +144,8 @@ def test_files(entries: Iterable[TreeEntry], settings: PytestSettings) -> list[s
         and not any(part.startswith(".") for part in entry.path.split("/"))
         and _ASIDE.isdisjoint(entry.path.lower().split("/")[:-1])
     ]
-    chosen = [path for path in found if _under(path, settings.testpaths)]
-    return chosen or found
+    configured_paths = [path for path in test_paths if _under(path, settings.testpaths)]
+    return configured_paths or test_paths
 
 
 test_files.__test__ = False  # type: ignore[attr-defined]  # pytest would collect it
@@ -202,20 +204,20 @@ def _name(tests: Sequence[str], globs: tuple[str, ...]) -> str:
 
 def _function(patterns: tuple[str, ...]) -> str:
     """The name of a test function: `test_{}` where pytest would find that."""
-    if any(fnmatchcase("test_x", each) or "test_x".startswith(each) for each in patterns):
+    if any(fnmatchcase("test_x", pattern) or "test_x".startswith(pattern) for pattern in patterns):
         return "test_{}"
     stem = patterns[0].replace("*", "").strip("_")
     return f"{stem}_{{}}" if stem.isidentifier() else "test_{}"
 
 
 def _new(settings: PytestSettings) -> tuple[str, ...]:
-    named = tuple(path for path in settings.testpaths if not set(path) & set("*?["))
-    return named or _USUAL
+    plain_paths = tuple(path for path in settings.testpaths if not set(path) & set("*?["))
+    return plain_paths or _USUAL
 
 
 def _blocked(name: str, entries: Iterable[TreeEntry]) -> bool:
     new = f"{name}/test_new.py"
-    return bool(files.refusal(new, patched=False) or files.in_the_way(new, entries))
+    return bool(files.refusal(new, is_patched=False) or files.in_the_way(new, entries))
 
 
 def _matches(name: str, globs: Iterable[str]) -> bool:

@@ -46,9 +46,9 @@ def regression_test(
     """The test; `patched`: a change goes along that may make it pass. `secrets` must not be in it.
     Raises UserError where there can be none, with the reason for people.
     """
-    script, shown = _program(report, secrets)
-    check = _check(report, shown)
-    pytest = proposal_layout.read(_texts(repository, proposal_layout.FILES))
+    script, attempt = _program(report, secrets)
+    check = _check(report, attempt)
+    pytest = proposal_layout.read_pytest_settings(_texts(repository, proposal_layout.FILES))
     layout = _layout(report, repository, pytest)
     subject = _subject(report, repository, layout, patched=patched)
     files = writing.files(script, check, layout, subject, pytest)
@@ -72,23 +72,23 @@ def _program(report: Report, secrets: Collection[str]) -> tuple[Script, Attempt]
         )
     script = report.script
     # A test keeps neither the kind of line ends nor blank lines at the end.
-    files = {each: text.replace("\r\n", "\n").strip("\n") for each, text in script.files.items()}
+    files = {name: text.replace("\r\n", "\n").strip("\n") for name, text in script.files.items()}
     if parts := unshowable(files, secrets):
         raise UserError(
             f"A test made of the program could not be reviewed: {'; '.join(map(str, parts))}.",
             "Remove this from the issue and reproduce it again, or write the test by hand.",
         )
-    failed = [each for each in report.attempts if each.judgement.match is Match.MATCHED]
-    own = [each for each in failed if each.script == script.digest]
+    failed = [attempt for attempt in report.attempts if attempt.judgement.match is Match.MATCHED]
+    own = [attempt for attempt in failed if attempt.script == script.digest]
     if not failed:
         raise UserError("No run of this report failed.", "Reproduce the issue again.")
     return script, (own or failed)[-1]
 
 
-def _check(report: Report, shown: Attempt) -> Check:
+def _check(report: Report, attempt: Attempt) -> Check:
     members = members_of(report.signature) if report.signature is not None else ()
-    at = shown.judgement.member
-    check = writing.of(members[at], shown) if at < len(members) else None
+    at = attempt.judgement.member
+    check = writing.of(members[at], attempt) if at < len(members) else None
     if check is None:
         raise UserError(
             "This failure cannot be a test that ends: it kills, stops or exhausts its process, or "
@@ -99,8 +99,8 @@ def _check(report: Report, shown: Attempt) -> Check:
 
 
 def _texts(repository: RepositoryFiles, names: Sequence[str]) -> dict[str, str]:
-    found = ((name, repository.text(name)) for name in names)
-    return {name: text for name, text in found if text is not None}
+    texts = ((name, repository.text(name)) for name in names)
+    return {name: text for name, text in texts if text is not None}
 
 
 def _layout(report: Report, repository: RepositoryFiles, pytest: PytestSettings) -> TestLayout:
@@ -117,7 +117,7 @@ def _layout(report: Report, repository: RepositoryFiles, pytest: PytestSettings)
 
 def _modules(report: Report) -> list[str]:
     """The modules in which the failure arose, the innermost first."""
-    failures = (each.judgement.failure for each in report.attempts)
+    failures = (attempt.judgement.failure for attempt in report.attempts)
     frames = next((failure.frames for failure in failures if failure is not None), ())
     return [PurePosixPath(frame.module_path).stem for frame in reversed(frames) if frame.package]
 
@@ -130,11 +130,11 @@ def _subject(
     assert report.script is not None
     slug = f"issue_{number}" if number is not None else "reported_failure"
     name = layout.name.format(slug)
-    same = [each for each in repository.entries if PurePosixPath(each.path).name == name]
+    same = [entry for entry in repository.entries if PurePosixPath(entry.path).name == name]
     # Equal names in two folders hide one another.
-    taken = not all(_ours(repository.text(entry.path) or "") for entry in same)
+    is_occupied = not all(_ours(repository.text(entry.path) or "") for entry in same)
     return writing.TestedIssue(
-        slug=f"{slug}_reprise" if taken else slug,
+        slug=f"{slug}_reprise" if is_occupied else slug,
         reason=f"#{number}" if number is not None else "the reported failure",
         strict=verdict.determinism == "deterministic" and not patched,
         author="a model's program"
@@ -150,7 +150,7 @@ def _ours(text: str) -> bool:
 
 def _allowed(file: ProposedFile, repository: RepositoryFiles, *, ours: bool) -> None:
     """Raises UserError for a file that may not be written; one that is ours is replaced."""
-    reason = kernel_files.refusal(file.path.removesuffix(writing.SUFFIX), patched=False)
+    reason = kernel_files.refusal(file.path.removesuffix(writing.SUFFIX), is_patched=False)
     others = repository.entries
     if ours:
         others = [entry for entry in others if entry.path != file.path or entry.mode not in REGULAR]
@@ -168,17 +168,17 @@ def _allowed(file: ProposedFile, repository: RepositoryFiles, *, ours: bool) -> 
 _MOST_READ = 20
 
 
-def of_repair(found: Repair, repository: RepositoryFiles) -> RepositoryPatch:
+def of_repair(result: Repair, repository: RepositoryFiles) -> RepositoryPatch:
     """The change of the file that is the program, and of the files beside it: the program has the
     same text, or the same name, and every file the lines that the diff meets. Raises
     UserError where there is none, with the reason for people.
     """
-    if not found.proven:
+    if not result.proven:
         raise UserError("The patch of the repair is not proven to help, so it is not proposed.")
-    same = [each for each in _python(repository) if _is(each, found, repository)]
-    programs = same or _namesakes(found, repository)
-    made = [_patch(found, each.path, repository) for each in programs[:_MOST_READ]]
-    patches = [patch for patch in made if patch is not None]
+    same = [entry for entry in _python(repository) if _is(entry, result, repository)]
+    programs = same or _namesakes(result, repository)
+    candidates = [_patch(result, entry.path, repository) for entry in programs[:_MOST_READ]]
+    patches = [patch for patch in candidates if patch is not None]
     if not patches:
         raise UserError(
             "The program in this issue is not a file of this repository, so there is nothing to "
@@ -190,15 +190,15 @@ def of_repair(found: Repair, repository: RepositoryFiles) -> RepositoryPatch:
     return patches[0]
 
 
-def _patch(found: Repair, program: str, repository: RepositoryFiles) -> RepositoryPatch | None:
+def _patch(result: Repair, program: str, repository: RepositoryFiles) -> RepositoryPatch | None:
     """The repair as a change of one program and what is beside it, None where it does not fit."""
-    entry, changes = _entry(found), list[FileChange]()
-    for name, diff in files.files(found.diff):
+    entry, changes = _entry(result), list[FileChange]()
+    for name, diff in files.files(result.diff):
         path = program if name == entry else _beside(program, entry, name)
-        known = files.regular(path, repository.entries) is not None
-        refused = files.refusal(path, patched=True)
-        before = repository.text(path, files.MOST_PATCHED) if known and not refused else None
-        after = files.applied(diff, before) if before is not None else None
+        is_regular = files.regular(path, repository.entries) is not None
+        refusal = files.refusal(path, is_patched=True)
+        before = repository.text(path, files.MOST_PATCHED) if is_regular and not refusal else None
+        after = files.apply_diff(diff, before) if before is not None else None
         if before is None or after is None:
             return None
         changes.append(FileChange(path=path, text=after, diff=files.unified(path, before, after)))
@@ -216,11 +216,11 @@ def _beside(program: str, entry: str, name: str) -> str:
     return (PurePosixPath(program).parent / own).as_posix()
 
 
-def _entry(found: Repair) -> str:
+def _entry(result: Repair) -> str:
     """The program's file as the diff names it; reports of earlier versions do not tell."""
-    if found.entry:
-        return found.entry
-    return next((name for name, _ in files.files(found.diff) if name.endswith(".py")), "")
+    if result.entry:
+        return result.entry
+    return next((name for name, _ in files.files(result.diff) if name.endswith(".py")), "")
 
 
 def _python(repository: RepositoryFiles) -> list[TreeEntry]:
@@ -229,25 +229,25 @@ def _python(repository: RepositoryFiles) -> list[TreeEntry]:
         for entry in repository.entries
         if entry.mode in REGULAR
         and entry.path.endswith(".py")
-        and not files.refusal(entry.path, patched=True)
+        and not files.refusal(entry.path, is_patched=True)
     ]
 
 
-def _namesakes(found: Repair, repository: RepositoryFiles) -> list[TreeEntry]:
+def _namesakes(result: Repair, repository: RepositoryFiles) -> list[TreeEntry]:
     """Files with the program's name, where the diff is of the program and can tell that it is."""
-    if _entry(found) not in {name for name, _ in files.files(found.diff)}:
+    if _entry(result) not in {name for name, _ in files.files(result.diff)}:
         return []
-    name = PurePosixPath(_entry(found)).name
-    return [each for each in _python(repository) if PurePosixPath(each.path).name == name]
+    name = PurePosixPath(_entry(result)).name
+    return [entry for entry in _python(repository) if PurePosixPath(entry.path).name == name]
 
 
-def _is(entry: TreeEntry, found: Repair, repository: RepositoryFiles) -> bool:
+def _is(entry: TreeEntry, result: Repair, repository: RepositoryFiles) -> bool:
     """Whether a file is the program, but for the line ends at its end, which a quote may lose. By
     git's id of it where that is known: nothing is read.
     """
-    if not found.source:
-        return bool(found.source_sha) and _sha(entry, repository) == found.source_sha
-    bare = found.source.rstrip("\n")
+    if not result.source:
+        return bool(result.source_sha) and _sha(entry, repository) == result.source_sha
+    bare = result.source.rstrip("\n")
     if not bare or not 0 <= entry.size - len(bare.encode()) <= 1:
         return False
     raw = bare + "\n" * (entry.size - len(bare.encode()))
@@ -276,13 +276,13 @@ def propose(
     """
     test, left_out = _test(report, repository, patch, secrets)
     changes = patch.changes if patch is not None else ()
-    changed = [_changed(change, repository, secrets) for change in changes]
+    file_changes = [_file_change(change, repository, secrets) for change in changes]
     if (
         sum(kernel_files.changed_lines(change.diff) for change in changes)
         > kernel_files.MOST_CHANGED
     ):
         raise UserError("The change is too long to review.", "Apply the diff by hand.")
-    files = (*(test.files if test is not None else ()), *changed)
+    files = (*(test.files if test is not None else ()), *file_changes)
     if len(files) > kernel_files.MOST_FILES:
         raise UserError("The change touches too many files for one pull request.")
     return Proposal(
@@ -304,15 +304,15 @@ def _test(
     if patch is not None and report.verdict.kind != "reproduced":
         return None, ""
     try:
-        patched = patch is not None
-        return regression_test(report, repository, patched=patched, secrets=secrets), ""
+        is_patched = patch is not None
+        return regression_test(report, repository, patched=is_patched, secrets=secrets), ""
     except UserError as error:
         if patch is None:
             raise
         return None, str(error)
 
 
-def _changed(
+def _file_change(
     change: FileChange, repository: RepositoryFiles, secrets: Collection[str]
 ) -> ProposedFile:
     """The patched file. Raises UserError where it may not be changed, where the diff does not lead
@@ -320,14 +320,16 @@ def _changed(
     """
     entry = kernel_files.regular(change.path, repository.entries)
     before = repository.text(change.path, kernel_files.MOST_PATCHED)
-    reason = kernel_files.refusal(change.path, patched=True)
+    reason = kernel_files.refusal(change.path, is_patched=True)
     if not reason and (entry is None or before is None):
         reason = "is not a text file in this commit"
     if not reason and len(change.text) > kernel_files.MOST_PATCHED:
         reason = "would be too long"
     reason = reason or kernel_files.misfit(change.diff, change.path, before or "", change.text)
-    added = frozenset() if reason else kernel_files.added_lines(change.diff)
-    if any(added & set(part.lines) for part in unshowable({change.path: change.text}, secrets)):
+    added_lines = frozenset() if reason else kernel_files.added_lines(change.diff)
+    if any(
+        added_lines & set(part.lines) for part in unshowable({change.path: change.text}, secrets)
+    ):
         reason = "adds a line that could not be reviewed"
     if reason or entry is None:
         raise UserError(f"The change of {change.path} {reason}.", "Apply the diff by hand.")

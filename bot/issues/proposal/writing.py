@@ -42,27 +42,27 @@ class Check:
     sees: str = ""
 
 
-def of(member: Member, shown: Attempt) -> Check | None:
+def of(member: Member, attempt: Attempt) -> Check | None:
     """The check for the signature that a run matched; None where no test can tell in time."""
-    judgement, execution = shown.judgement, shown.execution
+    judgement, execution = attempt.judgement, attempt.execution
     if execution.signal is not None or execution.timed_out or execution.idle or execution.oom:
         return None
     match member:
         case CrashSignature():
             failure = judgement.failure
-            return _raised(failure) if failure is not None else None
+            return _check_of_exception(failure) if failure is not None else None
         case ObservationSignature():
-            return _observed(member)
+            return _check_of_observation(member)
         case NonFiniteSignature():
             return _finite(member)
         case WarningSignature():
-            return _warned(judgement.evidence)
+            return _check_of_warning(judgement.evidence)
         case _ if member.kind == "output":
-            return _printed(judgement.evidence)
+            return _check_of_output(judgement.evidence)
     return None
 
 
-def _raised(failure: Failure) -> Check | None:
+def _check_of_exception(failure: Failure) -> Check | None:
     says = f"{failure.exception}: {failure.message}"
     if failure.swallowed:
         first = " ".join(failure.message.strip().split("\n")[0].split())
@@ -73,13 +73,13 @@ def _raised(failure: Failure) -> Check | None:
 def _importable(failure: Failure) -> str:
     """The exception, or the nearest of its bases that every Python has."""
     for name in (failure.exception, *failure.bases):
-        known = getattr(builtins, name.removeprefix("builtins."), None)
-        if isinstance(known, type) and issubclass(known, BaseException):
-            return known.__name__
+        builtin = getattr(builtins, name.removeprefix("builtins."), None)
+        if isinstance(builtin, type) and issubclass(builtin, BaseException):
+            return builtin.__name__
     return "Exception"
 
 
-def _printed(evidence: str) -> Check | None:
+def _check_of_output(evidence: str) -> Check | None:
     lines = [" ".join(line.split()) for line in evidence.splitlines() if line.strip()]
     return _absent(tuple(lines[:_MOST_LINES]), lines[0]) if lines else None
 
@@ -102,7 +102,7 @@ def _finite(member: NonFiniteSignature) -> Check:
     return Check("AssertionError", says, asserts, ("import re",), "output")
 
 
-def _warned(evidence: str) -> Check | None:
+def _check_of_warning(evidence: str) -> Check | None:
     """A check for a warning of Python's own; those of other loggers are not caught in a test."""
     line = evidence.splitlines()[0] if evidence else ""
     if not wording.is_placed(line):
@@ -115,7 +115,7 @@ def _warned(evidence: str) -> Check | None:
     return Check("AssertionError", line, asserts, sees="caught")
 
 
-def _observed(member: ObservationSignature) -> Check:
+def _check_of_observation(member: ObservationSignature) -> Check:
     name = _literal(member.name)
     asserts = (
         "marked = [line for line in output.splitlines() if line.startswith('REPRISE')]",
@@ -129,9 +129,9 @@ def _observed(member: ObservationSignature) -> Check:
 
 def _holds(predicate: Predicate) -> str:
     """A predicate on `value` as an expression."""
-    wanted, op = predicate.value, predicate.op
-    number = isinstance(wanted, int | float) and not isinstance(wanted, bool)
-    text = _literal(list(wanted) if isinstance(wanted, tuple) else wanted)
+    value, op = predicate.value, predicate.op
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    text = _literal(list(value) if isinstance(value, tuple) else value)
     match op:
         case "==" | "!=" if number:
             close = f"math.isclose(float(value), {text}, rel_tol={predicate.rtol})"
@@ -141,7 +141,7 @@ def _holds(predicate: Predicate) -> str:
         case "contains" | "lacks":
             return f"{text} {'in' if op == 'contains' else 'not in'} value"
         case "type":
-            return f'value.rsplit(".", 1)[-1] == {_literal(str(wanted).rsplit(".", 1)[-1])}'
+            return f'value.rsplit(".", 1)[-1] == {_literal(str(value).rsplit(".", 1)[-1])}'
         case "finite" | "nan":
             return f"math.is{op}(float(value))"
     return f"float(value) {op} {text}"
@@ -181,10 +181,10 @@ def body(source: str, indent: str) -> str | None:
         return None
     if not tree.body or _needs_a_module(tree):
         return None
-    held = inside_strings(tree.body)
+    lines_in_strings = inside_strings(tree.body)
     lines = source.replace("\r\n", "\n").rstrip("\n").split("\n")
     text = "\n".join(
-        line if number in held or not line.strip() else indent + line
+        line if number in lines_in_strings or not line.strip() else indent + line
         for number, line in enumerate(lines, 1)
     )
     return text if _same(tree, text, indent) else None
@@ -197,9 +197,9 @@ def rebinds(source: str, names: frozenset[str], modules: frozenset[str]) -> bool
     tree = parse(source)
     imports = (node for node in tree.body if isinstance(node, ast.Import))
     plain = [name.name for node in imports for name in node.names if name.asname is None]
-    bound = list(_bound(tree))
-    odd = {name for name in modules if bound.count(name) > plain.count(name)}
-    return not names.isdisjoint(bound) or bool(odd)
+    names_bound = list(_names_bound(tree))
+    odd = {name for name in modules if names_bound.count(name) > plain.count(name)}
+    return not names.isdisjoint(names_bound) or bool(odd)
 
 
 def _same(tree: ast.Module, text: str, indent: str) -> bool:
@@ -207,10 +207,10 @@ def _same(tree: ast.Module, text: str, indent: str) -> bool:
     # One level of indentation a line; more of them are nested the same way.
     head = "".join(f"{' ' * 4 * level}if 1:\n" for level in range(len(indent) // 4))
     try:
-        found = parse(f"{head}{text}\n")
+        parsed_tree = parse(f"{head}{text}\n")
     except SyntaxError:
         return False
-    statements: list[ast.stmt] = found.body
+    statements: list[ast.stmt] = parsed_tree.body
     for _ in range(len(indent) // 4):
         first = statements[0]
         assert isinstance(first, ast.If)
@@ -221,13 +221,13 @@ def _same(tree: ast.Module, text: str, indent: str) -> bool:
 def _needs_a_module(tree: ast.Module) -> bool:
     nodes = list(ast.walk(tree))
     defines = any(isinstance(node, _DEFINES) for node in nodes)
-    assigned = set(_bound(tree))
+    names_assigned = set(_names_bound(tree))
     return (
         any(_impossible(node) for node in nodes)
         or not _NAMES.isdisjoint(_words(nodes))
-        or bool(assigned & _BUILTINS)
+        or bool(names_assigned & _BUILTINS)
         or (defines and not _BY_MODULE.isdisjoint(_words(nodes)))
-        or any(assigned & set(_own(node)) for node in nodes if isinstance(node, ast.ClassDef))
+        or any(names_assigned & set(_own(node)) for node in nodes if isinstance(node, ast.ClassDef))
     )
 
 
@@ -249,7 +249,7 @@ def _words(nodes: list[ast.AST]) -> Iterator[str]:
                 yield from word.split(".")
 
 
-def _bound(tree: ast.Module) -> Iterator[str]:
+def _names_bound(tree: ast.Module) -> Iterator[str]:
     """The names that the program's top level gives a value; defining them is one way."""
     for statement in tree.body:
         if isinstance(statement, _DEFINES):
@@ -266,8 +266,8 @@ def _own(node: ast.ClassDef) -> Iterator[str]:
     """The names that a class body assigns: of the same name outside it would see none."""
     for statement in node.body:
         if not isinstance(statement, _DEFINES):
-            found = (each for each in ast.walk(statement) if isinstance(each, ast.Name))
-            yield from (each.id for each in found if isinstance(each.ctx, ast.Store))
+            nodes = (node for node in ast.walk(statement) if isinstance(node, ast.Name))
+            yield from (node.id for node in nodes if isinstance(node.ctx, ast.Store))
 
 
 # A regression test's files: the program of a run in a test function, marked as an expected
@@ -276,14 +276,14 @@ def _own(node: ast.ClassDef) -> Iterator[str]:
 HEAD, BY = "# A regression test for ", ", made by Reprise from "
 """What the first line of every test begins with and holds."""
 
-_REDIRECTED = (
+_REDIRECTION = (
     "with contextlib.redirect_stdout(io.StringIO()) as captured, "
     "contextlib.redirect_stderr(captured):"
 )
 _CAPTURES = {
     "output": (
         ("import contextlib", "import io"),
-        _REDIRECTED,
+        _REDIRECTION,
         ("output = captured.getvalue()",),
     ),
     "caught": (
@@ -319,27 +319,27 @@ def files(
     depth = 8 if layout.framework == "unittest" else 4
     within = " " * (depth + (4 if check.sees else 0))
     name, beside, imports = f"{subject.slug}_program", tuple[ProposedFile, ...](), tuple[str, ...]()
-    held = _inside(script, check, within)
-    if held is None and len(script.files) == 1:
+    body_or_files = _inside(script, check, within)
+    if body_or_files is None and len(script.files) == 1:
         path = _at(layout, f"{name}.py")
         path += SUFFIX if pytest.collects(path) else ""
-        beside = (ProposedFile(path=path, text=_ended(script.source)),)
-        held, imports = _run(path.rpartition("/")[2], within), _PATH
-    elif held is None:
+        beside = (ProposedFile(path=path, text=_with_line_end(script.source)),)
+        body_or_files, imports = _run(path.rpartition("/")[2], within), _PATH
+    elif body_or_files is None:
         beside = tuple(
-            ProposedFile(path=_at(layout, f"{name}/{path}{SUFFIX}"), text=_ended(text))
+            ProposedFile(path=_at(layout, f"{name}/{path}{SUFFIX}"), text=_with_line_end(text))
             for path, text in sorted(script.files.items())
         )
-        held, imports = _copied(name, script.entry, within), (*_PATH, *_COPY)
-    text = _text(held, check, layout, subject, {*check.imports, *imports})
+        body_or_files, imports = _copy_call(name, script.entry, within), (*_PATH, *_COPY)
+    text = _text(body_or_files, check, layout, subject, {*check.imports, *imports})
     return ProposedFile(path=_at(layout, layout.name.format(subject.slug)), text=text), *beside
 
 
 def _inside(script: Script, check: Check, within: str) -> str | None:
     """The program as statements of the test; None where it needs a file of its own."""
-    held = body(script.source, within) if len(script.files) == 1 else None
-    clash = held is not None and check.sees and rebinds(script.source, _BEFORE, _AFTER)
-    return None if clash else held
+    test_body = body(script.source, within) if len(script.files) == 1 else None
+    clash = test_body is not None and check.sees and rebinds(script.source, _BEFORE, _AFTER)
+    return None if clash else test_body
 
 
 def _run(name: str, within: str) -> str:
@@ -348,7 +348,7 @@ def _run(name: str, within: str) -> str:
     return f'{within}runpy.run_path({path}, run_name="__main__")'
 
 
-def _copied(name: str, entry: str, within: str) -> str:
+def _copy_call(name: str, entry: str, within: str) -> str:
     """The statements that run a program in a folder beside the test, under its files' own names."""
     source = f'Path(__file__).with_name("{name}")'
     lines = (
@@ -367,33 +367,37 @@ def _copied(name: str, entry: str, within: str) -> str:
 
 
 def _text(
-    held: str, check: Check, layout: TestLayout, subject: TestedIssue, imports: set[str]
+    test_body: str, check: Check, layout: TestLayout, subject: TestedIssue, imports: set[str]
 ) -> str:
     framework = layout.framework
-    wanted, opened, after = _CAPTURES.get(check.sees, ((), "", ()))
-    every = {*imports, *wanted, *(["import unittest"] if framework == "unittest" else [])}
+    imports_of_capture, opening, after = _CAPTURES.get(check.sees, ((), "", ()))
+    every = {
+        *imports,
+        *imports_of_capture,
+        *(["import unittest"] if framework == "unittest" else []),
+    }
     plain = sorted(line for line in every if line.startswith("import "))
-    named = sorted(line for line in every if line.startswith("from "))
+    from_imports = sorted(line for line in every if line.startswith("from "))
     indent = " " * (8 if framework == "unittest" else 4)
-    body = [f"{indent}{opened}"] if opened else []
+    body = [f"{indent}{opening}"] if opening else []
     body += [f'{indent}    warnings.simplefilter("always")'] if check.sees == "caught" else []
-    body += [held, *(f"{indent}{line}" for line in (*after, *check.asserts))]
-    head = [f"{HEAD}{subject.reason}{BY}{subject.author}.", *_told(check)]
-    first = [*plain, *named, *(["", "import pytest"] if framework == "pytest" else [])]
+    body += [test_body, *(f"{indent}{line}" for line in (*after, *check.asserts))]
+    head = [f"{HEAD}{subject.reason}{BY}{subject.author}.", *_describe_check(check)]
+    first = [*plain, *from_imports, *(["", "import pytest"] if framework == "pytest" else [])]
     blank = [""] if first[0] == "" else ["", ""]
     return "\n".join(
-        [*head, *blank[1:], *first, "", "", *_marked(check, layout, subject), *body, ""]
+        [*head, *blank[1:], *first, "", "", *_markers(check, layout, subject), *body, ""]
     )
 
 
-def _told(check: Check) -> list[str]:
+def _describe_check(check: Check) -> list[str]:
     return [
         "# It fails until the bug is fixed. Then remove the mark: the test has to pass.",
         f"# Reported: {check.says}",
     ]
 
 
-def _marked(check: Check, layout: TestLayout, subject: TestedIssue) -> list[str]:
+def _markers(check: Check, layout: TestLayout, subject: TestedIssue) -> list[str]:
     function = layout.function.format(subject.slug)
     if layout.framework == "pytest":
         reason = ascii(subject.reason).replace("'", '"')
@@ -411,5 +415,5 @@ def _at(layout: TestLayout, name: str) -> str:
     return f"{layout.folder}/{name}" if layout.folder else name
 
 
-def _ended(text: str) -> str:
+def _with_line_end(text: str) -> str:
     return text.replace("\r\n", "\n").rstrip("\n") + "\n"

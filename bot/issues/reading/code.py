@@ -42,7 +42,7 @@ _VARIABLE = re.compile(
     re.M,
 )
 # Variables that libraries read; none that selects programs, files or hosts.
-_READ = re.compile(
+_READING_COMMAND = re.compile(
     r"^(?:KERAS_|JAX_|XLA_|TF_|TORCH_|TORCHDYNAMO_|TORCHINDUCTOR_|PYTORCH_|CUDA_|OMP_|MKL_|KMP_|NCCL_|ACCELERATE_|TOKENIZERS_"
     r"|TRANSFORMERS_|DIFFUSERS_|FLAX_|EQX_|HYDRA_|NUMBA_|PYTHONHASHSEED$|PYTHONOPTIMIZE$|PYTHONWARNINGS$|PL_|DGL)"
 )
@@ -51,7 +51,7 @@ _PIPED = re.compile(
     r"\s*\|\s*python",
     re.S,
 )
-_SHOWN = re.compile(r"^(?P<prompt>[^\n]{0,80}?[$%>] ?)cat \S+\.py[ \t]*\n", re.M)
+_PRINTED_FILE = re.compile(r"^(?P<prompt>[^\n]{0,80}?[$%>] ?)cat \S+\.py[ \t]*\n", re.M)
 _HERE = re.compile(r"<<-?\s*['\"]?(?P<end>\w{2,20})['\"]?[^\n]*\n")
 _PIP = re.compile(
     r"^\s*(?:[!%$>]\s?)?(?:sudo )?(?:(?:python[\d.]*|py) -m )?(?:uv )?pip[\d.]* "
@@ -93,12 +93,12 @@ class Embedded:
 def program(text: str) -> Embedded | None:
     """The Python program that a shell block runs, or None."""
     ways = (_of_flag, _of_document, _of_pipe, _of_file) if len(text) <= _LONGEST_COMMAND else ()
-    found = next(filter(None, (way(text) for way in ways)), "")
+    source = next(filter(None, (way(text) for way in ways)), "")
 
     what = "extracted the program from a shell command"
     why = "it was passed to python on the command line"
-    strength = evidence(module_of(found))
-    embedded = Embedded(found, strength, (ScriptFix(what=what, why=why),))
+    strength = evidence(module_of(source))
+    embedded = Embedded(source, strength, (ScriptFix(what=what, why=why),))
     return None if strength == "none" else embedded
 
 
@@ -114,8 +114,8 @@ def _of_flag(text: str) -> str:
         if end < 0:
             break
         code, at = text[match.end() : end], end + 1
-        escaped = code.replace('\\"', '"').replace("\\$", "$")
-        parts.append((escaped if quote == '"' else code).strip("\n"))
+        unescaped = code.replace('\\"', '"').replace("\\$", "$")
+        parts.append((unescaped if quote == '"' else code).strip("\n"))
     return "\n".join(parts)
 
 
@@ -134,7 +134,7 @@ def _of_pipe(text: str) -> str:
 
 def _of_file(text: str) -> str:
     """A file that a session shows with `cat`, up to its next prompt."""
-    match = _SHOWN.search(text)
+    match = _PRINTED_FILE.search(text)
     lines = text[match.end() :].split("\n") if match else []
     prompt = match["prompt"].strip() if match else ""
     return "\n".join(takewhile(lambda line: not line.strip().startswith(prompt), lines))
@@ -145,7 +145,7 @@ def variables(text: str) -> dict[str, str]:
     return {
         match["name"]: match["value"].strip("\"'")
         for match in _VARIABLE.finditer(text[:20_000])
-        if _READ.match(match["name"])
+        if _READING_COMMAND.match(match["name"])
     }
 
 
@@ -161,14 +161,14 @@ def requirements_of(line: str) -> tuple[str, ...] | None:
         words = shlex.split(text)
     except ValueError:
         words = text.split()
-    found = []
+    requirements = []
     skip = False
     for word in words:
         if skip or word.startswith("-"):
             skip = not skip and word in _VALUED
         elif requirement := valid(word):
-            found.append(requirement)
-    return tuple(found)
+            requirements.append(requirement)
+    return tuple(requirements)
 
 
 def valid(word: str) -> str:
@@ -197,16 +197,16 @@ _LONGEST_PROGRAM, _MOST_TRIES, _LEAST = 400, 12, 3
 def lift(document: ReportDocument) -> ReportDocument:
     """The document with unfenced programs moved from its prose to its code."""
     codes = list(document.codes)
-    taken: set[int] = set()
+    line_numbers: set[int] = set()
     for run in _runs(document.prose):
         numbers = tuple(line.number for line in run)
-        taken.update(numbers)
+        line_numbers.update(numbers)
         before = [line for line in document.prose if line.number < numbers[0]][-4:]
         leads = [line.text.strip() for line in before if not line.heading and line.text.strip()]
         lead = leads[-1][-LONGEST_LEAD:] if leads else ""
         text = "\n".join(line.text for line in run)
         codes.append(CodeBlock("", text, numbers[0], run[0].headings, lead, numbers))
-    prose = tuple(line for line in document.prose if line.number not in taken)
+    prose = tuple(line for line in document.prose if line.number not in line_numbers)
     return replace(document, prose=prose, codes=tuple(sorted(codes, key=lambda code: code.line)))
 
 
@@ -296,8 +296,8 @@ def _prose(lines: list[str], at: int) -> ProgramRepair | None:
             end = next((i for i in rest if not _is_sentence(lines[i])), len(lines))
             comments = [f"{line[: indent_of(line)]}# {line.strip()}" for line in lines[first:end]]
             what = f"commented out: {lines[first].strip()[:120]}"
-            changed = [*lines[:first], *comments, *lines[end:]]
-            return _repaired(changed, what, "a sentence, not code")
+            new_lines = [*lines[:first], *comments, *lines[end:]]
+            return _repaired(new_lines, what, "a sentence, not code")
     return None
 
 
@@ -316,10 +316,10 @@ def _tail(lines: list[str], at: int) -> ProgramRepair | None:
         return None
     if any(map(_CODE_AGAIN.match, rest)) and not any(map(_is_trace, rest)):
         return None
-    labelled = is_label(rest[0])
-    output = "\n".join(rest[labelled:]).strip("\n")
+    has_label = is_label(rest[0])
+    output = "\n".join(rest[has_label:]).strip("\n")
     fix = ScriptFix(what="removed output below the code", why="it is what the program printed")
-    return ProgramRepair(head, fix, ((cut + labelled, output),) if output.strip() else ())
+    return ProgramRepair(head, fix, ((cut + has_label, output),) if output.strip() else ())
 
 
 def _is_trace(line: str) -> bool:
@@ -373,56 +373,56 @@ def _empty_body(lines: list[str], message: str) -> ProgramRepair | None:
         return None
     codes = enumerate((line.split("#")[0].rstrip() for line in lines[opener:]), opener + 1)
     end = next((after for after, code in codes if code.endswith(":")), opener + 1)
-    changed = [*lines[:end], " " * (depth + 4) + "pass", *lines[end:]]
-    return _repaired(changed, "added `pass`", "a definition had no body")
+    new_lines = [*lines[:end], " " * (depth + 4) + "pass", *lines[end:]]
+    return _repaired(new_lines, "added `pass`", "a definition had no body")
 
 
 def _shift(lines: list[str], at: int) -> ProgramRepair | None:
     """Move a stretch back to a margin that the lines before it use."""
     depth, before = indent_of(lines[at]), indent_of(_first_code(reversed(lines[:at])))
-    known = {indent_of(line) for line in lines[:at] if line.strip()} | {0}
-    nearest = min(known, key=lambda level: (abs(level - depth), level))
+    indents = {indent_of(line) for line in lines[:at] if line.strip()} | {0}
+    nearest = min(indents, key=lambda level: (abs(level - depth), level))
     target = before if depth > before else nearest
     if target == depth:
         return None
-    changed = [*lines]
+    new_lines = [*lines]
     for i in range(at, len(lines)):
         indent = indent_of(lines[i])
         if lines[i].strip() and indent < min(depth, target + 1):
             break
         if lines[i].strip():
-            changed[i] = " " * max(0, indent + target - depth) + lines[i].lstrip()
-    return _repaired(changed, "fixed the indentation", "lines were not aligned")
+            new_lines[i] = " " * max(0, indent + target - depth) + lines[i].lstrip()
+    return _repaired(new_lines, "fixed the indentation", "lines were not aligned")
 
 
 def echoes(text: str, tree: ast.Module) -> tuple[str, tuple[tuple[int, str], ...]]:
     """Comment out values pasted among the code, such as `tensor([1.])`; returns them as well."""
     if not any(isinstance(node, ast.Expr) for node in tree.body) or evidence(tree) != "strong":
         return text, ()
-    known, lines = bound_names(tree), text.split("\n")
-    shown: list[tuple[int, str]] = []
+    names, lines = bound_names(tree), text.split("\n")
+    echo_list: list[tuple[int, str]] = []
     for before, node in pairwise(tree.body):
-        if not isinstance(node, ast.Expr) or not _is_echo(node.value, known):
+        if not isinstance(node, ast.Expr) or not _is_echo(node.value, names):
             continue
         first, end = node.lineno - 1, node.end_lineno or node.lineno
-        shown.append((first, "\n".join(lines[first:end])))
+        echo_list.append((first, "\n".join(lines[first:end])))
         plain = isinstance(before, ast.Expr) and not is_call_of(before.value, "print")
         if plain and before.lineno == before.end_lineno:
             lines[before.lineno - 1] = f"print(repr({lines[before.lineno - 1].strip()}))"
         lines[first:end] = ["# " + line for line in lines[first:end]]
-    return "\n".join(lines), tuple(shown)
+    return "\n".join(lines), tuple(echo_list)
 
 
-def _is_echo(node: ast.expr, known: frozenset[str]) -> bool:
-    named = node.func if isinstance(node, ast.Call) and is_repr(node) else node
-    fits = named is not node or getattr(named, "id", "") in {"nan", "inf"}
-    return isinstance(named, ast.Name) and fits and named.id not in known
+def _is_echo(node: ast.expr, names: frozenset[str]) -> bool:
+    name_node = node.func if isinstance(node, ast.Call) and is_repr(node) else node
+    fits = name_node is not node or getattr(name_node, "id", "") in {"nan", "inf"}
+    return isinstance(name_node, ast.Name) and fits and name_node.id not in names
 
 
 # Makes a pasted program parse again, notes every change, and sets aside what is no program.
 
 _PYTEST = re.compile(r"^[ \t]*E {3,}\S", re.M)
-_NUMBERED = re.compile(r"^\s{0,6}(\d{1,4})(?:[:|.)]|\s|$)\s?(.*)$")
+_LINE_NUMBER = re.compile(r"^\s{0,6}(\d{1,4})(?:[:|.)]|\s|$)\s?(.*)$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -443,7 +443,7 @@ def clean(raw: str, patience: int = 30) -> Cleaned:
     promising = looks_like(raw) or "In [" in raw or "In[" in raw
     if _PYTEST.search(raw) or not raw.strip() or len(raw) > LONGEST_PASTED or not promising:
         return Cleaned(raw)
-    session = python.read(raw)
+    session = python.parse_transcript(raw)
     state = Cleaned(raw)
     if session:
         state = Cleaned(session.code, session.fixes, session.shown, transcript=True)
@@ -452,18 +452,18 @@ def clean(raw: str, patience: int = 30) -> Cleaned:
         if pasted_tree(state.text) is None:
             state = step(state)
     tree = pasted_tree(state.text)
-    return state if tree is None else _parsed(state, tree)
+    return state if tree is None else _with_tree(state, tree)
 
 
-def _parsed(state: Cleaned, tree: ast.Module) -> Cleaned:
+def _with_tree(state: Cleaned, tree: ast.Module) -> Cleaned:
     text, shown = echoes(state.text, tree)
     why = "values appear between the lines of code"
-    state = _noted(state, text, "commented out pasted output", why)
+    state = _with_fix(state, text, "commented out pasted output", why)
     strength = evidence(pasted_tree(text) or tree)
     return replace(state, shown=(*state.shown, *shown), evidence=strength, parses=True)
 
 
-def _noted(state: Cleaned, text: str, what: str, why: str) -> Cleaned:
+def _with_fix(state: Cleaned, text: str, what: str, why: str) -> Cleaned:
     """The state with another text, and a note about it if it is another."""
     if text == state.text:
         return state
@@ -475,31 +475,31 @@ def _take_commands(state: Cleaned) -> Cleaned:
     if not re.search(r"^[^\S\n]*+[!%$]|\b(?:pip|conda|apt)\b", state.text, re.M):
         return state
     lines = state.text.split("\n")
-    wanted: list[str] = []
-    taken: list[str] = []
+    requirements: list[str] = []
+    commands: list[str] = []
     text_lines = _within_text(lines)
     for i, line in enumerate(lines):
         if i in text_lines:
             continue
-        named = requirements_of(line)
-        if named is not None or (is_magic(line) and not _continues(lines, i)):
-            wanted += named or ()
-            taken.append(line.strip())
+        requirements_in_line = requirements_of(line)
+        if requirements_in_line is not None or (is_magic(line) and not _continues(lines, i)):
+            requirements += requirements_in_line or ()
+            commands.append(line.strip())
             lines[i] = f"{line[: indent_of(line)]}# {line.strip()}"
-    what = "commented out " + "; ".join(taken[:3])[:200]
+    what = "commented out " + "; ".join(commands[:3])[:200]
     why = "a command for the notebook or the shell, not Python"
-    state = _noted(state, "\n".join(lines), what, why)
-    return replace(state, installs=tuple(dict.fromkeys(wanted)))
+    state = _with_fix(state, "\n".join(lines), what, why)
+    return replace(state, installs=tuple(dict.fromkeys(requirements)))
 
 
 def _within_text(lines: list[str]) -> set[int]:
     """The lines that begin inside a string of several lines: a grammar, a query, a template."""
-    found, opened = set[int](), ""
+    lines_in_text, open_quotes = set[int](), ""
     for at, line in enumerate(lines):
-        found |= {at} if opened else set()
+        lines_in_text |= {at} if open_quotes else set()
         for quotes in re.findall(r"\"{3}|'{3}", line):
-            opened = "" if opened == quotes else opened or quotes
-    return found
+            open_quotes = "" if open_quotes == quotes else open_quotes or quotes
+    return lines_in_text
 
 
 def _continues(lines: list[str], at: int) -> bool:
@@ -509,52 +509,56 @@ def _continues(lines: list[str], at: int) -> bool:
 
 
 def _dedent(state: Cleaned) -> Cleaned:
-    mixed = "\t" in state.text and pasted_tree(state.text) is None
-    text = textwrap.dedent(state.text.expandtabs(4) if mixed else state.text).rstrip()
+    has_mixed_indent = "\t" in state.text and pasted_tree(state.text) is None
+    text = textwrap.dedent(state.text.expandtabs(4) if has_mixed_indent else state.text).rstrip()
     after, before = text.split("\n"), state.text.rstrip().split("\n")
     if [line.rstrip() for line in after] == [line.rstrip() for line in before]:
         return replace(state, text=text)
-    return _noted(state, text, "removed the common indentation", "the whole block was indented")
+    return _with_fix(state, text, "removed the common indentation", "the whole block was indented")
 
 
 def _typography(state: Cleaned) -> Cleaned:
     why = "typographic characters are not Python"
-    return _noted(
+    return _with_fix(
         state, plain_typography(state.text), "replaced typographic quotes and spaces", why
     )
 
 
 def _line_numbers(state: Cleaned) -> Cleaned:
-    rows = [_NUMBERED.match(line) for line in state.text.split("\n")]
+    rows = [_LINE_NUMBER.match(line) for line in state.text.split("\n")]
     numbers = [int(row[1]) for row in rows if row]
-    filled = sum(bool(line.strip()) for line in state.text.split("\n"))
-    if len(numbers) < 3 or len(numbers) != filled or numbers != sorted(set(numbers)):
+    line_count = sum(bool(line.strip()) for line in state.text.split("\n"))
+    if len(numbers) < 3 or len(numbers) != line_count or numbers != sorted(set(numbers)):
         return state
     text = textwrap.dedent("\n".join(row[2] if row else "" for row in rows)).strip("\n")
-    return _noted(state, text, "removed line numbers", "each line began with its number")
+    return _with_fix(state, text, "removed line numbers", "each line began with its number")
 
 
 def _tabs(state: Cleaned) -> Cleaned:
     text = state.text.expandtabs(4)
-    mixed = pasted_tree(text) is not None
-    return _noted(state, text, "tabs to spaces", "tabs and spaces were mixed") if mixed else state
+    is_parsed = pasted_tree(text) is not None
+    return (
+        _with_fix(state, text, "tabs to spaces", "tabs and spaces were mixed")
+        if is_parsed
+        else state
+    )
 
 
 def _repair(state: Cleaned, patience: int) -> Cleaned:
     """Follow the parser's complaints, one small repair at a time."""
-    current, seen = state, {state.text}
+    current, texts = state, {state.text}
     for _ in range(patience):
         error = attempt(current.text)
         if not isinstance(error, SyntaxError):
             whole = error is not None and _mostly_code(current.text, state.text)
             return current if whole else state
         repair = next_repair(current.text, error)
-        if repair is None or repair.text in seen:
+        if repair is None or repair.text in texts:
             return state
-        seen.add(repair.text)
+        texts.add(repair.text)
         fixes = tuple(dict.fromkeys((*current.fixes, repair.fix)))
-        shown = (*current.shown, *repair.shown)
-        current = replace(current, text=repair.text, fixes=fixes, shown=shown)
+        echoes = (*current.shown, *repair.shown)
+        current = replace(current, text=repair.text, fixes=fixes, shown=echoes)
     return state
 
 

@@ -11,7 +11,7 @@ from bot.issues.reading.markdown import ProseLine, Sentence
 from bot.kernel import tracebacks
 from bot.kernel.bug import Fence, FenceKind, Frame, Issue, Quote, Role, Traceback, WarningText
 from bot.kernel.source.syntax import is_call_of, module_of, name_of
-from bot.kernel.tracebacks import INLINE, NAMED, WORDS, could_be, likely, lone, named
+from bot.kernel.tracebacks import CLASS_LINE, INLINE, WORDS, could_be, is_class_name, likely, lone
 
 # Warnings that a report quotes.
 
@@ -19,7 +19,7 @@ _PRINTED_WARNING = re.compile(
     r"(?:^|[\s(`\[])(?:(?P<path>[^\s`:]{1,300}\.py):(?P<line>\d{1,6}): "
     r"?)?(?P<category>(?:[a-z_]\w*\.){0,5}[A-Z]\w{0,40}Warning): ?(?P<message>[^\n]{3,2000})"
 )
-_QUOTED = re.compile(
+_QUOTED_WARNING = re.compile(
     r"(?<!\w)(?:`(?P<a>[^`\n]{12,400})`|\"(?P<b>[^\"\n]{12,400})\"|\u201c(?P<c>[^\u201d\n]{12,400})\u201d)"
 )
 
@@ -48,11 +48,11 @@ def _goes_on(line: str) -> bool:
     return not other and re.match(r"[A-Z\"'`(]?[a-z\"'`(]", line) is not None
 
 
-def stated(words: Sequence[Sentence]) -> Iterator[WarningText]:
+def warnings_in_prose(words: Sequence[Sentence]) -> Iterator[WarningText]:
     """Words in quotation marks that a sentence calls a warning."""
     for sentence in words:
-        called = re.search(r"\bwarn(?:ing|ings|s)?\b", sentence.text, re.I)
-        for match in _QUOTED.finditer(sentence.text) if called else ():
+        names_warning = re.search(r"\bwarn(?:ing|ings|s)?\b", sentence.text, re.I)
+        for match in _QUOTED_WARNING.finditer(sentence.text) if names_warning else ():
             message = match["a"] or match["b"] or match["c"]
             if message.count(" ") >= 3 and "Warning:" not in message and "(" not in message[:20]:
                 yield WarningText(category="", message=message.strip(), quote=sentence.quote)
@@ -61,8 +61,8 @@ def stated(words: Sequence[Sentence]) -> Iterator[WarningText]:
 # Exceptions in running text: a whole traceback without a fence, a ticked last line, a name in the
 # title.
 
-_TICKED = re.compile(r"`{1,3}\s*([^`\n]{1,2000}?)\s*`{1,3}")  # short ones too: ticks go in pairs
-_RAISED = re.compile(
+_CODE_SPAN = re.compile(r"`{1,3}\s*([^`\n]{1,2000}?)\s*`{1,3}")  # short ones too: ticks go in pairs
+_RAISED_CLASS = re.compile(
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|fails? with|failed with|failing with|crash(?:es|ed)? "
     r"with|gets?|got"
     r"|results? in|ends? (?:up )?(?:in|with)|leads? to|gives?|causes?|produces?)"
@@ -71,7 +71,7 @@ _RAISED = re.compile(
 )
 
 _LINK = re.compile(r"<?https?://\S+")
-_SAID = (
+_VERB = (
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? "
     r"with|error|exception):?\s+(?:an?\s+|the\s+)?"
 )
@@ -81,9 +81,9 @@ _CALLED_ERROR = re.compile(
     r"\s+(?:me\s+)?(?:the\s+|an\s+|this\s+|following\s+|with\s+)*error(?:\s+message)?:?\s*$",
     re.I,
 )
-_BEFORE = re.compile(rf"{_SAID}$", re.I)
-_NAMED = re.compile(
-    rf"(?P<said>{_SAID})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): "
+_BEFORE = re.compile(rf"{_VERB}$", re.I)
+_NAME_IN_PROSE = re.compile(
+    rf"(?P<said>{_VERB})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): "
     rf"(?P<msg>\S.{{0,2000}})"
 )
 
@@ -92,22 +92,26 @@ def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
     """Tracebacks in the text itself."""
     lines = [re.sub(r"^\s{0,3}>\s?", "", line.text) for line in prose]
     for span in tracebacks.find(lines, home=home, tight=True, loose=True):
-        found, line = span.traceback, prose[span.start]
-        telling = found.frames or found.message or found.exception.startswith("SIG")
-        if telling and (named(found.exception) or not line.heading):
-            yield found.model_copy(update={"line": line.number})
+        traceback, line = span.traceback, prose[span.start]
+        telling = traceback.frames or traceback.message or traceback.exception.startswith("SIG")
+        if telling and (is_class_name(traceback.exception) or not line.heading):
+            yield traceback.model_copy(update={"line": line.number})
 
 
 def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
     """Messages in ticks that the words before them call an error, without its class."""
     before = ""
     for sentence in words:
-        for ticked in _TICKED.finditer(sentence.text):
-            said = f"{before} {sentence.text[: ticked.start()]}"
-            message = ticked[1].strip()
-            if _CALLED_ERROR.search(said) and len(message.split()) > 3 and " " in message[:40]:
+        for code_span in _CODE_SPAN.finditer(sentence.text):
+            text_before = f"{before} {sentence.text[: code_span.start()]}"
+            message = code_span[1].strip()
+            if (
+                _CALLED_ERROR.search(text_before)
+                and len(message.split()) > 3
+                and " " in message[:40]
+            ):
                 yield Traceback(
-                    exception="", message=message, line=sentence.line_at(ticked.start(1))
+                    exception="", message=message, line=sentence.line_at(code_span.start(1))
                 )
         before = sentence.text[-80:]
 
@@ -117,34 +121,34 @@ def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
     for sentence in words:
         if ": " not in sentence.text:
             continue
-        quoted = [
-            (match["exc"], match["msg"].strip(), ticked.start(1))
-            for ticked in _TICKED.finditer(sentence.text)
-            if (match := _ticked(ticked[1], sentence.text[: ticked.start()]))
+        quotes = [
+            (match["exc"], match["msg"].strip(), code_span.start(1))
+            for code_span in _CODE_SPAN.finditer(sentence.text)
+            if (match := _message_in_code(code_span[1], sentence.text[: code_span.start()]))
             and match["msg"]
             and "Warning" not in match["exc"]
         ]
-        plain = None if quoted else INLINE.search(sentence.text) or _plain(sentence.text)
+        plain = None if quotes else INLINE.search(sentence.text) or _plain(sentence.text)
         if plain:
-            quoted = [(plain["exc"], _unquoted(plain["msg"]), plain.start("exc"))]
-        for exception, message, start in quoted:
+            quotes = [(plain["exc"], _unquoted(plain["msg"]), plain.start("exc"))]
+        for exception, message, start in quotes:
             if _LINK.fullmatch(message):  # "ends in a TypeError: <where the check stands>"
                 continue
             yield Traceback(exception=exception, message=message, line=sentence.line_at(start))
 
 
-def _ticked(text: str, before: str) -> re.Match[str] | None:
+def _message_in_code(text: str, before: str) -> re.Match[str] | None:
     """A piece of code that is the last line of an exception, by itself or by the words before
     it.
     """
-    match = NAMED.match(text) if _BEFORE.search(before) else None
+    match = CLASS_LINE.match(text) if _BEFORE.search(before) else None
     return lone(text) or likely(text) or (match if match and could_be(match["exc"]) else None)
 
 
 def _plain(text: str) -> re.Match[str] | None:
     """A class before its message, where the name or the words before it say that it was raised."""
-    for match in _NAMED.finditer(text):
-        if named(match["exc"]) or (match["said"] and could_be(match["exc"])):
+    for match in _NAME_IN_PROSE.finditer(text):
+        if is_class_name(match["exc"]) or (match["said"] and could_be(match["exc"])):
             return match
     return None
 
@@ -161,9 +165,9 @@ def makes(programs: str, name: str) -> bool:
     """Whether programs call what has this name, as they do with a class that they use: then a
     line `pkg.Thing: words` is about it. A name that can be nothing but an exception's stays one.
     """
-    called = rf"(?<!raise )\b(?:[a-z_]\w*\.)*{re.escape(name.rpartition('.')[2])}\s*\("
-    only = named(name) or name.startswith("SIG")
-    return not only and re.search(called, programs) is not None
+    call_pattern = rf"(?<!raise )\b(?:[a-z_]\w*\.)*{re.escape(name.rpartition('.')[2])}\s*\("
+    only = is_class_name(name) or name.startswith("SIG")
+    return not only and re.search(call_pattern, programs) is not None
 
 
 def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
@@ -175,9 +179,11 @@ def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
         yield Traceback(exception=match["exc"], message=match["msg"].strip(" `"), line=0)
         return
     for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
-        raised = _RAISED.search(text)
-        if raised or WORDS.search(text):
-            yield Traceback(exception=raised[1] if raised else "SIGSEGV", message="", line=line)
+        raised_match = _RAISED_CLASS.search(text)
+        if raised_match or WORDS.search(text):
+            yield Traceback(
+                exception=raised_match[1] if raised_match else "SIGSEGV", message="", line=line
+            )
             return
 
 
@@ -192,7 +198,7 @@ _FAILS = (
     r"\b(?:fails?|crash(?:es)?|raises|throws?|breaks|boom|does(?: not|n't) work)\b"
     r"|\berrors?(?: (?:here|out)\b|!|$)"
 )
-_TOLD = re.compile(rf"{_CLASS}|(?i:{_FAILS})")
+_FAILURE_WORDS = re.compile(rf"{_CLASS}|(?i:{_FAILS})")
 _DENIED = re.compile(
     r"\b(?:no|not|never|without|should|would|could|might|may|can|expect\w*|used to|instead|when"
     r"|if|until|avoids?|prevents?|handles?|catch\w*|ignores?|suppress\w*)\b|n't\b",
@@ -202,45 +208,45 @@ _ELSEWHERE = re.compile(
     r"\?|\b(?:works?|worked|fixed|expected|if|when|unless|only|for|in|on|with|without)\b", re.I
 )
 _LONGEST, _MOST_REMARKED_LINES, _MOST = 160, 3000, 2
-_SHOWN = {Role.REPRODUCER, Role.UNSTATED, Role.OBSERVED}
+_ROLES = {Role.REPRODUCER, Role.UNSTATED, Role.OBSERVED}
 _ACTIVE = (ast.Call, ast.BinOp, ast.Subscript, ast.Attribute, ast.Compare)
 _SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Delete)
-_HEADED = (ast.For, ast.With, ast.If, ast.While)
+_HEADED_STATEMENTS = (ast.For, ast.With, ast.If, ast.While)
 
 
 def find_remarks(fences: Sequence[Fence]) -> Iterator[Traceback]:
     """The failures that remarks name, each at its statement: on its line, or alone above or below
     it. The class is "" where the remark gives none.
     """
-    shown = (row for row in fences if row.kind is FenceKind.PROGRAM and row.role in _SHOWN)
-    yield from islice((row for fence in shown for row in _of(fence)), _MOST)
+    program_fences = (row for row in fences if row.kind is FenceKind.PROGRAM and row.role in _ROLES)
+    yield from islice((row for fence in program_fences for row in _of(fence)), _MOST)
 
 
 def _of(fence: Fence) -> Iterator[Traceback]:
     tree, lines = module_of(fence.text), fence.text.split("\n")
     for at, line in enumerate(lines[:_MOST_REMARKED_LINES]):
         match = _REMARK.match(line) if "#" in line and len(line) < 1000 else None
-        said = _said(match["note"]) if match else None
-        if match is None or said is None or match["code"].count('"') % 2:
+        traceback = _traceback_of_note(match["note"]) if match else None
+        if match is None or traceback is None or match["code"].count('"') % 2:
             continue
         following = lines[at + 1] if at + 1 < len(lines) else ""
         number = at + 1 if match["code"].strip() else at + 2 if following.strip() else at
         if code := _statement(tree, lines, number):
             frames = (Frame(path="", code=code),)
-            yield said.model_copy(update={"frames": frames, "fence": fence.index})
+            yield traceback.model_copy(update={"frames": frames, "fence": fence.index})
 
 
-def _said(note: str) -> Traceback | None:
+def _traceback_of_note(note: str) -> Traceback | None:
     """The failure that a remark names; None where it names none, denies one, expects one or sets
     a condition.
     """
-    told = list(_TOLD.finditer(note)) if len(note) <= _LONGEST else []
-    if not told or _DENIED.search(note[: told[0].start()]):
+    matches = list(_FAILURE_WORDS.finditer(note)) if len(note) <= _LONGEST else []
+    if not matches or _DENIED.search(note[: matches[0].start()]):
         return None
-    named = next((match for match in told if match["exc"]), told[-1])
-    words = (named["msg"] or "").strip()
-    rest = "" if words else note[told[-1].end() :]
-    exception = named["exc"] or ""
+    match_of_class = next((match for match in matches if match["exc"]), matches[-1])
+    words = (match_of_class["msg"] or "").strip()
+    rest = "" if words else note[matches[-1].end() :]
+    exception = match_of_class["exc"] or ""
     return None if _ELSEWHERE.search(rest) else Traceback(exception=exception, message=words)
 
 
@@ -249,9 +255,9 @@ def _statement(tree: ast.Module, lines: list[str], number: int) -> str:
     for node in ast.walk(tree):
         if isinstance(node, _SIMPLE) and node.lineno <= number <= (node.end_lineno or node.lineno):
             acts = any(isinstance(part, _ACTIVE) for part in ast.walk(node))
-            shown = lines[node.lineno - 1 : node.end_lineno]
-            return "\n".join(line.strip() for line in shown) if acts else ""
-        if isinstance(node, _HEADED) and node.lineno == number:
+            statement_lines = lines[node.lineno - 1 : node.end_lineno]
+            return "\n".join(line.strip() for line in statement_lines) if acts else ""
+        if isinstance(node, _HEADED_STATEMENTS) and node.lineno == number:
             return lines[number - 1].strip()
     return ""
 
@@ -281,9 +287,9 @@ def find_caught(fences: Sequence[Fence]) -> Iterator[Traceback]:
 def _row(form: re.Pattern[str], kind: str, line: str) -> Traceback | None:
     match = form.fullmatch(line.strip()) if len(line) < 1000 else None
     words = match["words"].strip() if match else ""
-    named = (match.groupdict().get("kind") or kind) if match else ""
-    enough = len(words.split()) >= (1 if named else _FEWEST_WORDS)
-    return Traceback(exception=named, message=words) if enough else None
+    exception = (match.groupdict().get("kind") or kind) if match else ""
+    enough = len(words.split()) >= (1 if exception else _FEWEST_WORDS)
+    return Traceback(exception=exception, message=words) if enough else None
 
 
 def _forms(tree: ast.Module) -> Iterator[tuple[re.Pattern[str], str]]:
@@ -291,12 +297,12 @@ def _forms(tree: ast.Module) -> Iterator[tuple[re.Pattern[str], str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.ExceptHandler) and node.name:
             kind = name_of(node.type) if node.type else ""
-            calls = (part for each in node.body for part in ast.walk(each))
+            calls = (part for statement in node.body for part in ast.walk(statement))
             for call in calls:
                 if isinstance(call, ast.Call) and is_call_of(call, "print"):
                     pattern = r"\s*".join(_pattern(part, node.name) for part in call.args)
-                    known = "<kind>" in pattern or _labels(call)
-                    if known and pattern.count("<words>") == 1 and pattern.count("<kind>") <= 1:
+                    has_kind = "<kind>" in pattern or _labels(call)
+                    if has_kind and pattern.count("<words>") == 1 and pattern.count("<kind>") <= 1:
                         yield re.compile(pattern), "" if kind in _ROOTS else kind
 
 
@@ -319,7 +325,7 @@ def _pattern(node: ast.expr, name: str) -> str:
             return _pattern(value, name)
         case ast.Call(func=ast.Name(id="str"), args=[value]):
             return _pattern(value, name)
-        case ast.Name(id=found) if found == name:
+        case ast.Name(id=target) if target == name:
             return "(?P<words>.+)"
         case ast.Attribute(value=ast.Call(func=ast.Name(id="type")), attr="__name__"):
             return r"(?P<kind>\w+)"

@@ -16,7 +16,7 @@ from bot.kernel import markdown, tracebacks
 from bot.kernel.bug import Quote
 from bot.kernel.markdown import block_tokens
 from bot.kernel.source.syntax import evidence, pasted_tree
-from bot.kernel.tracebacks import could_be, named
+from bot.kernel.tracebacks import could_be, is_class_name
 
 # Prepares the lines of a body for Markdown: tags removed, odd fences repaired, numbers kept.
 
@@ -61,7 +61,7 @@ def straighten(body: str) -> list[SourceLine]:
     while at < len(lines):
         failure = at < last_error and _PYTEST_START.match(lines[at].text)
         if end := failure and _end_of_failure(lines, at):
-            at = _fenced(lines, at, end, out)
+            at = _read_fence(lines, at, end, out)
         else:
             at = _step(lines, at, out, last_pre)
     return out
@@ -103,7 +103,7 @@ def _transcript(lines: list[SourceLine], at: int, out: list[SourceLine]) -> int:
     """Fence a transcript up to the next blank line: Markdown takes its prompts for quotations."""
     rest = range(at, len(lines))
     ends = (i for i in rest if not lines[i].text.strip() or _FENCE.match(lines[i].text))
-    return _fenced(lines, at, next(ends, len(lines)), out)
+    return _read_fence(lines, at, next(ends, len(lines)), out)
 
 
 def _end_of_failure(lines: list[SourceLine], at: int) -> int:
@@ -111,20 +111,20 @@ def _end_of_failure(lines: list[SourceLine], at: int) -> int:
     source with a marked line, the error, and the place of both. Markdown takes the source for code
     and the marked line for a quotation.
     """
-    marked = failed = False
+    is_marked = failed = False
     for end, line in enumerate(lines[at : at + _LONGEST_FAILURE], at + 1):
         text = line.text
         beside = text[:1] not in {"", " ", ">", "E", "_"} and is_prose(text)
         if beside or _FENCE.match(text) or _SECTION.match(text):
             return 0
-        marked = marked or text.lstrip().startswith(">  ")
-        failed = failed or (marked and bool(tracebacks.PYTEST_ERROR.match(text)))
+        is_marked = is_marked or text.lstrip().startswith(">  ")
+        failed = failed or (is_marked and bool(tracebacks.PYTEST_ERROR.match(text)))
         if failed and tracebacks.PYTEST.match(text.strip()):
             return end
     return 0
 
 
-def _fenced(lines: list[SourceLine], at: int, end: int, out: list[SourceLine]) -> int:
+def _read_fence(lines: list[SourceLine], at: int, end: int, out: list[SourceLine]) -> int:
     first, last = lines[at].number, lines[end - 1].number
     out += [SourceLine("", first), SourceLine(_PASTED_FENCE, first)]
     out += [*lines[at:end], SourceLine(_PASTED_FENCE, last)]
@@ -148,12 +148,12 @@ def _fence(lines: list[SourceLine], at: int, opening: re.Match[str], out: list[S
 def _inside(lines: list[SourceLine], start: int, mark: str) -> tuple[list[SourceLine], int, bool]:
     """The lines of a fence, the line after it, and whether its closing mark is among them."""
     for i in range(start, len(lines)):
-        stripped = lines[i].text.strip().lstrip("> ")
-        if stripped.startswith(mark) and not stripped.strip(mark[0]):
+        text_inside = lines[i].text.strip().lstrip("> ")
+        if text_inside.startswith(mark) and not text_inside.strip(mark[0]):
             return lines[start : i + 1], i + 1, True
-        if stripped.startswith(mark) and _FENCE.match(lines[i].text) and mark[0] == "`":
+        if text_inside.startswith(mark) and _FENCE.match(lines[i].text) and mark[0] == "`":
             return lines[start:i], i, False
-        if mark == "```" and stripped.endswith("```") and stripped.count("```") == 1:
+        if mark == "```" and text_inside.endswith("```") and text_inside.count("```") == 1:
             last = SourceLine(lines[i].text.rstrip()[:-3], lines[i].number)
             return [*lines[start:i], last], i + 1, False
     for i in range(start + 1, len(lines)):
@@ -429,7 +429,7 @@ def _goes_on(text: str, begin: int, stop: int) -> bool:
     """
     name = _NAME.search(text, max(begin, stop - _NEAR), stop)
     return text.count("`", begin, stop) % 2 == 1 or (
-        name is not None and (named(name[1]) or could_be(name[1]))
+        name is not None and (is_class_name(name[1]) or could_be(name[1]))
     )
 
 

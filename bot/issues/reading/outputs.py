@@ -17,7 +17,7 @@ from bot.kernel.tracebacks import TracebackSpan
 
 Side = Literal["observed", "expected"]
 _SIDES: dict[Role, Side] = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}
-_PRINTED = {
+_PRINTED_KINDS = {
     *(FenceKind.OUTPUT, FenceKind.LOG, FenceKind.DATA, FenceKind.CONFIG, FenceKind.TRACEBACK),
 }
 _PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
@@ -63,7 +63,7 @@ _PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
         "expected",
     ),
 )
-_WISHED = re.compile(
+_WISH_SENTENCE = re.compile(
     r"\b(?:(?:i|we|one)(?: would|'d)? expect(?:ed)?(?: (?:it |this |the "
     r"(?:result|output|value|shape) )?to (?:be|get|see"
     r"|return))?"
@@ -83,7 +83,7 @@ _BEGINNING: tuple[tuple[re.Pattern[str], Side], ...] = (
         "observed",
     ),
 )
-_LABELLED = re.compile(
+_LABELLED_VALUE = re.compile(
     r"^[\s>*_#-]{0,8}(?P<label>actual|observed|got|current|outputs?|prints?|printed|results?|returns?"
     r"|expected)(?:\s+(?:outputs?|results?|values?|behaviou?r))?[*_`\s]{0,4}[:=]+[*_\s]{0,4}(?P<value>\S.{0,300})$",
     re.I,
@@ -98,22 +98,22 @@ def from_fence(
     side = _SIDES.get(fence.role)
     if fence.role is Role.UNSTATED and echoes(fence.raw, literals):
         side = "observed"
-    if side is None or fence.kind not in _PRINTED:
+    if side is None or fence.kind not in _PRINTED_KINDS:
         return None
-    covered = {i for span in spans for i in range(span.start, span.end)}
+    covered_lines = {i for span in spans for i in range(span.start, span.end)}
     lines = [
         (i, line)
         for i, line in enumerate(fence.raw.split("\n"), fence.line)
-        if i - fence.line not in covered
+        if i - fence.line not in covered_lines
         and not is_prose(line)
         and not (side == "expected" and _WISH.search(line))
     ]
-    kept = list(dropwhile(lambda pair: not pair[1].strip(), lines))
-    framed = any(span.traceback.frames for span in spans) or len(kept) > 20
-    if not kept or (fence.kind is FenceKind.TRACEBACK and framed):
+    output_lines = list(dropwhile(lambda pair: not pair[1].strip(), lines))
+    has_frames = any(span.traceback.frames for span in spans) or len(output_lines) > 20
+    if not output_lines or (fence.kind is FenceKind.TRACEBACK and has_frames):
         return None
-    text = "\n".join(line.rstrip() for _, line in kept).rstrip()
-    return Output(text=text, role=side, fence=fence.index, line=kept[0][0])
+    text = "\n".join(line.rstrip() for _, line in output_lines).rstrip()
+    return Output(text=text, role=side, fence=fence.index, line=output_lines[0][0])
 
 
 def literals_of(programs: Sequence[Fence]) -> frozenset[str]:
@@ -187,29 +187,29 @@ def pairs_in(sentence: Sentence, fence: int | None = None) -> Iterator[Output]:
                 line = sentence.line_at(match.start(value))
                 yield Output(text=bare(match[value]), role=side, fence=fence, line=line)
             return
-    wished = _WISHED.search(sentence.text)
-    if wished and is_value(bare(wished["value"])):
-        line = sentence.line_at(wished.start("value"))
-        yield Output(text=bare(wished["value"]), role="expected", fence=fence, line=line)
+    wish = _WISH_SENTENCE.search(sentence.text)
+    if wish and is_value(bare(wish["value"])):
+        line = sentence.line_at(wish.start("value"))
+        yield Output(text=bare(wish["value"]), role="expected", fence=fence, line=line)
 
 
 def from_lines(prose: Sequence[ProseLine]) -> Iterator[Output]:
     """`Expected: 3` on a line of its own, or a bare value under a heading that asks for it."""
-    said = ""
+    text = ""
     for line in prose:
         if line.heading or not line.text.strip() or len(line.text) > 400:
             continue
-        before, said = said, line.text.strip(" *_#>:`")
-        labelled = _asks(before) if is_label(before + ":") and is_value(line.text) else None
-        if labelled:
-            yield Output(text=bare(line.text), role=labelled, line=line.number)
+        before, text = text, line.text.strip(" *_#>:`")
+        label_role = _asks(before) if is_label(before + ":") and is_value(line.text) else None
+        if label_role:
+            yield Output(text=bare(line.text), role=label_role, line=line.number)
             continue
-        match = _LABELLED.match(line.text)
+        match = _LABELLED_VALUE.match(line.text)
         if match and is_value(match["value"]):
             side: Side = "expected" if match["label"].lower().startswith("expect") else "observed"
             yield Output(text=bare(match["value"]), role=side, line=line.number)
-        elif line.headings and is_value(line.text) and (asked := _asks(line.headings[-1])):
-            yield Output(text=bare(line.text), role=asked, line=line.number)
+        elif line.headings and is_value(line.text) and (role := _asks(line.headings[-1])):
+            yield Output(text=bare(line.text), role=role, line=line.number)
 
 
 def _asks(heading: str) -> Side | None:
@@ -249,12 +249,12 @@ def of_lines(fence: Fence) -> Iterator[Output]:
             continue
         note, code = match["note"].strip(), match["code"].strip()
         pairs = list(pairs_in(Sentence(note, number, ()), fence.index))
-        stated = _NOTE.match(note)
-        value = stated["value"] if stated else ""
+        note_match = _NOTE.match(note)
+        value = note_match["value"] if note_match else ""
         if pairs:
             yield from pairs
-        elif stated and (is_value(value) or (not code and is_value(value.split("  ")[0]))):
-            side = _side(stated["verb"])
+        elif note_match and (is_value(value) or (not code and is_value(value.split("  ")[0]))):
+            side = _side(note_match["verb"])
             yield Output(text=bare(value), role=side, fence=fence.index, line=number)
         elif is_value(note) and _PRINTS.match(code):
             yield Output(text=bare(note), role="observed", fence=fence.index, line=number)
@@ -265,14 +265,14 @@ def of_blocks(fence: Fence) -> Iterator[Output]:
     prints them.
     """
     rows = fence.raw.split("\n")[:3000]
-    for noted, run in groupby(range(len(rows)), key=lambda at: _is_comment(rows[at])):
+    for is_comment, run in groupby(range(len(rows)), key=lambda at: _is_comment(rows[at])):
         at, *others = run
         notes = [rows[i].lstrip().lstrip("#").removeprefix(" ").rstrip() for i in (at, *others)]
         label = _BLOCK_LABEL.match(notes[0]) if others else None
         body = "\n".join(notes[1:] if label else notes).strip("\n")
-        printed = at > 0 and _PRINTS.match(rows[at - 1].lstrip())
-        told = label or (printed and is_value(" ".join(body.split())))
-        if noted and body and told and not any(map(is_prose, notes[1:])):
+        is_print = at > 0 and _PRINTS.match(rows[at - 1].lstrip())
+        states_output = label or (is_print and is_value(" ".join(body.split())))
+        if is_comment and body and states_output and not any(map(is_prose, notes[1:])):
             side, line = _side(label[1] if label else ""), fence.line + at + bool(label)
             yield Output(text=body, role=side, fence=fence.index, line=line)
 

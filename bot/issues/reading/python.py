@@ -60,9 +60,9 @@ def is_prose(line: str) -> bool:
     several = len(words) >= 4 or (len(words) >= 2 and opens and stops)
     letters = sum(map(len, words)) + bare.count(" ")
     common = sum(word.lower() in _COMMON for word in words)
-    told = several and letters >= 0.78 * len(bare) and common >= (1 if opens or stops else 2)
+    is_readable = several and letters >= 0.78 * len(bare) and common >= (1 if opens or stops else 2)
     code = _STATEMENT.match(text) and not re.search(r"[.!?]$", text)
-    return told and not code and pasted_tree(text) is None
+    return is_readable and not code and pasted_tree(text) is None
 
 
 def is_label(line: str) -> bool:
@@ -106,7 +106,7 @@ class Transcript:
     fixes: tuple[ScriptFix, ...]
 
 
-def read(text: str) -> Transcript | None:
+def parse_transcript(text: str) -> Transcript | None:
     """The session in a text, or None when it is none."""
     lines = text.split("\n")
     if any(map(_IN.match, lines)):
@@ -115,7 +115,7 @@ def read(text: str) -> Transcript | None:
         return None
     first = next((line for line in lines if line.strip() and not _BANNER.match(line.strip())), "")
     if not _DOCTEST.match(first):
-        return _marked(lines)
+        return _from_marks(lines)
     return _assemble(_entries(lines, _DOCTEST, _MORE))
 
 
@@ -145,22 +145,22 @@ def _unfinished(code: list[str]) -> bool:
 
 def _assemble(entries: list[PromptEntry]) -> Transcript:
     code: list[str] = []
-    shown: list[tuple[int, str]] = []
-    wrapped = 0
+    outputs: list[tuple[int, str]] = []
+    wrapped_count = 0
     for entry in entries:
         text, output = "\n".join(entry.code).rstrip(), "\n".join(entry.shown).strip("\n")
         silent = not output.strip() or "Traceback (most recent" in output
         code.append(text if silent else _printing(text))
-        wrapped += code[-1] != text
+        wrapped_count += code[-1] != text
         if output.strip():
-            shown.append((entry.line + len(entry.code), output.rstrip()))
+            outputs.append((entry.line + len(entry.code), output.rstrip()))
     why = "the block is a transcript of an interactive session"
     fixes = [ScriptFix(what="removed the prompts", why=why)]
-    if wrapped:
+    if wrapped_count:
         why = "a prompt shows the value of an expression, a program does not"
-        what = f"printed the value of {wrapped} expression{'s' if wrapped > 1 else ''}"
+        what = f"printed the value of {wrapped_count} expression{'s' if wrapped_count > 1 else ''}"
         fixes.append(ScriptFix(what=what, why=why))
-    return Transcript("\n".join(code).strip("\n"), tuple(shown), tuple(fixes))
+    return Transcript("\n".join(code).strip("\n"), tuple(outputs), tuple(fixes))
 
 
 def _printing(text: str) -> str:
@@ -174,7 +174,7 @@ def _printing(text: str) -> str:
     return text if prints or expression is None else f"print(repr({expression}))"
 
 
-def _marked(lines: list[str]) -> Transcript | None:
+def _from_marks(lines: list[str]) -> Transcript | None:
     """A program that marks its output with `>>>`, or a session whose first lines lack a prompt."""
     marks = [(i, match["code"]) for i, line in enumerate(lines) if (match := _DOCTEST.match(line))]
     if any(_evidence_of(code) != "none" for _, code in marks):
@@ -184,8 +184,8 @@ def _marked(lines: list[str]) -> Transcript | None:
         return session if silent else replace(session, code=f"{before}\n{session.code}")
     code = "\n".join("# " + line.strip() if _DOCTEST.match(line) else line for line in lines)
     fix = ScriptFix(what="commented out lines marked >>>", why="they show output, not code")
-    shown = tuple((i, text) for i, text in marks if text.strip())
-    return Transcript(code, shown, (fix,)) if _evidence_of(code) == "strong" else None
+    outputs = tuple((i, text) for i, text in marks if text.strip())
+    return Transcript(code, outputs, (fix,)) if _evidence_of(code) == "strong" else None
 
 
 def _evidence_of(code: str) -> Evidence:

@@ -61,9 +61,9 @@ def read_blocks(document: ReportDocument, home: str) -> tuple[FenceReading, ...]
     patience = max(1, min(30, _PATIENCE // (total + 1)))
     out: list[FenceReading] = []
     for code in document.codes:
-        cleaned = clean(code.text, patience)
+        cleaning = clean(code.text, patience)
         before = out[-1].fence.kind if out and code.adjoining else None
-        out.append(_block(code, cleaned, len(out), before, home))
+        out.append(_block(code, cleaning, len(out), before, home))
     literals = outputs.literals_of([block.fence for block in out if _imports(block.fence)])
     return tuple(
         _as_output(code, block, literals) for code, block in zip(document.codes, out, strict=True)
@@ -77,12 +77,12 @@ def _imports(fence: Fence) -> bool:
 def _as_output(code: CodeBlock, block: FenceReading, literals: frozenset[str]) -> FenceReading:
     """`loss = tensor(nan)` is valid Python, but it is what a program of the report prints."""
     fence = block.fence
-    settled = fence.kind is not FenceKind.PROGRAM or _imports(fence) or block.shown
-    if settled or not outputs.echoes(fence.raw, literals):
+    is_settled = fence.kind is not FenceKind.PROGRAM or _imports(fence) or block.shown
+    if is_settled or not outputs.echoes(fence.raw, literals):
         return block
     role = roles.role(code, FenceKind.OUTPUT, fence.raw, None)
-    changed = {"kind": FenceKind.OUTPUT, "role": role, "text": fence.raw}
-    return replace(block, fence=fence.model_copy(update=changed | {"fixes": (), "installs": ()}))
+    changes = {"kind": FenceKind.OUTPUT, "role": role, "text": fence.raw}
+    return replace(block, fence=fence.model_copy(update=changes | {"fixes": (), "installs": ()}))
 
 
 def _block(
@@ -107,7 +107,7 @@ def _block(
     )
     kind = roles.classify(code.text, code.tag, cleaned, spans)
     text = cleaned.text if kind is FenceKind.PROGRAM else code.text
-    wanted = cleaned.installs or tuple(
+    requirements = cleaned.installs or tuple(
         name for line in lines[:2000] for name in reading_code.requirements_of(line) or ()
     )
     fence = Fence(
@@ -119,10 +119,10 @@ def _block(
         raw=code.text,
         line=code.line,
         fixes=cleaned.fixes if kind is FenceKind.PROGRAM else (),
-        outputs=tuple(shown for _, shown in cleaned.shown)
+        outputs=tuple(output for _, output in cleaned.shown)
         if cleaned.transcript and kind is FenceKind.PROGRAM
         else (),
-        installs=tuple(dict.fromkeys(wanted)),
+        installs=tuple(dict.fromkeys(requirements)),
     )
     return FenceReading(
         fence, tuple(spans), code.numbers, cleaned.shown if kind is FenceKind.PROGRAM else ()
@@ -140,31 +140,38 @@ def _comments(lines: Sequence[str]) -> list[str]:
 
 
 def tracebacks(
-    issue: Issue, document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
+    issue: Issue,
+    document: ReportDocument,
+    words: Sequence[Sentence],
+    readings: Sequence[FenceReading],
 ) -> tuple[Traceback, ...]:
     """Tracebacks of blocks, then those of the text that say something new, at last the title's."""
     out = [
         span.traceback.model_copy(
             update={"fence": block.fence.index, "line": block.number(span.start)}
         )
-        for block in found
+        for block in readings
         for span in block.spans
     ]
     home = package_names.import_home(issue.repository)
     programs = "\n".join(
-        block.fence.text for block in found if block.fence.kind is FenceKind.PROGRAM
+        block.fence.text for block in readings if block.fence.kind is FenceKind.PROGRAM
     )
-    known = {name for traceback in out for name in _classes(traceback)}
+    classes = {name for traceback in out for name in _classes(traceback)}
     for candidate in [*exceptions.in_lines(document.prose, home), *exceptions.in_words(words)]:
         # A last line adds nothing to a traceback of its class.
-        again = candidate in out if candidate.frames else not known.isdisjoint(_own(candidate))
+        again = candidate in out if candidate.frames else not classes.isdisjoint(_own(candidate))
         if not again and not exceptions.makes(programs, candidate.exception):
             out.append(candidate)
-            known.update(_classes(candidate))
-    fences = [block.fence for block in found]
-    told = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
-    told = told or [*exceptions.in_title(issue, words)]
-    return tuple(told if any(map(_tells, told)) else [*exceptions.find_remarks(fences)] or told)
+            classes.update(_classes(candidate))
+    fences = [block.fence for block in readings]
+    candidates = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
+    candidates = candidates or [*exceptions.in_title(issue, words)]
+    return tuple(
+        candidates
+        if any(map(_tells, candidates))
+        else [*exceptions.find_remarks(fences)] or candidates
+    )
 
 
 def _tells(row: Traceback) -> bool:
@@ -182,13 +189,13 @@ def _classes(row: Traceback) -> set[str]:
 
 
 def shown_outputs(
-    document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
+    document: ReportDocument, words: Sequence[Sentence], readings: Sequence[FenceReading]
 ) -> tuple[Output, ...]:
     """Every output in the order of the body."""
-    programs = [block.fence for block in found if block.fence.kind is FenceKind.PROGRAM]
+    programs = [block.fence for block in readings if block.fence.kind is FenceKind.PROGRAM]
     literals = outputs.literals_of(programs)
     out: list[Output] = []
-    for block in found:
+    for block in readings:
         fence = block.fence
         if fence.kind is FenceKind.PROGRAM:
             out.extend(_pasted(block))
@@ -206,27 +213,29 @@ def _pasted(block: FenceReading) -> Iterator[Output]:
     """Output that stood inside a program's block, less its tracebacks."""
     for offset, text in block.shown:
         lines = text.split("\n")
-        covered = {i for span in find(lines, loose=True) for i in range(span.start, span.end)}
-        kept = "\n".join(line for i, line in enumerate(lines) if i not in covered).strip("\n")
-        if kept.strip():
+        covered_lines = {i for span in find(lines, loose=True) for i in range(span.start, span.end)}
+        remaining_text = "\n".join(
+            line for i, line in enumerate(lines) if i not in covered_lines
+        ).strip("\n")
+        if remaining_text.strip():
             line = block.number(offset)
-            yield Output(text=kept, role="observed", fence=block.fence.index, line=line)
+            yield Output(text=remaining_text, role="observed", fence=block.fence.index, line=line)
 
 
 def read_warnings(
-    document: ReportDocument, words: Sequence[Sentence], found: Sequence[FenceReading]
+    document: ReportDocument, words: Sequence[Sentence], readings: Sequence[FenceReading]
 ) -> tuple[WarningText, ...]:
     """Every warning quoted, each wording once."""
     rows: list[WarningText] = []
-    for block in found:
+    for block in readings:
         fence = block.fence
-        printed = fence.kind is not FenceKind.PROGRAM or block.shown or fence.outputs
-        if printed and fence.role not in {Role.FIX, Role.SOURCE, Role.EXPECTED}:
+        is_printed = fence.kind is not FenceKind.PROGRAM or block.shown or fence.outputs
+        if is_printed and fence.role not in {Role.FIX, Role.SOURCE, Role.EXPECTED}:
             rows += exceptions.find_warnings(
                 zip(block.numbers, fence.raw.split("\n"), strict=False)
             )
     prose = ((line.number, line.text) for line in document.prose if not line.heading)
-    rows += [*exceptions.find_warnings(prose), *exceptions.stated(words)]
+    rows += [*exceptions.find_warnings(prose), *exceptions.warnings_in_prose(words)]
     return distinct(rows, lambda row: row.message[:200])
 
 
@@ -234,7 +243,7 @@ def read_warnings(
 # quotes.
 
 
-def read(issue: Issue) -> BugReport:
+def read_issue(issue: Issue) -> BugReport:
     """Read an issue. Pure, linear in the size of the body, and never raises on any text."""
     issue = issue.model_copy(
         update={
@@ -246,29 +255,31 @@ def read(issue: Issue) -> BugReport:
     words = tuple(sentences(paper.prose))
     blocks = read_blocks(paper, package_names.import_home(issue.repository))
     fences = tuple(block.fence for block in blocks)
-    found = tracebacks(issue, paper, words, blocks)
-    shown = shown_outputs(paper, words, blocks)
+    traceback_list = tracebacks(issue, paper, words, blocks)
+    outputs = shown_outputs(paper, words, blocks)
     warnings = read_warnings(paper, words, blocks)
-    failing = any(t.message or t.frames for t in found) or any(
-        output.role == "observed" for output in shown
+    failing = any(t.message or t.frames for t in traceback_list) or any(
+        output.role == "observed" for output in outputs
     )
     runnable = any(
         fence.kind is FenceKind.PROGRAM and fence.role in {Role.REPRODUCER, Role.UNSTATED}
         for fence in fences
     )
     kind, kind_quote = symptoms.kind(issue, words, failing=failing, runnable=runnable)
-    symptom, symptom_quote = symptoms.symptom(issue, words, found, warnings, shown, paper.lines)
-    used, works_in = versions.find_versions(issue, paper, words, fences, found)
+    symptom, symptom_quote = symptoms.symptom(
+        issue, words, traceback_list, warnings, outputs, paper.lines
+    )
+    claims, works_in = versions.find_versions(issue, paper, words, fences, traceback_list)
     return BugReport(
         kind=kind,
         kind_quote=kind_quote,
         symptom=symptom,
         symptom_quote=symptom_quote,
         fences=fences,
-        tracebacks=found,
+        tracebacks=traceback_list,
         warnings=warnings,
-        outputs=shown,
-        versions=used,
+        outputs=outputs,
+        versions=claims,
         works_in=works_in,
         device=surroundings.device(issue, words, fences),
         api=surroundings.api(issue, words),
@@ -284,5 +295,5 @@ def _unread(issue: Issue, paper: ReportDocument) -> Iterator[str]:
     if len(paper.lines) >= plain_text.MOST_LINES:
         yield f"Only the first {plain_text.MOST_LINES:,} lines of the bug report were read."
     if paper.blocks > MOST_BLOCKS:
-        read = f"only the first {MOST_BLOCKS} were read"
-        yield f"The bug report has {paper.blocks:,} blocks of code; {read}."
+        limit = f"only the first {MOST_BLOCKS} were read"
+        yield f"The bug report has {paper.blocks:,} blocks of code; {limit}."

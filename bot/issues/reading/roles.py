@@ -29,7 +29,7 @@ _TEMPLATE = re.compile(
     r"`pip`)",
     re.I,
 )
-_FILLED = re.compile(r"^#\s?-.{2,200}:\s*\w")
+_FILLED_LINE = re.compile(r"^#\s?-.{2,200}:\s*\w")
 _DIFF = re.compile(r"^(?:diff --git |@@ -\d|--- (?:a/|\S+\.py)|\+\+\+ (?:b/|\S+\.py))", re.M)
 _SHELL = re.compile(
     r"^\s*(?:[$%>!] ?|\(\w+\) ?[$%#]? ?|\w+@\w+[:~].{0,40}[$#] )?(?:[A-Z_][A-Z0-9_]*=\S+ "
@@ -101,29 +101,29 @@ def is_empty(text: str) -> bool:
     template = len(lines) < 30 and all(
         line.startswith(("#", "//", "<!--"))
         and _TEMPLATE.search(line)
-        and not _FILLED.match(EXAMPLE.sub("", line))
+        and not _FILLED_LINE.match(EXAMPLE.sub("", line))
         for line in lines
     )
     return bool(nothing) or template
 
 
 def _is_traceback(lines: list[str], spans: list[TracebackSpan]) -> bool:
-    covered = sum(span.end - span.start for span in spans)
+    covered_lines = sum(span.end - span.start for span in spans)
     return any(span.traceback.frames for span in spans) or (
-        bool(spans) and (covered >= 0.6 * len(lines) or spans[0].start == 0)
+        bool(spans) and (covered_lines >= 0.6 * len(lines) or spans[0].start == 0)
     )
 
 
 def _is_config(text: str, tag: str) -> bool:
-    stripped = text.strip()
+    text_inside = text.strip()
     if tag in SETTING_TAGS:
         return True
     with suppress(ValueError, RecursionError):
-        if stripped[:1] == "{" and len(stripped) < 200_000:
-            value = json.loads(stripped)
+        if text_inside[:1] == "{" and len(text_inside) < 200_000:
+            value = json.loads(text_inside)
             return isinstance(value, dict) and len(value) > 1
-        if re.match(r"\[[\w.\"-]+\]\s*$", stripped.split("\n")[0]) and len(stripped) < 50_000:
-            return bool(tomllib.loads(stripped))
+        if re.match(r"\[[\w.\"-]+\]\s*$", text_inside.split("\n")[0]) and len(text_inside) < 50_000:
+            return bool(tomllib.loads(text_inside))
     return False
 
 
@@ -284,22 +284,22 @@ def role(code: CodeBlock, kind: FenceKind, text: str, before: FenceKind | None) 
     program = kind in {FenceKind.PROGRAM, FenceKind.SHELL}
     excerpt = program and is_excerpt(text)
     allowed = _PROGRAM_ROLES if program else _EVIDENCE_ROLES
-    found = _by_lead(code.lead, allowed, program)
+    fence_role = _by_lead(code.lead, allowed, program)
     # A paragraph that ends before the block does not lead up to it.
     apart = code.lead.rstrip("*_` ").endswith((".", "?", "!"))
-    if found in _ASIDE and kind is FenceKind.PROGRAM and apart and is_whole(text):
-        found = Role.UNSTATED
-    if found is Role.SOURCE and _by_headings(code.headings[-1:], _FIX) is Role.FIX:
+    if fence_role in _ASIDE and kind is FenceKind.PROGRAM and apart and is_whole(text):
+        fence_role = Role.UNSTATED
+    if fence_role is Role.SOURCE and _by_headings(code.headings[-1:], _FIX) is Role.FIX:
         return Role.FIX
-    if found is Role.UNSTATED and excerpt:
+    if fence_role is Role.UNSTATED and excerpt:
         return Role.FIX if _by_headings(code.headings, _FIX) is Role.FIX else Role.SOURCE
-    if found is Role.UNSTATED:
-        found = _by_headings(code.headings, allowed | ({Role.EXPECTED} if program else set()))
-    shown = before is FenceKind.PROGRAM or kind is FenceKind.TRACEBACK
-    if found is Role.UNSTATED and not program and shown:
+    if fence_role is Role.UNSTATED:
+        fence_role = _by_headings(code.headings, allowed | ({Role.EXPECTED} if program else set()))
+    is_output = before is FenceKind.PROGRAM or kind is FenceKind.TRACEBACK
+    if fence_role is Role.UNSTATED and not program and is_output:
         return Role.OBSERVED
-    quoted = found is Role.REPRODUCER and excerpt and not _FIRM.search(code.lead)
-    return Role.SOURCE if quoted else found
+    is_quoted = fence_role is Role.REPRODUCER and excerpt and not _FIRM.search(code.lead)
+    return Role.SOURCE if is_quoted else fence_role
 
 
 def is_whole(text: str) -> bool:
@@ -319,11 +319,11 @@ def _by_lead(lead: str, allowed: frozenset[Role], program: bool) -> Role:
     if not sentences:
         return Role.UNSTATED
     last, rest = sentences[-1].strip()[-400:], " ".join(sentences[-4:])[-1200:]
-    found = match(last, allowed)
-    if found is Role.CONTRAST and "because" in last and program:
+    fence_role = match(last, allowed)
+    if fence_role is Role.CONTRAST and "because" in last and program:
         return Role.SOURCE
-    if found is not Role.UNSTATED:
-        return found
+    if fence_role is not Role.UNSTATED:
+        return fence_role
     if program and _FIRM.search(rest):
         return Role.REPRODUCER
     weighty = frozenset({Role.FIX, Role.CONTRAST})
@@ -333,9 +333,9 @@ def _by_lead(lead: str, allowed: frozenset[Role], program: bool) -> Role:
 def _by_headings(headings: tuple[str, ...], allowed: frozenset[Role]) -> Role:
     for heading in reversed(headings[-3:]):
         firm = Role.REPRODUCER in allowed and _FIRM.search(heading)
-        found = Role.REPRODUCER if firm else match(heading, allowed)
-        if found is not Role.UNSTATED:
-            return found
+        fence_role = Role.REPRODUCER if firm else match(heading, allowed)
+        if fence_role is not Role.UNSTATED:
+            return fence_role
     return Role.UNSTATED
 
 
@@ -345,8 +345,10 @@ def match(text: str, allowed: frozenset[Role]) -> Role:
     if firm and not re.search(r"\bfix|workaround", text, re.I):
         return Role.REPRODUCER
     for candidate, pattern in _PATTERNS:
-        found = pattern.search(text) if candidate in allowed else None
-        if found and not (candidate is Role.CONTRAST and _FAILS.search(text[found.end() :])):
+        match_of_pattern = pattern.search(text) if candidate in allowed else None
+        if match_of_pattern and not (
+            candidate is Role.CONTRAST and _FAILS.search(text[match_of_pattern.end() :])
+        ):
             return candidate
     return Role.UNSTATED
 

@@ -22,7 +22,7 @@ _CODE: tuple[tuple[Device, re.Pattern[str]], ...] = (
         ),
     ),
 )
-_GUARDED = re.compile(r"cuda\.is_available\(\)|if [\w.]+\.is_available|mps\.is_available")
+_GUARD = re.compile(r"cuda\.is_available\(\)|if [\w.]+\.is_available|mps\.is_available")
 _TEXT: tuple[tuple[Device, re.Pattern[str]], ...] = (
     (
         "cpu",
@@ -47,9 +47,9 @@ _TEXT: tuple[tuple[Device, re.Pattern[str]], ...] = (
     ),
 )
 # Kinds of block that show what a run did, each with the device of which it says nothing.
-_PRINTED = {FenceKind.ENVIRONMENT: "gpu", FenceKind.TRACEBACK: "cpu", FenceKind.OUTPUT: ""}
+_PRINTED_DEVICES = {FenceKind.ENVIRONMENT: "gpu", FenceKind.TRACEBACK: "cpu", FenceKind.OUTPUT: ""}
 _CODE_WORD = re.compile(r"`([^`\n]{2,80})`")
-_DOTTED = re.compile(
+_DOTTED_NAME = re.compile(
     r"(?<![\w./@`-])((?:[A-Za-z_]\w{0,50}\.){1,7}[A-Za-z_]\w{0,60})(?:\(\))?(?![\w/]|\.\w)"
 )
 _NAME = re.compile(r"^@?(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*$")
@@ -114,13 +114,18 @@ _LINKS: tuple[
 
 def device(issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence]) -> Device:
     """What the programs ask for, else what the words say, else what was printed."""
-    return next(chain(_asked(fences), _spoken(issue, words), _printed(fences)), "")
+    return next(
+        chain(
+            _requested_devices(fences), _devices_in_prose(issue, words), _devices_in_output(fences)
+        ),
+        "",
+    )
 
 
-def _asked(fences: Sequence[Fence]) -> Iterator[Device]:
+def _requested_devices(fences: Sequence[Fence]) -> Iterator[Device]:
     for fence in fences:
         unmeant = fence.role in {Role.FIX, Role.SOURCE, Role.CONTRAST}
-        if fence.kind is not FenceKind.PROGRAM or unmeant or _GUARDED.search(fence.text):
+        if fence.kind is not FenceKind.PROGRAM or unmeant or _GUARD.search(fence.text):
             continue
         lines = [line for line in fence.raw.split("\n") if not line.lstrip().startswith("#")]
         for name, pattern in _CODE:
@@ -128,21 +133,23 @@ def _asked(fences: Sequence[Fence]) -> Iterator[Device]:
                 yield name
 
 
-def _spoken(issue: Issue, words: Sequence[Sentence]) -> Iterator[Device]:
-    told = ((sentence.text, _is_inventory(sentence)) for sentence in words)
-    for text, machine in chain([(issue.title, False)], told):
+def _devices_in_prose(issue: Issue, words: Sequence[Sentence]) -> Iterator[Device]:
+    sentences = ((sentence.text, _is_inventory(sentence)) for sentence in words)
+    for text, machine in chain([(issue.title, False)], sentences):
         for name, pattern in _TEXT:
             if pattern.search(text[:2000]) and (name == "cpu" or not machine):
                 yield name
 
 
-def _printed(fences: Sequence[Fence]) -> Iterator[Device]:
+def _devices_in_output(fences: Sequence[Fence]) -> Iterator[Device]:
     for fence in fences:
-        lines = fence.raw.split("\n")[:2000] if fence.kind in _PRINTED else ()
+        lines = fence.raw.split("\n")[:2000] if fence.kind in _PRINTED_DEVICES else ()
         for line in lines:
-            named = (name for name, pattern in (_TEXT[0], _TEXT[3]) if pattern.search(line[:2000]))
-            if (found := next(named, None)) and found != _PRINTED[fence.kind]:
-                yield found
+            device_names = (
+                name for name, pattern in (_TEXT[0], _TEXT[3]) if pattern.search(line[:2000])
+            )
+            if (device := next(device_names, None)) and device != _PRINTED_DEVICES[fence.kind]:
+                yield device
 
 
 def _is_inventory(sentence: Sentence) -> bool:
@@ -156,35 +163,35 @@ def _is_inventory(sentence: Sentence) -> bool:
 
 def api(issue: Issue, words: Sequence[Sentence]) -> tuple[str, ...]:
     """Names of calls and classes, the title's first."""
-    found = [*dict.fromkeys(_names_in(issue.title))][:_MOST_NAMES]
+    names = [*dict.fromkeys(_names_in(issue.title))][:_MOST_NAMES]
     for name in _COMPOUND.findall(issue.title):
-        if not _NOT_API.match(name) and not any(name in known for known in found):
-            found.append(name)
-    told = chain.from_iterable(_names_in(sentence.text) for sentence in words[:80])
-    return tuple(dict.fromkeys(chain(found, told)))[: max(_MOST_NAMES, len(found))]
+        if not _NOT_API.match(name) and not any(name in other for other in names):
+            names.append(name)
+    names_in_text = chain.from_iterable(_names_in(sentence.text) for sentence in words[:80])
+    return tuple(dict.fromkeys(chain(names, names_in_text)))[: max(_MOST_NAMES, len(names))]
 
 
 def _names_in(text: str) -> Iterator[str]:
-    ticked = (
+    code_spans = (
         re.split(r"[(\[=\s]", code.strip().lstrip("@"), maxsplit=1)[0].strip(".`")
         for code in _CODE_WORD.findall(text)
     )
-    names = (name for name in ticked if len(name) > 2 and _NAME.match(name))
-    dotted = _DOTTED.findall(text[:2000])
-    return (name for name in chain(names, dotted) if not _NOT_API.match(name))
+    names = (name for name in code_spans if len(name) > 2 and _NAME.match(name))
+    dotted_names = _DOTTED_NAME.findall(text[:2000])
+    return (name for name in chain(names, dotted_names) if not _NOT_API.match(name))
 
 
 def missing(document: ReportDocument) -> tuple[Missing, ...]:
     """Links and attachments in the visible text."""
-    found: dict[tuple[str, str], Missing] = {}
+    by_text: dict[tuple[str, str], Missing] = {}
     for prose in document.prose:
-        taken: list[range] = []
-        linked = any(mark in prose.text for mark in ("http", "data", "<img", "]("))
-        for what, pattern in _LINKS if linked and len(prose.text) <= 20_000 else ():
+        spans: list[range] = []
+        has_link = any(mark in prose.text for mark in ("http", "data", "<img", "]("))
+        for what, pattern in _LINKS if has_link and len(prose.text) <= 20_000 else ():
             for match in pattern.finditer(prose.text):
-                if any(match.start() in span or match.end() - 1 in span for span in taken):
+                if any(match.start() in span or match.end() - 1 in span for span in spans):
                     continue
-                taken.append(range(*match.span()))
+                spans.append(range(*match.span()))
                 quote = Quote(text=match[0][:500], line=prose.number)
-                found.setdefault((what, match[0]), Missing(what=what, quote=quote))
-    return tuple(found.values())[:_MOST_MISSING]
+                by_text.setdefault((what, match[0]), Missing(what=what, quote=quote))
+    return tuple(by_text.values())[:_MOST_MISSING]

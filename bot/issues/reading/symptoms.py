@@ -85,17 +85,17 @@ def kind(
 
 def _feature(issue: Issue, words: Sequence[Sentence], trouble: bool) -> Quote | None:
     """What asks for a feature. In a report of trouble two signs of three are needed."""
-    asked = next((sentence.quote for sentence in words if _FEATURE.search(sentence.text)), None)
-    titled = _FEATURE_TITLE.search(issue.title) or _FEATURE.search(issue.title)
-    title = Quote(text=issue.title, source="title") if titled else None
-    signs = [sign for sign in (asked, title, _label(issue, _FEATURE_LABEL)) if sign]
+    request = next((sentence.quote for sentence in words if _FEATURE.search(sentence.text)), None)
+    title_match = _FEATURE_TITLE.search(issue.title) or _FEATURE.search(issue.title)
+    title = Quote(text=issue.title, source="title") if title_match else None
+    signs = [sign for sign in (request, title, _label(issue, _FEATURE_LABEL)) if sign]
     return signs[0] if len(signs) >= (2 if trouble else 1) else None
 
 
 def _documentation(issue: Issue, words: Sequence[Sentence], trouble: bool) -> Quote | None:
     label, title = _label(issue, _DOCS_LABEL), Quote(text=issue.title, source="title")
-    titled = _DOCS.search(issue.title)
-    if titled and (label or not trouble or re.search(r"typo", issue.title, re.I)):
+    title_match = _DOCS.search(issue.title)
+    if title_match and (label or not trouble or re.search(r"typo", issue.title, re.I)):
         return title
     pages = (sentence.quote for sentence in words if _DOCS.search(sentence.text))
     return next(pages, title) if label else None
@@ -104,17 +104,17 @@ def _documentation(issue: Issue, words: Sequence[Sentence], trouble: bool) -> Qu
 def _question(issue: Issue, words: Sequence[Sentence], runnable: bool) -> Quote | None:
     if _QUESTION.match(issue.title) or issue.title.rstrip().endswith("?"):
         return Quote(text=issue.title, source="title")
-    asked = (
+    requests = (
         sentence.quote
         for sentence in words
         if _QUESTION.match(sentence.text) and sentence.text.rstrip("* ").endswith("?")
     )
-    return None if runnable else next(asked, None) or _label(issue, _QUESTION_LABEL)
+    return None if runnable else next(requests, None) or _label(issue, _QUESTION_LABEL)
 
 
 def _label(issue: Issue, pattern: re.Pattern[str]) -> Quote | None:
-    found = next(filter(pattern.search, issue.labels), None)
-    return Quote(text=found, source="label") if found else None
+    label = next(filter(pattern.search, issue.labels), None)
+    return Quote(text=label, source="label") if label else None
 
 
 # Whether a report says that its failure comes and goes.
@@ -147,7 +147,7 @@ _MEMORY = re.compile(
     r"|CUDNN_STATUS_ALLOC",
     re.I,
 )
-_STORED = re.compile(
+_STORED_RESULT = re.compile(
     r"\b(?:checkpoint\w*|state[_ "
     r"]dict|pickl\w+|unpickl\w+|load_from_checkpoint|from_pretrained|save_pretrained"
     r"|load_weights|save_weights|torch\.(?:save|load)|load_model|save_model|deserializ\w+|serializ\w+|safetensors|\.ckpt"
@@ -301,36 +301,40 @@ def symptom(
     """The symptom and its quote. Pasted evidence decides, then the title, then the sentences."""
     if missing := _missing_error(issue, words):
         return Symptom.MISSING_ERROR, missing
-    by_title = _described(issue.title)
+    by_title = _symptom_of_text(issue.title)
     # Two outputs set side by side are better evidence than a traceback beside them.
     sides = {output.role for output in outputs if output.fence is not None}
-    compared = len(sides) == 2 and not any(t.exception.startswith("SIG") for t in tracebacks)
-    if tracebacks and not compared:
+    are_compared = len(sides) == 2 and not any(t.exception.startswith("SIG") for t in tracebacks)
+    if tracebacks and not are_compared:
         return _of_exception(issue, tracebacks[0], by_title, lines)
     by_output = _of_outputs(outputs) if by_title in _OPEN else None
     if by_output and by_output[0] is Symptom.NONFINITE and by_title in _UNSPECIFIC:
         return by_output
-    if by_title and not (by_title is Symptom.CRASH and compared):
+    if by_title and not (by_title is Symptom.CRASH and are_compared):
         return by_title, Quote(text=issue.title, source="title")
-    if by_output and compared:
+    if by_output and are_compared:
         return by_output
     if warnings:
         return Symptom.WARNING, warnings[0].quote
-    described = ((found, s.quote) for s in words[:60] if (found := _described(s.text)))
-    return next(described, by_output) or (Symptom.UNKNOWN, None)
+    symptoms = (
+        (symptom_of_text, s.quote)
+        for s in words[:60]
+        if (symptom_of_text := _symptom_of_text(s.text))
+    )
+    return next(symptoms, by_output) or (Symptom.UNKNOWN, None)
 
 
 def _of_outputs(outputs: Sequence[Output]) -> tuple[Symptom, Quote] | None:
-    observed = [output for output in outputs if output.role == "observed"]
+    outputs_observed = [output for output in outputs if output.role == "observed"]
     expected = " ".join(output.text for output in outputs if output.role == "expected")
-    odd = next((output for output in observed if _NONFINITE.search(output.text)), None)
+    odd = next((output for output in outputs_observed if _NONFINITE.search(output.text)), None)
     if odd and not re.search(r"\bnan\b", expected, re.I):
         return Symptom.NONFINITE, Quote(text=odd.text[:300], line=odd.line)
-    quotes = (Quote(text=row.text.split("\n")[0][:300], line=row.line) for row in observed)
+    quotes = (Quote(text=row.text.split("\n")[0][:300], line=row.line) for row in outputs_observed)
     return next(((Symptom.WRONG_VALUE, quote) for quote in quotes), None)
 
 
-def _described(text: str) -> Symptom | None:
+def _symptom_of_text(text: str) -> Symptom | None:
     return next(
         (symptom for symptom, pattern in _SYMPTOM_WORDS if pattern.search(text[:2000])), None
     )
@@ -357,7 +361,7 @@ def _of_exception(
     if traceback.exception == "AssertionError" and by_title is Symptom.NONFINITE:
         return Symptom.NONFINITE, title
     places = (f"{frame.module_path} {frame.function}" for frame in traceback.frames)
-    titled = _STORED.search(issue.title) and _STORING.search(issue.title)
-    if titled or _STORED_EXCEPTION.search(text) or any(map(_STORED_FRAME.search, places)):
+    has_title = _STORED_RESULT.search(issue.title) and _STORING.search(issue.title)
+    if has_title or _STORED_EXCEPTION.search(text) or any(map(_STORED_FRAME.search, places)):
         return Symptom.SAVE_LOAD, quote
     return (Symptom.HANG, title) if by_title is Symptom.HANG else (Symptom.CRASH, quote)

@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from bot.environment import package_names
-from bot.environment.package_names import distribution, known, normal
+from bot.environment.package_names import distribution, is_known, normal
 from bot.issues.reading.code import valid
 from bot.issues.reading.markdown import ReportDocument, Sentence, polarity
 from bot.kernel.bug import Fence, FenceKind, Issue, Quote, Traceback, VersionClaim
@@ -21,7 +21,7 @@ from bot.kernel.source.syntax import module_of
 # Environment dumps: `collect_env`, `pip list`, conda, tables, `key: version` lines.
 
 VERSION = r"\d{1,4}(?:\.(?:\d{1,8}|[xX*](?![A-Za-z])))+(?:[-._]?(?:alpha|beta|a|b|c|rc|pre|post|dev)[-.]?\d{0,9})*(?:\+[\w.]{1,40})?"
-_PINNED = re.compile(
+_PINNED_LINE = re.compile(
     r"^\s*(?:\[(?:pip3?|conda)\]\s+|[-*]\s+"
     rf"|\d+\.\s+)?[`\"']?(?P<name>[A-Za-z][\w.-]{{0,60}})(?:\[[\w,-]*\])?\s?={{2,3}}\s?(?P<version>{VERSION}|\d{{1,4}})"
 )
@@ -37,7 +37,7 @@ _KEYED = re.compile(
 EXAMPLE = re.compile(
     r"[\[(][^\])\n]{0,60}\be\.g\b[^\])\n]{0,120}[\])]", re.I
 )  # what a form offers as an example is no claim
-_DESCRIBED = re.compile(r"^v?\d[\w.]*(?:-\w+){0,4}-g[0-9a-f]{7,40}\s+")
+_GIT_DESCRIBE = re.compile(r"^v?\d[\w.]*(?:-\w+){0,4}-g[0-9a-f]{7,40}\s+")
 AMOUNT = re.compile(
     r"\s?(?:x|\u00d7|times(?! out)|m?s|secs?|(?:milli|micro)?seconds?|min|minutes?|hours?|[KMGT]i?B|percent|fps|[mb]illion|thousand)\b",
     re.I,
@@ -52,7 +52,7 @@ _PYTHON_AND = re.compile(
 _COLUMNS = re.compile(
     rf"^\s{{0,4}}(?P<name>[A-Za-z][\w.-]{{0,60}})\s+(?P<version>{VERSION}|\d{{4}}\.\d+)(?:\s.*)?$"
 )
-_DOTTED = re.compile(r"(?: (?:version|info))? \.{3,} (?=\d)")  # as `ds_report` prints it
+_DOTS = re.compile(r"(?: (?:version|info))? \.{3,} (?=\d)")  # as `ds_report` prints it
 _PIP_SHOW = re.compile(r"^\s*Name: (?P<name>[A-Za-z][\w.-]{0,60})\s*$")
 _PIP_VERSION = re.compile(rf"^\s*Version: (?P<version>{VERSION})\s*$")
 _TABLE_HEAD = re.compile(r"^\s*#?\s*(?:package|name)\s+version\b", re.I)
@@ -88,7 +88,7 @@ def claims(
     lines: Iterable[tuple[int, str]],
     *,
     inside: bool,
-    used: frozenset[str] = frozenset(),
+    package_names: frozenset[str] = frozenset(),
     words: frozenset[str] = frozenset(),
 ) -> Iterator[tuple[str, str, int, str]]:
     """Distribution, version, line number and line of each version in a list.
@@ -96,46 +96,46 @@ def claims(
     `inside` a dump any name counts, elsewhere only known ones and those that a program has `used`:
     of its `words`, which mean something else too, only with a version of three numbers.
     """
-    listing, named = False, ""
+    listing, package = False, ""
     for number, line in lines:
         if len(line) > 600 or not line.strip():
             continue
         line = EXAMPLE.sub(" ", line) if "e.g" in line else line
-        line = _DOTTED.sub(": ", line)
+        line = _DOTS.sub(": ", line)
         line = line if line[:5].strip() else "    " + line.lstrip()
         starts = _TABLE_HEAD.match(line) or _SECTION.match(line)
         listing = bool(starts) or (listing and not _OTHER_SECTION.match(line))
         if show := _PIP_SHOW.match(line):
-            named = show["name"]
-        elif named and (shown := _PIP_VERSION.match(line)):
-            yield distribution(named), shown["version"], number, line.strip()
+            package = show["name"]
+        elif package and (version_line := _PIP_VERSION.match(line)):
+            yield distribution(package), version_line["version"], number, line.strip()
         else:
             for name, version in _claims(
-                line, inside=inside, listing=listing, used=used, words=words
+                line, inside=inside, listing=listing, package_names=package_names, words=words
             ):
                 yield name, version, number, line.strip()
 
 
 def _claims(
-    line: str, *, inside: bool, listing: bool, used: frozenset[str], words: frozenset[str]
+    line: str, *, inside: bool, listing: bool, package_names: frozenset[str], words: frozenset[str]
 ) -> list[tuple[str, str]]:
     if pair := _PYTHON_AND.match(line):
         return [("python", pair["python"]), (distribution(pair["name"]), pair["version"])]
-    match = _PINNED.match(line) or _CONDA.match(line)
-    if match and ("[" in line[:8] or inside or listing or known(match["name"])):
+    match = _PINNED_LINE.match(line) or _CONDA.match(line)
+    if match and ("[" in line[:8] or inside or listing or is_known(match["name"])):
         return [(distribution(match["name"]), match["version"])]
     if banner := _BANNER.match(line):
         return [("python", banner["python"] or banner["other"])]
     keyed = _KEYED.match(line)
-    if keyed and (match := _AT.match(_DESCRIBED.sub("", keyed["rest"]))):
+    if keyed and (match := _AT.match(_GIT_DESCRIBE.sub("", keyed["rest"]))):
         name = re.sub(r"\bversion$", "", keyed["key"].strip(), flags=re.I).strip()
         plain = normal(name) in words and match["version"].count(".") < 2
-        counts = known(name) or (normal(name) in used and not plain)
+        counts = is_known(name) or (normal(name) in package_names and not plain)
         counts = counts or (listing and " " not in name and _is_dumped_package(name))
         return [(distribution(name), match["version"])] if counts else []
     match = _COLUMNS.match(line) if inside or listing else None
     name = match["name"] if match else ""
-    counts = (listing or known(name)) and _is_dumped_package(name)
+    counts = (listing or is_known(name)) and _is_dumped_package(name)
     return [(distribution(name), match["version"])] if match and counts else []
 
 
@@ -147,28 +147,28 @@ def is_dump(text: str) -> bool:
     """Whether a text lists an environment."""
     lines = [line for line in text.split("\n") if line.strip()][:400]
     marks = len(_MARKS.findall("\n".join(lines)))
-    found = list(claims(enumerate(lines), inside=True))
-    if marks >= 4 or (marks >= 1 and found):
+    claim_list = list(claims(enumerate(lines), inside=True))
+    if marks >= 4 or (marks >= 1 and claim_list):
         return True
-    names = {name for name, *_ in found}
-    printed = any(
+    names = {name for name, *_ in claim_list}
+    has_versions = any(
         version.count(".") >= 2 or name == "python" or "version" in line.lower()
-        for name, version, _, line in found
+        for name, version, _, line in claim_list
     )
-    listed = len(found) >= max(2, 0.35 * len(lines)) and len(names) == len(found)
-    return listed and printed and not all(map(_PIN.match, lines))
+    is_listing = len(claim_list) >= max(2, 0.35 * len(lines)) and len(names) == len(claim_list)
+    return is_listing and has_versions and not all(map(_PIN.match, lines))
 
 
 def is_requirements(text: str, tag: str) -> bool:
     """Whether a text is a requirements file: most of its lines are pinned requirements."""
     lines = [line.split("#")[0].strip() for line in text.split("\n")[:600]]
     lines = [line for line in lines if line and not line.startswith("-")]
-    pinned = sum(
+    pin_count = sum(
         bool(re.search(r"[=<>~!]=|[<>@]", line) and valid(re.sub(r" --hash.*| ", "", line)))
         for line in lines
     )
     plain = len(lines) > 1 or tag in {"", "text", "txt", "requirements", "pip"}
-    return plain and pinned >= max(1, 0.7 * len(lines))
+    return plain and pin_count >= max(1, 0.7 * len(lines))
 
 
 # Versions in running text that stand beside the name of their package: a well-known name, or one
@@ -176,20 +176,20 @@ def is_requirements(text: str, tag: str) -> bool:
 
 _MOST_NAMES = 60
 _PLAIN = re.compile(r"[a-z][a-z0-9-]{1,59}")
-_INSTALLED = re.compile(r"[A-Za-z][\w.-]*(?=$|[\[<>=!~;\s])")
+_INSTALLED_NAME = re.compile(r"[A-Za-z][\w.-]*(?=$|[\[<>=!~;\s])")
 _MARK = "[`*\"']{0,3}"
 _WORD = (
     r"(?:(?:versi(?:ons?|\u00f3n|one)|vers\u00e3o|ver\.?|releases?)\b|\u0432\u0435\u0440\u0441\u0438\w{1,2}"
     r"|\u7248\u672c?|\u30d0\u30fc\u30b8\u30e7\u30f3|\ubc84\uc804)"
 )
-_MARKED = re.compile(rf"{_WORD}|v$|__version__", re.I)
+_VERSION_MARK = re.compile(rf"{_WORD}|v$|__version__", re.I)
 _VERSION = rf"v?(?P<version>{VERSION})(?![A-Za-z0-9_%]|/\d)"
 _OTHER = re.compile(
     r"(?<![\w./@)\]-])(?P<tick>`?)(?P<name>[A-Za-z][\w-]{2,60})(?:\[[\w,-]{1,60}\])?"
     rf"(?P<sign>==|`?\s\(?(?P<word>{_WORD}\s)?){_VERSION}",
     re.I,
 )
-_INTRODUCED = re.compile(
+_INTRODUCTION = re.compile(
     r"(?:\b(?:with|using|under|on|mit|avec|con|com)|(?<!\w)\u0441|(?P<installed>\b(?:install\w*"
     r"|packages?|library|(?:up|down)grad\w+ to|pinn\w+ to)))\s+[`*\"']*$",
     re.I,
@@ -202,7 +202,7 @@ _RANGED = re.compile(
 )
 _VERSION_OF = re.compile(r"\d\S*\s+of\s", re.I)
 _OWNS = re.compile(r"['\u2019]\w")
-_BUILT = re.compile(r"\bto build\s*$", re.I)
+_BUILD_ONLY = re.compile(r"\bto build\s*$", re.I)
 
 
 class NamedVersion(NamedTuple):
@@ -233,7 +233,7 @@ class Packages:
 
     def nearest(self, text: str) -> str:
         """The distribution of the last name in a text, "" without one."""
-        matches = [match for each in self.patterns for match in _name(each).finditer(text)]
+        matches = [match for pattern in self.patterns for match in _name(pattern).finditer(text)]
         last = max(matches, key=lambda match: match.end(), default=None)
         return package_names.distribution(last[0]) if last is not None else ""
 
@@ -247,26 +247,31 @@ class Packages:
 def of_report(own: str, fences: Sequence[Fence], tracebacks: Sequence[Traceback]) -> Packages:
     """The packages of a report."""
     trees = tuple(module_of(fence.text) for fence in fences if fence.kind is FenceKind.PROGRAM)
-    imported = (name for tree in trees for node in ast.walk(tree) for name in _imported(node))
+    modules = (
+        name for tree in trees for node in ast.walk(tree) for name in _imported_modules(node)
+    )
     frames = (frame.package for row in tracebacks for frame in row.frames)
-    tops = (module.partition(".")[0] for module in chain(imported, frames))
+    tops = (module.partition(".")[0] for module in chain(modules, frames))
     outside = (name for name in tops if name not in sys.stdlib_module_names)
     installs = chain.from_iterable(fence.installs for fence in fences)
-    installed = (match[0] for match in map(_INSTALLED.match, installs) if match)
+    names_installed = (match[0] for match in map(_INSTALLED_NAME.match, installs) if match)
     others = dict.fromkeys(
-        filter(_is_lesser_known, map(package_names.normal, chain(outside, installed)))
+        filter(_is_lesser_known, map(package_names.normal, chain(outside, names_installed)))
     )
-    chosen = tuple(others)[:_MOST_NAMES]
-    patterns = (package_names.in_prose(own), *((package_names.one_of(chosen),) if chosen else ()))
-    words = frozenset(filter(package_names.is_word, chosen)) - {own}
-    return Packages(own, frozenset(chosen), words, patterns, trees)
+    names_to_match = tuple(others)[:_MOST_NAMES]
+    patterns = (
+        package_names.in_prose(own),
+        *((package_names.one_of(names_to_match),) if names_to_match else ()),
+    )
+    words = frozenset(filter(package_names.is_word, names_to_match)) - {own}
+    return Packages(own, frozenset(names_to_match), words, patterns, trees)
 
 
 def _is_lesser_known(name: str) -> bool:
     return bool(_PLAIN.fullmatch(name)) and not package_names.in_any_prose(name)
 
 
-def _imported(node: ast.AST) -> list[str]:
+def _imported_modules(node: ast.AST) -> list[str]:
     """The modules that a statement imports, those beside the program left out."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
@@ -286,19 +291,22 @@ def _variable(node: ast.AST) -> str:
 
 def find_named_versions(text: str, packages: Packages) -> Iterator[NamedVersion]:
     """The versions that stand beside a name."""
-    matches = [match for each in packages.patterns for match in _named(each).finditer(text)]
+    matches = [
+        match for pattern in packages.patterns for match in _name_pattern(pattern).finditer(text)
+    ]
     matches.sort(key=lambda match: match.start())
     for match in matches:
         yield _row(match, exact=_is_exact(text, match) and not _is_number(match, packages))
     patterns = packages.patterns if _VERSION_OF.search(text) else ()
-    behind = (match for each in patterns for match in _of_name(each).finditer(text))
+    behind = (match for pattern in patterns for match in _of_name(pattern).finditer(text))
     others = [match for match in behind if not _meets(match, matches)]
     matches += others
-    pinned = any("==" in match[0] for match in matches)
+    is_pinned = any("==" in match[0] for match in matches)
     others += [
         match
         for match in _OTHER.finditer(text)
-        if not _meets(match, matches) and _is_package_name(text, match, packages, listed=pinned)
+        if not _meets(match, matches)
+        and _is_package_name(text, match, packages, is_listed=is_pinned)
     ]
     for match in others:
         yield _row(match, exact=_is_exact(text, match))
@@ -317,7 +325,7 @@ def _is_exact(text: str, match: re.Match[str]) -> bool:
     """Whether a named version is in use: no range, no build tool, no possessive, no amount."""
     version = match.start("version")
     return not (
-        _BUILT.search(text[max(0, match.start() - 20) : match.start()])
+        _BUILD_ONLY.search(text[max(0, match.start() - 20) : match.start()])
         or _RANGED.search(text[max(0, version - 40) : version])
         or _OWNS.match(text, match.end())
         or AMOUNT.match(text, match.end())
@@ -329,31 +337,35 @@ def _is_number(match: re.Match[str], packages: Packages) -> bool:
     name, version = package_names.normal(match["name"]), match["version"]
     between = match.string[match.end("name") : match.start("version")]
     lesser = name in packages.others and package_names.distribution(name) != packages.own
-    if not lesser or version.count(".") > 1 or _MARKED.search(between):
+    if not lesser or version.count(".") > 1 or _VERSION_MARK.search(between):
         return False
     plain = _BESIDE.fullmatch(between) and not _DECIMAL.fullmatch(version)
     return name in packages.words or not plain
 
 
-def _is_package_name(text: str, match: re.Match[str], packages: Packages, *, listed: bool) -> bool:
+def _is_package_name(
+    text: str, match: re.Match[str], packages: Packages, *, is_listed: bool
+) -> bool:
     """Whether a name that nothing else shows to be a package's is one: it is pinned, or it stands
     in backticks, and the number can be no value. `listed`: beside other pins.
     """
-    version, pinned = match["version"], match["sign"] == "=="
+    version, is_pinned = match["version"], match["sign"] == "=="
     if version.count(".") == 2:
-        formed = pinned or bool(match["tick"])
-    elif version.count(".") == 1 and pinned:
-        before = _INTRODUCED.search(text[max(0, match.start() - 40) : match.start()])
+        is_well_formed = is_pinned or bool(match["tick"])
+    elif version.count(".") == 1 and is_pinned:
+        before = _INTRODUCTION.search(text[max(0, match.start() - 40) : match.start()])
         value = version.startswith("0.") or "_" in match["name"] or _DECIMAL.fullmatch(version)
-        formed = listed or (before is not None and (bool(before["installed"]) or not value))
+        is_well_formed = is_listed or (
+            before is not None and (bool(before["installed"]) or not value)
+        )
     else:
-        formed = version.count(".") == 1 and bool(match["tick"] and match["word"])
+        is_well_formed = version.count(".") == 1 and bool(match["tick"] and match["word"])
     name = package_names.normal(match["name"])
-    return formed and not package_names.is_word(name) and name not in packages.variables
+    return is_well_formed and not package_names.is_word(name) and name not in packages.variables
 
 
 @lru_cache(maxsize=64)
-def _named(name: str) -> re.Pattern[str]:
+def _name_pattern(name: str) -> re.Pattern[str]:
     return re.compile(
         rf"(?<![A-Za-z0-9_./@-])(?P<name>{name})(?:\.__version__)?{_MARK},?\s{{0,3}}"
         rf"(?:[(\uff08]\s?)?(?:{_WORD}\s?)?(?:is\s|was\s|at\s)?{_MARK}(?:===?|[:=@|-])?\s?"
@@ -445,25 +457,29 @@ def find_versions(
     """
     package = package_names.of_repository(issue.repository)
     packages = of_report(package, fences, tracebacks)
-    used: list[VersionClaim] = [*_from_fences(fences), *_from_prose_dumps(document, packages)]
-    used.sort(key=lambda claim: claim.source == "text")
-    good = _of_good_runs(used, fences)
-    used = [claim for claim in used if claim not in good]
-    used.extend(_from_forms(document, package))
+    claims: list[VersionClaim] = [*_from_fences(fences), *_from_prose_dumps(document, packages)]
+    claims.sort(key=lambda claim: claim.source == "text")
+    good = _of_good_runs(claims, fences)
+    claims = [claim for claim in claims if claim not in good]
+    claims.extend(_from_forms(document, package))
     # A number that stands alone belongs to the package beside which it stands elsewhere.
-    readings = [_read(sentence, packages) for sentence in words]
-    printed = {row.version.rstrip("."): row.name for reading in readings for row in reading.pairs}
-    printed |= {claim.version: claim.name for claim in reversed(used) if claim.source == "dump"}
-    dumped = {(claim.quote.line, claim.name) for claim in used if claim.source == "dump"}
+    readings = [_read_sentence(sentence, packages) for sentence in words]
+    names_by_version = {
+        row.version.rstrip("."): row.name for reading in readings for row in reading.pairs
+    }
+    names_by_version |= {
+        claim.version: claim.name for claim in reversed(claims) if claim.source == "dump"
+    }
+    claims_in_dumps = {(claim.quote.line, claim.name) for claim in claims if claim.source == "dump"}
     for claim, verdict in chain.from_iterable(
-        _from_sentence(r, packages, printed) for r in readings
+        _from_sentence(r, packages, names_by_version) for r in readings
     ):
         if verdict == "good":
             good.append(claim)
-        elif (claim.quote.line, claim.name) not in dumped:
-            used.append(claim)
-    used += [*_from_tracebacks(tracebacks, document), *_from_labels(issue, package)]
-    return distinct(used, _WHICH), distinct(good, _WHICH)
+        elif (claim.quote.line, claim.name) not in claims_in_dumps:
+            claims.append(claim)
+    claims += [*_from_tracebacks(tracebacks, document), *_from_labels(issue, package)]
+    return distinct(claims, _WHICH), distinct(good, _WHICH)
 
 
 def _of_good_runs(claims: Sequence[VersionClaim], fences: Sequence[Fence]) -> list[VersionClaim]:
@@ -471,7 +487,7 @@ def _of_good_runs(claims: Sequence[VersionClaim], fences: Sequence[Fence]) -> li
     failed = [fence for fence in fences if _TRACEBACK in fence.raw]
     bad = {(claim.name, claim.version) for fence in failed for claim in _from_dump(fence)}
     names_of_bad = {name for name, _ in bad}
-    printed = {
+    line_numbers = {
         line
         for fence in fences
         if fence.kind is not FenceKind.PROGRAM
@@ -481,7 +497,7 @@ def _of_good_runs(claims: Sequence[VersionClaim], fences: Sequence[Fence]) -> li
         claim
         for claim in claims
         if claim.name in names_of_bad and (claim.name, claim.version) not in bad
-        if claim.quote.line in printed
+        if claim.quote.line in line_numbers
     ]
 
 
@@ -514,7 +530,7 @@ def _from_dump(fence: Fence) -> Iterator[VersionClaim]:
 
 def _from_prose_dumps(document: ReportDocument, packages: Packages) -> Iterator[VersionClaim]:
     lines = ((line.number, line.text) for line in document.prose if not line.heading)
-    rows = claims(lines, inside=False, used=packages.others, words=packages.words)
+    rows = claims(lines, inside=False, package_names=packages.others, words=packages.words)
     for name, version, number, text in rows:
         # No machine prints a wildcard.
         source: Source = "text" if version.lower().endswith(("x", "*")) else "dump"
@@ -525,8 +541,8 @@ def _from_forms(document: ReportDocument, package: str) -> Iterator[VersionClaim
     """Fields of issue forms: a heading that asks for a version and the few words under it."""
     for line in document.prose:
         heading = line.headings[-1] if line.headings and not line.heading else ""
-        asked = len(heading) <= 80 and re.search(r"\bversions?\b", heading, re.I)
-        name = (_heading_name(heading) or package) if asked else ""
+        is_version_heading = len(heading) <= 80 and re.search(r"\bversions?\b", heading, re.I)
+        name = (_heading_name(heading) or package) if is_version_heading else ""
         quote = Quote(text=line.text.strip(), line=line.number)
         fields = re.split(r"[,;]\s+", line.text) if name and len(line.text) <= 80 else ()
         for field in fields:
@@ -541,7 +557,7 @@ def _heading_name(heading: str) -> str:
         (
             package_names.distribution(name)
             for name in (*pairs, *words)
-            if package_names.known(name)
+            if package_names.is_known(name)
         ),
         "",
     )
@@ -555,49 +571,53 @@ class _SentenceVersions(NamedTuple):
     pairs: tuple[NamedVersion, ...]
 
 
-def _read(sentence: Sentence, packages: Packages) -> _SentenceVersions:
+def _read_sentence(sentence: Sentence, packages: Packages) -> _SentenceVersions:
     text = EXAMPLE.sub(" ", sentence.text)
     pairs = find_named_versions(text, packages) if _DIGIT.search(text) else ()
     return _SentenceVersions(sentence, text, tuple(pairs))
 
 
 def _from_sentence(
-    reading: _SentenceVersions, packages: Packages, printed: dict[str, str]
+    reading: _SentenceVersions, packages: Packages, names_by_version: dict[str, str]
 ) -> Iterator[tuple[VersionClaim, str]]:
     """Claims of a sentence, each with "good", "bad" or ""."""
     sentence, text, pairs = reading
-    found = [(pair.name, pair.version, pair.start, pair.end) for pair in pairs if pair.exact]
-    found += [
-        (_bare_name(text, match, packages, printed), match["version"], *match.span())
+    pairs_and_spans = [
+        (pair.name, pair.version, pair.start, pair.end) for pair in pairs if pair.exact
+    ]
+    pairs_and_spans += [
+        (_bare_name(text, match, packages, names_by_version), match["version"], *match.span())
         for match in _BARE.finditer(text)
         if not any(pair.start <= match.start() < pair.end for pair in pairs)
     ]
     if moving := _ON_MOVING.search(text):
-        found.append((packages.own, moving["version"].lower(), *moving.span()))
-    for name, version, start, end in found:
+        pairs_and_spans.append((packages.own, moving["version"].lower(), *moving.span()))
+    for name, version, start, end in pairs_and_spans:
         if name:
             yield _claim(name, version, "text", sentence.quote), polarity(text, start, end)
 
 
-def _bare_name(text: str, match: re.Match[str], packages: Packages, printed: dict[str, str]) -> str:
+def _bare_name(
+    text: str, match: re.Match[str], packages: Packages, names_by_version: dict[str, str]
+) -> str:
     """The package that a number without a name is a version of, or ""."""
     before = text[max(0, match.start() - 40) : match.start()]
-    judged = polarity(text, match.start(), match.end()) and _versionlike(text, match)
-    if _BEFORE_NOISE.search(before[-20:]) or not (judged or _PLAINLY.search(before)):
+    is_judged = polarity(text, match.start(), match.end()) and _versionlike(text, match)
+    if _BEFORE_NOISE.search(before[-20:]) or not (is_judged or _PLAINLY.search(before)):
         return ""
     if owner := _OWNER.search(before):
         return package_names.distribution(owner["name"])
     near = text[max(0, match.start() - 200) : match.start()]
-    return printed.get(match["version"]) or packages.nearest(near) or packages.own
+    return names_by_version.get(match["version"]) or packages.nearest(near) or packages.own
 
 
 def _versionlike(text: str, match: re.Match[str]) -> bool:
     """Whether a bare number is a version, by its form or by the words before it."""
     version, dots = match["version"], match["version"].count(".")
     before = text[max(0, match.start() - 40) : match.start()]
-    formed = dots >= 2 or version.endswith(("x", "*", "X")) or match[0].startswith("v")
+    is_well_formed = dots >= 2 or version.endswith(("x", "*", "X")) or match[0].startswith("v")
     announced = _BEFORE_VERSION.search(before) and _OF_VERSIONS.search(before)
-    return (dots < 3 or "dev" in version) and bool(formed or announced)
+    return (dots < 3 or "dev" in version) and bool(is_well_formed or announced)
 
 
 def _from_tracebacks(

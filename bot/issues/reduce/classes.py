@@ -22,8 +22,8 @@ def object_edits(files: list[ParsedFile]) -> Iterator[Reduction]:
     """Every class of such objects, and every object of such a class; programs of one file only."""
     for file in files if len(files) == 1 else []:
         for holder in nodes(file.tree, ast.Assign):
-            made = holder.value
-            if isinstance(made, ast.Call) and not (made.args or made.keywords):
+            call = holder.value
+            if isinstance(call, ast.Call) and not (call.args or call.keywords):
                 yield from _apart(file, holder, {}, None)  # made empty and filled from outside
         for owner in file.tree.body:
             if isinstance(owner, ast.ClassDef) and (fields := _fields(file, owner)) is not None:
@@ -66,14 +66,14 @@ def _calls(file: ParsedFile, name: str) -> list[ast.Call]:
 
 def _passed(file: ParsedFile, fields: _Fields, call: ast.Call) -> _Fields | None:
     """The fields with what a call passes for them, in the order of the fields."""
-    starred = any(isinstance(value, ast.Starred) for value in call.args)
+    has_stars = any(isinstance(value, ast.Starred) for value in call.args)
     unknown = any(word.arg not in fields for word in call.keywords)
-    if starred or unknown or len(call.args) > len(fields):
+    if has_stars or unknown or len(call.args) > len(fields):
         return None
     passed = dict(zip(fields, map(file.of, call.args), strict=False))
     passed |= {str(word.arg): file.of(word.value) for word in call.keywords}
-    found = fields | passed
-    return found if all(found.values()) else None
+    values = fields | passed
+    return values if all(values.values()) else None
 
 
 def _variables(
@@ -92,25 +92,27 @@ def _apart(
     """An object of which only attributes are used, each passed or set in the function that makes
     the object. The `owner` goes too, where this is its only object.
     """
-    target, taken = holder.targets[0], _taken(file)
+    target, names_in_file = holder.targets[0], _names_in_file(file)
     parts = _attributes(file, target)
     if not parts or len(holder.targets) > 1 or name_of(target) in _parameters(file):
         return
-    stored = [part for part in parts if not isinstance(part.ctx, ast.Load)]
-    known = {*values, *(part.attr for part in stored)}
-    elsewhere = any(file.scope(part) is not file.scope(holder) for part in stored)
-    if elsewhere or not known.issuperset(part.attr for part in parts):
+    stores = [part for part in parts if not isinstance(part.ctx, ast.Load)]
+    attribute_names = {*values, *(part.attr for part in stores)}
+    elsewhere = any(file.scope(part) is not file.scope(holder) for part in stores)
+    if elsewhere or not attribute_names.issuperset(part.attr for part in parts):
         return
     names = {part.attr: part.attr for part in parts}
     for name in names:
-        if owner is None or name in taken:
+        if owner is None or name in names_in_file:
             names[name] = f"{name_of(target)}_{name}"
     margin = " " * holder.col_offset
-    made = [f"{margin}{names[name]} = {value}\n" for name, value in values.items() if name in names]
-    new = file.replace_lines(holder, "".join(made)) if made else file.remove(holder)
+    assignments = [
+        f"{margin}{names[name]} = {value}\n" for name, value in values.items() if name in names
+    ]
+    new = file.replace_lines(holder, "".join(assignments)) if assignments else file.remove(holder)
     reads = [file.replace(part, names[part.attr]) for part in parts]
-    gone = [file.remove(owner)] if owner is not None else []
-    yield Reduction(f"{name_of(target)} as variables", (*reads, new, *gone))
+    removals = [file.remove(owner)] if owner is not None else []
+    yield Reduction(f"{name_of(target)} as variables", (*reads, new, *removals))
 
 
 def _attributes(file: ParsedFile, target: ast.expr) -> list[ast.Attribute]:
@@ -122,11 +124,11 @@ def _attributes(file: ParsedFile, target: ast.expr) -> list[ast.Attribute]:
     if any(file.of(use) != file.of(target) for use in uses):
         return []
     parts = [file.parents[use] for use in uses]
-    found = [part for part in parts if isinstance(part, ast.Attribute)]
-    return found if len(found) == len(parts) else []
+    attributes = [part for part in parts if isinstance(part, ast.Attribute)]
+    return attributes if len(attributes) == len(parts) else []
 
 
-def _taken(file: ParsedFile) -> set[str]:
+def _names_in_file(file: ParsedFile) -> set[str]:
     above = [(name.id, file.parents[file.parents[name]]) for name in nodes(file.tree, ast.Name)]
     return {name for name, node in above if type(node) is not ast.ClassDef} | _parameters(file)
 
@@ -141,16 +143,16 @@ def _tuples(
     """Objects of a class as tuples, where no attribute of theirs is set later."""
     names = list(fields)
     parts = [node for node in nodes(file.tree, ast.Attribute) if node.attr in fields]
-    stored = any(not isinstance(part.ctx, ast.Load) for part in parts)
-    made = [list(_as_tuple(file, fields, call)) for call in calls]
-    if not made or not names or stored or not all(made):
+    is_stored = any(not isinstance(part.ctx, ast.Load) for part in parts)
+    tuples = [list(_as_tuple(file, fields, call)) for call in calls]
+    if not tuples or not names or is_stored or not all(tuples):
         return
-    read = [
+    accesses = [
         file.cut(file.span(part.value)[1], file.span(part)[1], f"[{names.index(part.attr)}]")
         for part in parts
     ]
-    pieces = (piece for tuple_ in made for piece in tuple_)
-    yield Reduction(f"{owner.name} as tuples", (*pieces, *read, file.remove(owner)))
+    pieces = (piece for tuple_ in tuples for piece in tuple_)
+    yield Reduction(f"{owner.name} as tuples", (*pieces, *accesses, file.remove(owner)))
 
 
 def _as_tuple(file: ParsedFile, fields: _Fields, call: ast.Call) -> Iterator[Replacement]:
@@ -171,7 +173,7 @@ def _as_tuple(file: ParsedFile, fields: _Fields, call: ast.Call) -> Iterator[Rep
 # Classes taken apart: methods that are short or called once in the place of the calls, and
 # `__init__` done from outside.
 
-_CALLED = ("forward", "__call__")
+_CALL_METHODS = ("forward", "__call__")
 _Class = ast.ClassDef
 _Reads = Mapping[str, list[ast.expr]]
 
@@ -180,9 +182,9 @@ def method_edits(files: list[ParsedFile]) -> Iterator[Reduction]:
     """Everything of a class that can be put where it is used."""
     every = (node for file in files for node in ast.walk(file.tree))
     count = Counter(node.name for node in every if isinstance(node, Function | _Class))
-    read = [_reads(file) for file in files]
-    for file, reads in zip(files, read, strict=True):
-        elsewhere = {name for other in read if other is not reads for name in other}
+    reads_by_file = [_reads(file) for file in files]
+    for file, reads in zip(files, reads_by_file, strict=True):
+        elsewhere = {name for other in reads_by_file if other is not reads for name in other}
         for node in file.tree.body:
             if isinstance(node, _Class) and node.name not in elsewhere:
                 yield from _base_class(file, node, reads)
@@ -193,36 +195,36 @@ def method_edits(files: list[ParsedFile]) -> Iterator[Reduction]:
 
 def _reads(file: ParsedFile) -> _Reads:
     """Where names, and attributes of anything but an imported module, are read."""
-    found = dict[str, list[ast.expr]]()
+    by_name = dict[str, list[ast.expr]]()
     aliases = nodes(file.tree, ast.alias)
     modules = {(alias.asname or alias.name).split(".")[0] for alias in aliases}
     for node in ast.walk(file.tree):
         if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
         if isinstance(node, ast.Name) or name_of(node.value) not in modules:
-            found.setdefault(name_of(node), []).append(node)
-    return found
+            by_name.setdefault(name_of(node), []).append(node)
+    return by_name
 
 
 def _parts(
     file: ParsedFile, owner: _Class, reads: _Reads, count: Counter[str]
 ) -> Iterator[Reduction]:
-    made = reads.get(owner.name, [])
+    constructions = reads.get(owner.name, [])
     for method in owner.body:
         if not isinstance(method, Function) or method.decorator_list:
             continue
         uses = reads.get(method.name, [])
         if method.name == "__init__":
-            yield from _init_outside(file, owner, method, made)
-        elif method.name in _CALLED:
-            yield from _instance_called(file, owner, method, made)
+            yield from _init_outside(file, owner, method, constructions)
+        elif method.name in _CALL_METHODS:
+            yield from _instance_called(file, owner, method, constructions)
         elif count[method.name] == 1 and not method.name.startswith("__"):
             yield from _as_expression(file, method, uses, method=True)
             calls = [(file.parents[use], getattr(use, "value", use)) for use in uses]
             if all(_is_dotted(me) and _calls_on(call, me) for call, me in calls):
                 what = f"{owner.name}.{method.name} in its caller"
-                placed = [(call, file.of(me)) for call, me in calls]
-                yield from _in_callers(file, method, what, placed)
+                calls_and_texts = [(call, file.of(me)) for call, me in calls]
+                yield from _in_callers(file, method, what, calls_and_texts)
 
 
 def _calls_on(call: ast.AST, me: ast.expr) -> bool:
@@ -234,7 +236,7 @@ def _in_callers(
     method: Function,
     what: str,
     calls: Sequence[tuple[ast.AST, str]],
-    made: str = "",
+    result_name: str = "",
     skipped: int = 0,
 ) -> Iterator[Reduction]:
     """A method in the place of its calls, where the program grows by no line; `calls` come with
@@ -244,7 +246,7 @@ def _in_callers(
     if not calls or len(calls) * lines > len(calls) + lines + 1:
         return
     bodies = [
-        spliced(file, method, call, me, made) if isinstance(call, ast.Call) else ()
+        spliced(file, method, call, me, result_name) if isinstance(call, ast.Call) else ()
         for call, me in calls
     ]
     if all(bodies):
@@ -261,15 +263,15 @@ def _instances(file: ParsedFile, uses: list[ast.expr]) -> list[tuple[ast.AST, as
     """The calls that make instances of a class, and what they are assigned to; [] when the class
     is used in another way too.
     """
-    found = list[tuple[ast.AST, ast.expr]]()
+    instances = list[tuple[ast.AST, ast.expr]]()
     for use in uses:
         call = file.parents[use]
         match file.parents.get(call):
             case ast.Assign([target], ast.Call(function)) if function is use and _is_dotted(target):
-                found.append((call, target))
+                instances.append((call, target))
             case _:
                 return []
-    return found
+    return instances
 
 
 def _init_outside(
@@ -279,19 +281,19 @@ def _init_outside(
     above = sum(node.id == "super" for node in nodes(method, ast.Name))
     skipped = int(super_arguments(file, method) is not None)
     if above == skipped:
-        made = [(call, file.of(target)) for call, target in _instances(file, uses)]
+        calls_and_names = [(call, file.of(target)) for call, target in _instances(file, uses)]
         what = f"{owner.name} set from outside"
-        yield from _in_callers(file, method, what, made, owner.name, skipped)
+        yield from _in_callers(file, method, what, calls_and_names, owner.name, skipped)
 
 
 def _instance_called(
     file: ParsedFile, owner: _Class, method: Function, uses: list[ast.expr]
 ) -> Iterator[Reduction]:
     """What happens when the only instance of a class is called, where that happens once."""
-    made = _instances(file, uses)
-    if len(made) == 1:
-        call, me = _only_call(file, name_of(made[0][1]))
-    elif made or len(uses) != 1:
+    instances = _instances(file, uses)
+    if len(instances) == 1:
+        call, me = _only_call(file, name_of(instances[0][1]))
+    elif instances or len(uses) != 1:
         return
     else:
         call, me = _direct_call(file, method, uses[0])
@@ -302,8 +304,8 @@ def _instance_called(
 
 def _only_call(file: ParsedFile, name: str) -> tuple[ast.AST | None, str]:
     """The only call of a named instance, and what it is made on."""
-    dotted = [node for node in nodes(file.tree, ast.Call) if _is_dotted(node.func)]
-    calls = [node for node in dotted if name_of(node.func) in {name, "forward"}]
+    dotted_calls = [node for node in nodes(file.tree, ast.Call) if _is_dotted(node.func)]
+    calls = [node for node in dotted_calls if name_of(node.func) in {name, "forward"}]
     if len(calls) != 1:
         return None, ""
     return calls[0], file.of(calls[0].func).removesuffix(".forward")
@@ -317,8 +319,8 @@ def _direct_call(file: ParsedFile, method: Function, use: ast.expr) -> tuple[ast
     call = file.parents.get(instance)
     own = method.args.args[0].arg if method.args.args else ""
     names = {node.id for node in nodes(method, ast.Name)}
-    called = getattr(call, "func", None) is instance
-    return call, own if called and own not in names else ""
+    is_called = getattr(call, "func", None) is instance
+    return call, own if is_called and own not in names else ""
 
 
 def _base_class(file: ParsedFile, owner: _Class, reads: _Reads) -> Iterator[Reduction]:
@@ -337,11 +339,11 @@ def _as_expression(
     value = function.body[0].value if isinstance(function.body[0], ast.Return) else None
     if len(function.body) != 1 or value is None or function.decorator_list:
         return
-    found = [_in_place(file, function, value, use, method=method) for use in uses]
-    pieces = [piece for piece in found if piece is not None]
-    if pieces and len(pieces) == len(found):
-        made = (*pieces, file.remove(function))
-        yield Reduction(f"{function.name} by its expression", made, alters_values=True)
+    candidates = [_in_place(file, function, value, use, method=method) for use in uses]
+    pieces = [piece for piece in candidates if piece is not None]
+    if pieces and len(pieces) == len(candidates):
+        replacements = (*pieces, file.remove(function))
+        yield Reduction(f"{function.name} by its expression", replacements, alters_values=True)
 
 
 def _in_place(
@@ -354,14 +356,14 @@ def _in_place(
     arguments = arguments_of(file, function, call, method)
     if arguments is None or function in file.above(use) or (me and not _is_dotted(me)):
         return None
-    given = dict(arguments)
+    values = dict(arguments)
     if me is not None:
-        given[function.args.args[0].arg] = file.of(me)
-    names = [node for node in nodes(value, ast.Name) if node.id in given]
+        values[function.args.args[0].arg] = file.of(me)
+    names = [node for node in nodes(value, ast.Name) if node.id in values]
     if not file.in_f_strings.isdisjoint(names):
         return None
     start, swaps = file.span(value)[0], list[tuple[int, int, str]]()
     for name in names:
         first, last = file.span(name)
-        swaps.append((first - start, last - start, parenthesised(given[name.id])))
+        swaps.append((first - start, last - start, parenthesised(values[name.id])))
     return file.replace(call, parenthesised(apply(file.of(value), swaps)))

@@ -55,37 +55,37 @@ class ReductionNode:
     children: tuple[tuple[ReductionNode, ...], ...] = ()
 
 
-def applied(files: Files, reductions: Iterable[Reduction]) -> dict[str, str] | None:
+def apply_reductions(files: Files, reductions: Iterable[Reduction]) -> dict[str, str] | None:
     """The files with the reductions made; of overlapping replacements the outer one is used.
     None when the result does not compile or nothing changed.
     """
-    chosen = list(reductions)
-    drops = {path for reduction in chosen for path in reduction.drops}
-    wanted: dict[str, set[Replacement]] = {}
-    for reduction in chosen:
+    selection = list(reductions)
+    drops = {path for reduction in selection for path in reduction.drops}
+    by_path: dict[str, set[Replacement]] = {}
+    for reduction in selection:
         for replacement in reduction.replacements:
-            wanted.setdefault(replacement.path, set()).add(replacement)
+            by_path.setdefault(replacement.path, set()).add(replacement)
     result = {path: text for path, text in files.items() if path not in drops}
-    for path in wanted.keys() - drops:
-        result[path] = _replaced(files[path], wanted[path])
+    for path in by_path.keys() - drops:
+        result[path] = _replace(files[path], by_path[path])
         if result[path] != files[path] and not valid(path, result[path]):
             return None
     return None if result == files else result
 
 
-def _replaced(text: str, replacements: set[Replacement]) -> str:
+def _replace(text: str, replacements: set[Replacement]) -> str:
     outer, limit = list[Replacement](), -1
     for replacement in sorted(replacements, key=lambda one: (one.start, -one.end, one.new)):
         if replacement.start >= limit:
             outer.append(replacement)
             limit = replacement.end
-    removed = Counter(replacement.block for replacement in outer if replacement.block)
+    removed_counts = Counter(replacement.block for replacement in outer if replacement.block)
     result, at = list[str](), 0
     for replacement in outer:
-        emptied = replacement.block and removed[replacement.block] == replacement.size
+        emptied = replacement.block and removed_counts[replacement.block] == replacement.size
         result += [text[at : replacement.start], replacement.filler if emptied else replacement.new]
         if emptied:
-            removed[replacement.block] = 0  # one `pass` is enough
+            removed_counts[replacement.block] = 0  # one `pass` is enough
         at = replacement.end
     return "".join([*result, text[at:]])
 
@@ -104,8 +104,10 @@ def valid(path: str, text: str) -> bool:
 
 def size(files: Files) -> tuple[int, int]:
     """How large a program is: lines that are not blank, then characters."""
-    found = [line.strip() for text in files.values() for line in lines(text) if line.strip()]
-    return len(found), sum(map(len, found))
+    nonempty_lines = [
+        line.strip() for text in files.values() for line in lines(text) if line.strip()
+    ]
+    return len(nonempty_lines), sum(map(len, nonempty_lines))
 
 
 class ParsedFile(Text):
@@ -123,8 +125,8 @@ class ParsedFile(Text):
     @cached_property
     def in_f_strings(self) -> frozenset[ast.AST]:
         """The f-strings and all nodes in them: before Python 3.12 their positions are wrong."""
-        found = (node for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr))
-        return frozenset(part for node in found for part in ast.walk(node))
+        f_strings = (node for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr))
+        return frozenset(part for node in f_strings for part in ast.walk(node))
 
     def width(self, node: ast.expr) -> int:
         """How long the line is on which an expression begins."""
@@ -149,11 +151,11 @@ class ParsedFile(Text):
         """Replace the text of a node."""
         return self.cut(*self.span(node), new)
 
-    def substitute(self, read: ast.expr, value: str) -> Replacement:
+    def substitute(self, node: ast.expr, value: str) -> Replacement:
         """Replace an expression by a value, in parentheses where it may need them."""
-        above = self.parents[read]
+        above = self.parents[node]
         bare = isinstance(above, ast.stmt) and not isinstance(above, ast.For)
-        return self.replace(read, value if bare else parenthesised(value))
+        return self.replace(node, value if bare else parenthesised(value))
 
     def replace_lines(self, statement: ast.stmt, new: str = "") -> Replacement:
         """Replace all lines of a statement."""
@@ -177,8 +179,8 @@ class ParsedFile(Text):
 
 def own_blocks(node: ast.AST) -> list[list[ast.stmt]]:
     """The lists of statements that a node itself holds."""
-    found = (getattr(node, name, None) for name in BLOCKS)
-    return [body for body in found if isinstance(body, list) and body]
+    blocks = (getattr(node, name, None) for name in BLOCKS)
+    return [body for body in blocks if isinstance(body, list) and body]
 
 
 def blocks(statement: ast.stmt) -> list[list[ast.stmt]]:
@@ -202,8 +204,10 @@ def parenthesised(text: str) -> str:
 
 def parsed_files(files: Files) -> list[ParsedFile]:
     """The Python files that parse, in order of their paths."""
-    found = (_parsed_file(path, files[path]) for path in sorted(files) if path.endswith(".py"))
-    return [file for file in found if file is not None]
+    files_or_none = (
+        _parsed_file(path, files[path]) for path in sorted(files) if path.endswith(".py")
+    )
+    return [file for file in files_or_none if file is not None]
 
 
 @lru_cache(maxsize=16)

@@ -4,7 +4,7 @@ import ast
 from collections.abc import Iterator, Mapping
 
 from bot.issues.reduce.edits import Files, ParsedFile, Reduction, Replacement, parsed_files
-from bot.issues.reduce.statements import importing, unwrapped
+from bot.issues.reduce.statements import importing, unwrap
 from bot.kernel.attempt import ObservedTensor
 from bot.kernel.source.syntax import Function, name_of, nodes
 
@@ -30,7 +30,7 @@ _Values = Mapping[str, str]
 def constants(files: Files) -> tuple[Reduction, ...]:
     """Numbers made smaller, equal ones together (shapes must agree) and alone; shorter texts."""
     numbers: dict[int, list[Replacement]] = {}
-    found = list[Reduction]()
+    reductions = list[Reduction]()
     for file in parsed_files(files):
         for node in ast.walk(file.tree):
             if not isinstance(node, ast.Constant) or node in file.in_f_strings:
@@ -39,11 +39,13 @@ def constants(files: Files) -> tuple[Reduction, ...]:
                 numbers.setdefault(node.value, []).append(file.replace(node, ""))
             elif shorter := _shorter(node.value, file.of(node)):
                 what = "shorter constant"
-                found.append(Reduction(what, (file.replace(node, shorter),), alters_values=True))
+                reductions.append(
+                    Reduction(what, (file.replace(node, shorter),), alters_values=True)
+                )
     for value, places in sorted(numbers.items(), reverse=True):
         groups = [places, *([place] for place in places)] if len(places) > 1 else [places]
-        found += [_set(group, value, new) for group in groups for new in smaller(value)]
-    return tuple(found)
+        reductions += [_set(group, value, new) for group in groups for new in smaller(value)]
+    return tuple(reductions)
 
 
 def smaller(value: int) -> tuple[int, ...]:
@@ -52,14 +54,16 @@ def smaller(value: int) -> tuple[int, ...]:
 
 
 def _set(places: list[Replacement], value: int, new: int) -> Reduction:
-    made = tuple(Replacement(place.path, place.start, place.end, str(new)) for place in places)
-    return Reduction(f"{value} → {new}", made, alters_values=new == 0)
+    replacements = tuple(
+        Replacement(place.path, place.start, place.end, str(new)) for place in places
+    )
+    return Reduction(f"{value} → {new}", replacements, alters_values=new == 0)
 
 
-def _shorter(value: object, written: str) -> str:
+def _shorter(value: object, literal_text: str) -> str:
     if isinstance(value, str | bytes) and value:
         return "b''" if isinstance(value, bytes) else '""'
-    return "1.0" if isinstance(value, float) and len(written) > len("1.0") else ""
+    return "1.0" if isinstance(value, float) and len(literal_text) > len("1.0") else ""
 
 
 def loops(files: Files) -> tuple[Reduction, ...]:
@@ -74,17 +78,17 @@ def _without_data(file: ParsedFile, node: ast.AST) -> Iterator[Reduction]:
     if isinstance(node, ast.For):
         yield from _two_rounds(file, node)
     elif isinstance(node, ast.ListComp | ast.GeneratorExp) and node not in file.in_f_strings:
-        read = _reads(node.elt, *(generator.target for generator in node.generators))
+        is_dependent = _reads(node.elt, *(generator.target for generator in node.generators))
         one = file.replace(node, f"[{file.of(node.elt)}]")
-        yield from () if read else (Reduction("one element", (one,), alters_values=True),)
+        yield from () if is_dependent else (Reduction("one element", (one,), alters_values=True),)
 
 
 def _two_rounds(file: ParsedFile, node: ast.For) -> Iterator[Reduction]:
     if isinstance(node.iter, ast.Call) and name_of(node.iter.func) == "range":
         return
-    read = any(_reads(statement, node.target) for statement in node.body)
-    if not read or isinstance(node.target, ast.Name):
-        head = f"{file.of(node.target) if read else '_'} in range(2)"
+    is_dependent = any(_reads(statement, node.target) for statement in node.body)
+    if not is_dependent or isinstance(node.target, ast.Name):
+        head = f"{file.of(node.target) if is_dependent else '_'} in range(2)"
         place = file.cut(file.span(node.target)[0], file.span(node.iter)[1], head)
         yield Reduction("two rounds", (place,), alters_values=True)
 
@@ -100,12 +104,12 @@ def synthetic(files: Files, tensors: tuple[ObservedTensor, ...]) -> tuple[Reduct
     """Replaces each variable's tensor by a synthetic one where it is assigned and where it is read.
     Only its shape and type stay.
     """
-    found = [(tensor.path, tensor.name, constructor(tensor)) for tensor in tensors]
+    constructors = [(tensor.path, tensor.name, constructor(tensor)) for tensor in tensors]
     return tuple(
         reduction
         for file in parsed_files(files)
         for reduction in _made_up(
-            file, {name: made for path, name, made in found if path == file.path and made}
+            file, {name: text for path, name, text in constructors if path == file.path and text}
         )
     )
 
@@ -122,13 +126,13 @@ def constructor(tensor: ObservedTensor) -> str | None:
 def _made_up(file: ParsedFile, values: _Values) -> Iterator[Reduction]:
     for node in ast.walk(file.tree):
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            made = _value_for(node.targets[0], values)
-            if made is not None and made != file.of(node.value):
-                data = (file.replace(node.value, made),)
+            text = _value_for(node.targets[0], values)
+            if text is not None and text != file.of(node.value):
+                data = (file.replace(node.value, text),)
                 yield Reduction("synthetic data", data, alters_values=True)
-        elif isinstance(node, ast.For) and (made := _value_for(node.target, values)):
-            head = f"{file.of(node.target)} = {made}"
-            for batch in unwrapped(file, node, node.body, head):
+        elif isinstance(node, ast.For) and (text := _value_for(node.target, values)):
+            head = f"{file.of(node.target)} = {text}"
+            for batch in unwrap(file, node, node.body, head):
                 yield Reduction("synthetic batch", batch.replacements, alters_values=True)
         elif isinstance(node, ast.Call):
             names = [one for one in node.args if isinstance(one, ast.Name) and one.id in values]
@@ -149,7 +153,9 @@ def _value_for(target: ast.expr, values: _Values) -> str | None:
 # Simpler expressions: fewer arguments and elements, a part in the place of the whole.
 
 MAX_WIDTH = 110
-_SEEDED = frozenset({"Random", "RandomState", "default_rng", "Generator", "SeedSequence", "PCG64"})
+_GENERATORS = frozenset(
+    {"Random", "RandomState", "default_rng", "Generator", "SeedSequence", "PCG64"}
+)
 """Without their argument they draw from the system, and what failed under every seed fails now
 and then.
 """
@@ -161,13 +167,13 @@ _Span = tuple[int, int]
 
 def edits(files: Files) -> tuple[Reduction, ...]:
     """Every simplification of every expression, the outermost first."""
-    found = list[Reduction]()
+    reductions = list[Reduction]()
     for file in parsed_files(files):
         aliases = [alias for node in nodes(file.tree, ast.Import) for alias in node.names]
         modules = {(alias.asname or alias.name).split(".")[0] for alias in aliases}
         for node in _outermost(file.tree):
-            found.extend(_of(file, node, modules))
-    return tuple(dict.fromkeys(found))
+            reductions.extend(_of(file, node, modules))
+    return tuple(dict.fromkeys(reductions))
 
 
 def _outermost(tree: ast.Module) -> Iterator[ast.AST]:
@@ -255,7 +261,7 @@ def _call(file: ParsedFile, node: ast.Call, modules: set[str]) -> Iterator[Reduc
         yield _part(file, node, method.value)
     values = [*node.args, *(word.value for word in node.keywords)]
     yield from (_part(file, node, value) for value in values if type(value) is not ast.Starred)
-    if name_of(node.func) in _SEEDED:
+    if name_of(node.func) in _GENERATORS:
         return
     if len(values) > 1:
         everything = file.cut(file.span(node.func)[1], file.span(node)[1], "()")
@@ -268,8 +274,8 @@ def _each_dropped(
     file: ParsedFile, what: str, spans: list[_Span], *, alters_values: bool = False
 ) -> Iterator[Reduction]:
     for place in range(len(spans)):
-        dropped = file.cut(*with_comma(file, spans, place))
-        yield Reduction(f"drop {what}", (dropped,), alters_values=alters_values)
+        drop = file.cut(*with_comma(file, spans, place))
+        yield Reduction(f"drop {what}", (drop,), alters_values=alters_values)
 
 
 def with_comma(file: ParsedFile, spans: list[_Span], place: int) -> _Span:
@@ -313,13 +319,13 @@ def _definition(file: ParsedFile, node: ast.ClassDef | Function) -> Iterator[Red
         yield from _bases(file, node)
         return
     notes = [note for note in nodes(node.args, ast.arg) if note.annotation]
-    found = [file.cut(file.span(note)[0] + len(note.arg), file.span(note)[1]) for note in notes]
+    cuts = [file.cut(file.span(note)[0] + len(note.arg), file.span(note)[1]) for note in notes]
     if node.returns is not None:
         end = file.span(node.returns)[1]
         arrow = file.source.rindex("->", 0, end)
-        found.append(file.cut(len(file.source[:arrow].rstrip()), end))
-    if found:
-        yield Reduction("drop annotations", tuple(found))
+        cuts.append(file.cut(len(file.source[:arrow].rstrip()), end))
+    if cuts:
+        yield Reduction("drop annotations", tuple(cuts))
 
 
 def _bases(file: ParsedFile, node: ast.ClassDef) -> Iterator[Reduction]:
@@ -353,15 +359,15 @@ def _statement(file: ParsedFile, node: ast.stmt) -> Iterator[Reduction]:
 
 def _assigned_pairs(file: ParsedFile, node: ast.Assign) -> Iterator[Reduction]:
     """An assignment of several values to as many names, without one of them."""
-    pairs = assigned(node)
-    starred = any(isinstance(part, ast.Starred) for pair in pairs for part in pair)
-    for dropped in pairs if len(pairs) > 1 and not starred else ():
-        rest = [pair for pair in pairs if pair is not dropped]
+    pairs = assignment_pairs(node)
+    has_stars = any(isinstance(part, ast.Starred) for pair in pairs for part in pair)
+    for dropped_pair in pairs if len(pairs) > 1 and not has_stars else ():
+        rest = [pair for pair in pairs if pair is not dropped_pair]
         new = " = ".join(", ".join(file.of(pair[side]) for pair in rest) for side in (0, 1))
         yield Reduction("drop pair", (file.replace(node, new),))
 
 
-def assigned(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
+def assignment_pairs(node: ast.Assign) -> list[tuple[ast.expr, ast.expr]]:
     """The targets of an assignment with their values; [] when they do not correspond."""
     match node:
         case ast.Assign([ast.Tuple(targets)], ast.Tuple(values)) if len(targets) == len(values):

@@ -74,26 +74,31 @@ def identity(
     )
 
 
-def difference(known: FailureIdentity, judgement: Judgement, script: Script) -> str:
+def difference(identity_before: FailureIdentity, judgement: Judgement, script: Script) -> str:
     """In what a failure that matches the signature is not the confirmed one, or ""."""
-    now = identity(judgement, script, known.rate, known.names)
-    known_place, place = ((one.path, one.function, one.line) for one in (known, now))
-    computed = (text for text in now.literals if not any(text in one for one in known.literals))
-    shapes = _within(now.shapes, known.shapes) and bool(now.shapes) == bool(known.shapes)
-    written = next(computed, "")
-    found = {
-        "another failure of the bug report": now.member != known.member,
-        f"{now.exception} instead of {known.exception}": now.exception != known.exception,
-        f"another message: {' '.join(now.words)}": now.words != known.words,
+    now = identity(judgement, script, identity_before.rate, identity_before.names)
+    known_place, place = ((one.path, one.function, one.line) for one in (identity_before, now))
+    texts = (
+        text for text in now.literals if not any(text in one for one in identity_before.literals)
+    )
+    shapes = _within(now.shapes, identity_before.shapes) and bool(now.shapes) == bool(
+        identity_before.shapes
+    )
+    printed_text = next(texts, "")
+    differences = {
+        "another failure of the bug report": now.member != identity_before.member,
+        f"{now.exception} instead of {identity_before.exception}": now.exception
+        != identity_before.exception,
+        f"another message: {' '.join(now.words)}": now.words != identity_before.words,
         f"other shapes: {', '.join(now.shapes)}": not shapes,
         f"another location: {now.path or 'the program'} {now.function}": place != known_place,
         f"another statement: {' '.join(now.statement)}": not _within(
-            now.statement, known.statement
+            now.statement, identity_before.statement
         ),
-        f"it prints {written} by itself": bool(written),
-        f"another line: {now.evidence}": now.evidence != known.evidence,
+        f"it prints {printed_text} by itself": bool(printed_text),
+        f"another line: {now.evidence}": now.evidence != identity_before.evidence,
     }
-    return next((words for words, differs in found.items() if differs), "")
+    return next((words for words, differs in differences.items() if differs), "")
 
 
 def _literals(script: Script) -> Iterator[str]:
@@ -118,10 +123,10 @@ def _evidence(judgement: Judgement) -> str:
     """
     if frames := _STACK.findall(judgement.evidence):
         return " ".join(frames[:_TOP])
-    shown = _NON_FINITE.sub(
-        lambda found: f"<{found[0].lower()}>", wording.normalise(judgement.evidence)
+    text = _NON_FINITE.sub(
+        lambda match: f"<{match[0].lower()}>", wording.normalise(judgement.evidence)
     )
-    return values.written(values.clean(shown)) if judgement.evidence else ""
+    return values.number_pattern(values.clean(text)) if judgement.evidence else ""
 
 
 def _place(failure: Failure) -> Frame | None:
@@ -151,11 +156,11 @@ def _statement(failure: Failure, script: Script) -> tuple[str, ...]:
 def _head(node: ast.stmt) -> str:
     """What a statement computes by itself: its value, or its condition or data."""
     parts = [getattr(node, name, None) for name in ("value", "test", "iter")]
-    found = " ".join(ast.unparse(part) for part in parts if isinstance(part, ast.expr))
-    return found or ast.unparse(node).splitlines()[0]
+    head = " ".join(ast.unparse(part) for part in parts if isinstance(part, ast.expr))
+    return head or ast.unparse(node).splitlines()[0]
 
 
 def _within(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
     """Whether the whole contains the parts, in order."""
     rest = iter(whole)
-    return all(each in rest for each in part)
+    return all(part_name in rest for part_name in part)

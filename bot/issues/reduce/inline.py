@@ -17,7 +17,7 @@ from bot.issues.reduce.edits import (
     own_blocks,
     parsed_files,
 )
-from bot.issues.reduce.expressions import MAX_WIDTH, assigned, with_comma
+from bot.issues.reduce.expressions import MAX_WIDTH, assignment_pairs, with_comma
 from bot.issues.reduce.statements import Function, spliced
 from bot.kernel.source.syntax import name_of, nodes
 
@@ -46,15 +46,15 @@ def setting_edits(files: list[ParsedFile]) -> Iterator[Reduction]:
         reads = [
             file.replace(node, ast.unparse(rows[0][1]))
             for file, node in nodes
-            if isinstance(node, ast.expr) and _accessed(node, ast.Load) == (kind, name)
+            if isinstance(node, ast.expr) and _access_of(node, ast.Load) == (kind, name)
         ]
         sets = [file.remove(place) for file, _, place in rows if isinstance(place, ast.stmt)]
         if reads:
-            made = (*reads, *sets) if kind == "name" else tuple(reads)
-            yield Reduction(f"{name} by its value", made)
+            replacements = (*reads, *sets) if kind == "name" else tuple(reads)
+            yield Reduction(f"{name} by its value", replacements)
 
 
-def _accessed(node: ast.AST, context: type[ast.expr_context]) -> tuple[str, str] | None:
+def _access_of(node: ast.AST, context: type[ast.expr_context]) -> tuple[str, str] | None:
     """The kind and the name of what an expression reads or sets."""
     match node:
         case ast.Name(name, context()):
@@ -87,16 +87,16 @@ def _settings(node: ast.AST, own: set[str]) -> Iterator[_Setting]:
         case ast.arg(name):
             yield "name", name, _UNKNOWN, node
         case _ if isinstance(node, _BINDING):
-            yield from _bound(node)
+            yield from _bindings(node)
 
 
-def _bound(node: ast.AST) -> Iterator[_Setting]:
+def _bindings(node: ast.AST) -> Iterator[_Setting]:
     single = getattr(node, "target", None) or getattr(node, "optional_vars", None)
     value = getattr(node, "value", None) if isinstance(node, ast.Assign | ast.AnnAssign) else None
     for target in getattr(node, "targets", None) or [single]:
         for part in ast.walk(target) if target is not None else ():
-            if accessed := _accessed(part, ast.Store):
-                yield *accessed, (value if part is target else None) or _UNKNOWN, node
+            if access := _access_of(part, ast.Store):
+                yield *access, (value if part is target else None) or _UNKNOWN, node
 
 
 def _is_constant(node: ast.expr) -> bool:
@@ -134,22 +134,22 @@ def variable_edits(files: list[ParsedFile]) -> Iterator[Reduction]:
         yield from rebound(file)
 
 
-def substituted(file: ParsedFile, read: ast.expr, value: ast.expr) -> Replacement | None:
+def substitute(file: ParsedFile, node: ast.expr, value: ast.expr) -> Replacement | None:
     """A value in the place of a name; None where the line would get long or the value has several
     lines.
     """
     text = file.of(value)
-    freed = len(read.id) if isinstance(read, ast.Name) else 0
-    long = file.width(read) + len(text) - freed > MAX_WIDTH
-    return None if "\n" in text or long else file.substitute(read, text)
+    freed = len(node.id) if isinstance(node, ast.Name) else 0
+    long = file.width(node) + len(text) - freed > MAX_WIDTH
+    return None if "\n" in text or long else file.substitute(node, text)
 
 
 def _attributes(file: ParsedFile) -> Iterator[Reduction]:
     """Attributes that are set once and read once, by what is set: a layer where it is called."""
-    named: dict[str, list[ast.Attribute]] = {}
+    by_attribute: dict[str, list[ast.Attribute]] = {}
     for node in nodes(file.tree, ast.Attribute):
-        named.setdefault(node.attr, []).append(node)
-    for every in named.values():
+        by_attribute.setdefault(node.attr, []).append(node)
+    for every in by_attribute.values():
         stores = [node for node in every if not isinstance(node.ctx, ast.Load)]
         reads = [node for node in every if isinstance(node.ctx, ast.Load)]
         holder = file.parents[stores[0]] if len(stores) == 1 == len(reads) else None
@@ -158,19 +158,23 @@ def _attributes(file: ParsedFile) -> Iterator[Reduction]:
         name = file.of(stores[0])
         if file.of(reads[0]) != name or reads[0] in file.in_f_strings:
             continue
-        if (value := substituted(file, reads[0], holder.value)) is not None:
-            made = (value, file.remove(holder))
-            yield Reduction(f"{name} in its place", made, alters_values=True)
+        if (value := substitute(file, reads[0], holder.value)) is not None:
+            replacements = (value, file.remove(holder))
+            yield Reduction(f"{name} in its place", replacements, alters_values=True)
 
 
 def _variables(file: ParsedFile, scope: _Scope) -> Iterator[Reduction]:
     names = nodes(scope, ast.Name)
-    taken = {node.arg for node in nodes(scope, ast.arg)}
-    taken |= {name for node in nodes(scope, ast.Global) for name in node.names}
-    taken |= {name for node in nodes(scope, ast.Nonlocal) for name in node.names}
-    taken |= {node.id for node in names if node in file.in_f_strings}
-    stored = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
-    reads = {name: list[ast.Name]() for name in stored if stored[name] == 1 and name not in taken}
+    names_to_skip = {node.arg for node in nodes(scope, ast.arg)}
+    names_to_skip |= {name for node in nodes(scope, ast.Global) for name in node.names}
+    names_to_skip |= {name for node in nodes(scope, ast.Nonlocal) for name in node.names}
+    names_to_skip |= {node.id for node in names if node in file.in_f_strings}
+    store_counts = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
+    reads = {
+        name: list[ast.Name]()
+        for name in store_counts
+        if store_counts[name] == 1 and name not in names_to_skip
+    }
     for node in names:
         if node.id in reads and isinstance(node.ctx, ast.Load):
             reads[node.id].append(node)
@@ -185,22 +189,22 @@ def _in_its_place(
     """The values of an assignment in the place of its names, where no line gets long by it."""
     pairs = [
         (reads.get(target.id) if isinstance(target, ast.Name) else None, value)
-        for target, value in assigned(holder)
+        for target, value in assignment_pairs(holder)
     ]
-    found, places = list[Replacement | None](), list[ast.Name]()
+    candidates, places = list[Replacement | None](), list[ast.Name]()
     for uses, value in pairs:
         if uses is None or (len(uses) > 1 and not _is_pure(value)):
             return
         places += uses
-        found += [substituted(file, read, value) for read in uses]
-    values = [value for value in found if value is not None]
-    if not values or len(values) < len(found):
+        candidates += [substitute(file, node, value) for node in uses]
+    values = [value for value in candidates if value is not None]
+    if not values or len(values) < len(candidates):
         return
-    near = all(_next_statement(file, holder) in [*file.above(read)] for read in places)
+    near = all(_next_statement(file, holder) in [*file.above(node)] for node in places)
     alters = not near and not all(_is_pure(value) for _, value in pairs)
-    made = (*values, file.remove(holder))
-    first = name_of(assigned(holder)[0][0])
-    yield Reduction(f"{first} in its place", made, alters_values=alters)
+    replacements = (*values, file.remove(holder))
+    first = name_of(assignment_pairs(holder)[0][0])
+    yield Reduction(f"{first} in its place", replacements, alters_values=alters)
 
 
 def _next_statement(file: ParsedFile, holder: ast.stmt) -> ast.stmt | None:
@@ -215,11 +219,11 @@ def _is_pure(node: ast.expr) -> bool:
 def _round_trips(file: ParsedFile, scope: _Scope) -> Iterator[Reduction]:
     """What is saved once and loaded once, without the file between."""
     own = [call for call in nodes(scope, ast.Call) if file.scope(call) is scope]
-    saved = [call for call in own if name_of(call.func) in _WRITES and len(call.args) > 1]
-    loaded = [call for call in own if name_of(call.func) in _READS and call.args]
-    if len(saved) == 1 == len(loaded) and saved[0].lineno < loaded[0].lineno:
-        made = (file.replace(loaded[0], file.of(saved[0].args[0])),)
-        yield Reduction("what was saved", made, alters_values=True)
+    save_calls = [call for call in own if name_of(call.func) in _WRITES and len(call.args) > 1]
+    load_calls = [call for call in own if name_of(call.func) in _READS and call.args]
+    if len(save_calls) == 1 == len(load_calls) and save_calls[0].lineno < load_calls[0].lineno:
+        replacements = (file.replace(load_calls[0], file.of(save_calls[0].args[0])),)
+        yield Reduction("what was saved", replacements, alters_values=True)
 
 
 def rebound(file: ParsedFile) -> Iterator[Reduction]:
@@ -227,11 +231,11 @@ def rebound(file: ParsedFile) -> Iterator[Reduction]:
     in the place of its only read before the next one.
     """
     names = nodes(file.tree, ast.Name)
-    stored = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
+    store_counts = Counter(node.id for node in names if not isinstance(node.ctx, ast.Load))
     for block in (block for node in ast.walk(file.tree) for block in own_blocks(node)):
         for at, holder in enumerate(block):
             match holder:
-                case ast.Assign([ast.Name(name)]) if stored[name] > 1:
+                case ast.Assign([ast.Name(name)]) if store_counts[name] > 1:
                     yield from _where_read(file, holder, name, block[at + 1 :])
 
 
@@ -241,33 +245,33 @@ def _where_read(
     reads, rebound = _next_reads(after, name)
     if len(reads) != 1:
         return
-    place, read = reads[0]
-    value = substituted(file, read, holder.value)
-    if value is not None and _is_readable(file, read, after[place]):
-        made, alters = (value, file.remove(holder)), place > 0 or not rebound
-        yield Reduction(f"{name} where it is read", made, alters_values=alters)
+    place, node = reads[0]
+    value = substitute(file, node, holder.value)
+    if value is not None and _is_readable(file, node, after[place]):
+        replacements, alters = (value, file.remove(holder)), place > 0 or not rebound
+        yield Reduction(f"{name} where it is read", replacements, alters_values=alters)
 
 
 def _next_reads(after: list[ast.stmt], name: str) -> tuple[list[tuple[int, ast.Name]], bool]:
     """Where a name is read before a statement sets it again, with the numbers of the statements,
     and whether one does; nothing where that depends on more than the order of the statements.
     """
-    found = list[tuple[int, ast.Name]]()
+    reads = list[tuple[int, ast.Name]]()
     for place, statement in enumerate(after):
         names = [node for node in nodes(statement, ast.Name) if node.id == name]
-        found += [(place, node) for node in names if isinstance(node.ctx, ast.Load)]
+        reads += [(place, node) for node in names if isinstance(node.ctx, ast.Load)]
         if any(not isinstance(node.ctx, ast.Load) for node in names):
             targets = statement.targets if isinstance(statement, ast.Assign) else [None]
             plain = all(isinstance(target, ast.Name | ast.Tuple) for target in targets)
-            return (found, True) if plain else ([], False)
-    return found, False
+            return (reads, True) if plain else ([], False)
+    return reads, False
 
 
-def _is_readable(file: ParsedFile, read: ast.Name, statement: ast.stmt) -> bool:
+def _is_readable(file: ParsedFile, node: ast.Name, statement: ast.stmt) -> bool:
     """Whether another text may stand there: not in an f-string, nor in what runs later."""
-    inside = [*file.above(read)]
+    inside = [*file.above(node)]
     within = inside[: inside.index(statement) + 1]
-    return read not in file.in_f_strings and not any(isinstance(node, _LATER) for node in within)
+    return node not in file.in_f_strings and not any(isinstance(node, _LATER) for node in within)
 
 
 # Replaces names by their values: settings by their constants, functions that are called once by
@@ -276,15 +280,15 @@ def _is_readable(file: ParsedFile, read: ast.Name, statement: ast.stmt) -> bool:
 
 def inline_edits(files: Files, entry: str) -> tuple[Reduction, ...]:
     """Everything that can be put in the place of its name."""
-    found = parsed_files(files)
+    parsed = parsed_files(files)
     return (
-        *setting_edits(found),
-        *_functions(found),
-        *_parameters(found),
-        *_modules(found, entry),
-        *classes.method_edits(found),
-        *classes.object_edits(found),
-        *variable_edits(found),
+        *setting_edits(parsed),
+        *_functions(parsed),
+        *_parameters(parsed),
+        *_modules(parsed, entry),
+        *classes.method_edits(parsed),
+        *classes.object_edits(parsed),
+        *variable_edits(parsed),
     )
 
 
@@ -292,12 +296,12 @@ def plain(files: Files, entry: str) -> tuple[tuple[Reduction, ...], ...]:
     """Those that rarely go wrong, in sets to make together: settings, unread parameters, and each
     function, module, method and object alone.
     """
-    found = parsed_files(files)
-    bodies = (*_functions(found), *_modules(found, entry))
-    objects = (*classes.method_edits(found), *classes.object_edits(found))
+    parsed = parsed_files(files)
+    bodies = (*_functions(parsed), *_modules(parsed, entry))
+    objects = (*classes.method_edits(parsed), *classes.object_edits(parsed))
     return (
-        tuple(setting_edits(found)),
-        tuple(_parameters(found, unread=True)),
+        tuple(setting_edits(parsed)),
+        tuple(_parameters(parsed, unread=True)),
         *((reduction,) for reduction in (*bodies, *objects)),
     )
 
@@ -308,15 +312,15 @@ def _functions(files: list[ParsedFile]) -> Iterator[Reduction]:
         for function in file.tree.body:
             if not isinstance(function, Function) or function.decorator_list:
                 continue
-            uses = [node for other in files for node in _named(other.tree, function.name)]
+            uses = [node for other in files for node in _nodes_named(other.tree, function.name)]
             match [file.parents.get(use) for use in uses]:
-                case [ast.Call(called) as call] if called is uses[0]:
+                case [ast.Call(callee) as call] if callee is uses[0]:
                     if body := spliced(file, function, call):
-                        made = (*body, file.remove(function))
-                        yield Reduction(f"{function.name} in its caller", made)
+                        replacements = (*body, file.remove(function))
+                        yield Reduction(f"{function.name} in its caller", replacements)
 
 
-def _named(tree: ast.Module, name: str) -> list[ast.AST]:
+def _nodes_named(tree: ast.Module, name: str) -> list[ast.AST]:
     return [
         node
         for node in ast.walk(tree)
@@ -332,18 +336,18 @@ def _parameters(files: list[ParsedFile], *, unread: bool = False) -> Iterator[Re
     """A parameter with what is passed for it wherever something of this name is called."""
     for file in files:
         for owner, function in _owned(file.tree):
-            called = owner if function.name == "__init__" else function.name
+            name_called = owner if function.name == "__init__" else function.name
             for place, parameter in enumerate(function.args.args):
                 if (owner and place == 0) or (unread and _reads(function, parameter.arg)):
                     continue
                 passed = [
                     argument
                     for other in files
-                    for call in _calls(other.tree, called)
+                    for call in _calls(other.tree, name_called)
                     for argument in _argument(other, call, parameter.arg, place - bool(owner))
                 ]
-                dropped = _parameter(file, function, place)
-                yield Reduction(f"drop parameter {parameter.arg}", (dropped, *passed))
+                drop = _parameter(file, function, place)
+                yield Reduction(f"drop parameter {parameter.arg}", (drop, *passed))
 
 
 def _reads(function: Function, name: str) -> bool:
@@ -389,11 +393,13 @@ def _modules(files: list[ParsedFile], entry: str) -> Iterator[Reduction]:
                 part = isinstance(node, ast.ImportFrom) and (node.module, node.level) == (name, 0)
                 if whole or part:
                     text = file.replace_lines(node, module.source.rstrip("\n") + "\n")
-                    made = (text, *(_unqualified(file, name) if whole else ()))
-                    yield Reduction(f"{module.path} in {file.path}", made, drops=(module.path,))
+                    replacements = (text, *(_unqualified(file, name) if whole else ()))
+                    yield Reduction(
+                        f"{module.path} in {file.path}", replacements, drops=(module.path,)
+                    )
 
 
 def _unqualified(file: ParsedFile, module: str) -> list[Replacement]:
     """What is read from a module, without the module's name."""
-    read = (node for node in nodes(file.tree, ast.Attribute) if _is(node.value, module))
-    return [file.replace(node, node.attr) for node in read]
+    attributes = (node for node in nodes(file.tree, ast.Attribute) if _is(node.value, module))
+    return [file.replace(node, node.attr) for node in attributes]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bot.issues.reduce import expressions, inline, statements
-from bot.issues.reduce.edits import Files, Reduction, ReductionNode, applied, size
+from bot.issues.reduce.edits import Files, Reduction, ReductionNode, apply_reductions, size
 from bot.kernel.attempt import ObservedTensor
 
 # Reductions that were rejected: not worth another test as long as nothing that they could depend
@@ -51,9 +51,9 @@ class RejectedView:
 
     def known(self, group: Iterable[ReductionNode]) -> bool:
         """Whether these reductions were rejected in the same surroundings."""
-        found = self._key(group) in self._before
-        self._rejected.skipped += found
-        return found
+        is_rejected = self._key(group) in self._before
+        self._rejected.skipped += is_rejected
+        return is_rejected
 
     def note(self, group: Iterable[ReductionNode]) -> None:
         """Remember that they were rejected."""
@@ -92,8 +92,8 @@ class _Lines:
 
     def sharing(self, names: set[str]) -> tuple[str, ...]:
         """The lines with one of these names."""
-        rare = [found for name in names if len(found := self._places.get(name, [])) <= self._most]
-        return tuple(self._lines[at] for at in sorted({at for found in rare for at in found}))
+        rare = [lines for name in names if len(lines := self._places.get(name, [])) <= self._most]
+        return tuple(self._lines[at] for at in sorted({at for lines in rare for at in lines}))
 
 
 # The search for a smaller program, apart from running it: a pass proposes many variants at a time
@@ -122,8 +122,12 @@ class Variant:
     @property
     def what(self) -> str:
         """The reductions in a few words."""
-        found = [node.reduction.what for group in self.sets for node in group]
-        return found[0] if len(found) == 1 else f"{found[0]} and {len(found) - 1} more"
+        descriptions = [node.reduction.what for group in self.sets for node in group]
+        return (
+            descriptions[0]
+            if len(descriptions) == 1
+            else f"{descriptions[0]} and {len(descriptions) - 1} more"
+        )
 
 
 _Variants = dict[tuple[tuple[str, str], ...], Variant]
@@ -160,11 +164,11 @@ class ReductionPass:
     def propose(self, most: int) -> list[Variant]:
         """About so many variants, none of them twice; [] when nothing is left to try."""
         while self.queue or self.alone or len(self.stale) > _NOT_WORTH_A_ROUND:
-            found = _Variants()
-            self._joined(found, most)
-            self._queued(found, most)
-            if found:
-                return list(found.values())
+            variants = _Variants()
+            self._joined(variants, most)
+            self._queued(variants, most)
+            if variants:
+                return list(variants.values())
             if self.alone:
                 self._accept(self._singles())
             else:
@@ -173,7 +177,7 @@ class ReductionPass:
 
     def learn(self, outcomes: Sequence[tuple[Variant, bool]]) -> bool:
         """Take in the outcome of a round; True when a smaller program was accepted."""
-        joined = bool(self.alone or self.stale)
+        is_joint = bool(self.alone or self.stale)
         for variant, fails in outcomes:
             if len(variant.sets) > 1:
                 self.tried.add(variant.sets)
@@ -181,7 +185,7 @@ class ReductionPass:
                 self._learn_single(variant.sets[0], fails)
         several = [variant for variant, fails in outcomes if fails and len(variant.sets) > 1]
         singles = self._singles()
-        if several or (singles and (joined or len(singles) == 1)):
+        if several or (singles and (is_joint or len(singles) == 1)):
             self._accept([*several, *singles])
             return True
         return False
@@ -196,34 +200,34 @@ class ReductionPass:
         elif group not in self.alone:
             self.alone.append(group)
 
-    def _joined(self, found: _Variants, most: int) -> None:
+    def _joined(self, variants: _Variants, most: int) -> None:
         """Sets that went alone, together; the stale ones alone as well."""
         for sets in _tree([*self.alone, *self.stale][:most]):
             if (len(sets) == 1 and sets[0] in self.alone) or sets in self.tried:
                 continue
-            if len(found) >= _AHEAD:
+            if len(variants) >= _AHEAD:
                 break  # most often all of them go, and the smaller sets need no test
-            if not self._add(found, sets) and len(sets) == 1:
+            if not self._add(variants, sets) and len(sets) == 1:
                 self.stale.remove(sets[0])
 
-    def _queued(self, found: _Variants, most: int) -> None:
-        while self.queue and len(found) < most:
+    def _queued(self, variants: _Variants, most: int) -> None:
+        while self.queue and len(variants) < most:
             group = self.queue.popleft()
-            known = self.rejected is not None and self.rejected.known(group)
-            if known or not self._add(found, (group,)):
+            is_rejected = self.rejected is not None and self.rejected.known(group)
+            if is_rejected or not self._add(variants, (group,)):
                 self._split(group)
 
-    def _add(self, found: _Variants, sets: tuple[Group, ...]) -> bool:
+    def _add(self, variants: _Variants, sets: tuple[Group, ...]) -> bool:
         variant = self._made(sets)
         if variant is not None:
-            found.setdefault(tuple(sorted(variant.files.items())), variant)
+            variants.setdefault(tuple(sorted(variant.files.items())), variant)
         return variant is not None
 
     def _singles(self) -> list[Variant]:
         """What is known to go alone, as variants; what changes nothing any more is forgotten."""
-        made = [(group, self._made((group,))) for group in self.alone]
-        self.alone = [group for group, variant in made if variant is not None]
-        return [variant for _, variant in made if variant is not None]
+        groups_and_variants = [(group, self._made((group,))) for group in self.alone]
+        self.alone = [group for group, variant in groups_and_variants if variant is not None]
+        return [variant for _, variant in groups_and_variants if variant is not None]
 
     def _accept(self, variants: list[Variant]) -> None:
         best = min(variants, key=lambda variant: size(variant.files))
@@ -235,7 +239,7 @@ class ReductionPass:
 
     def _made(self, sets: tuple[Group, ...]) -> Variant | None:
         more = (node.reduction for group in sets for node in group)
-        files = applied(self.start, [*self.accepted, *more])
+        files = apply_reductions(self.start, [*self.accepted, *more])
         return None if files is None or files == self.files else Variant(files, sets)
 
     def _split(self, group: Group) -> None:
@@ -252,12 +256,12 @@ def _parts(group: Group) -> list[Group]:
 
 def _tree(groups: Sequence[Group]) -> list[tuple[Group, ...]]:
     """All sets together, then both halves, and so on down to each alone."""
-    level, found = [tuple(groups)] if groups else [], list[tuple[Group, ...]]()
+    level, partitions = [tuple(groups)] if groups else [], list[tuple[Group, ...]]()
     while level:
-        found += level
+        partitions += level
         halves = [(part[: len(part) // 2], part[len(part) // 2 :]) for part in level]
         level = [half for pair in halves if pair[0] for half in pair]
-    return found
+    return partitions
 
 
 # The order of the reduction: files, definitions and statements first, then everything else, until
@@ -290,14 +294,14 @@ def early(files: Files, facts: ProgramFacts) -> Groups:
 def coarse(files: Files, facts: ProgramFacts) -> Groups:
     """Files, what the failure does not depend on, and the tree of statements."""
     others = [path for path in sorted(files) if path != facts.entry]
-    dropped = tuple(ReductionNode(Reduction(f"drop {path}", drops=(path,))) for path in others)
-    return _groups([dropped, statements.unread(files, facts.stack), *statements.trees(files)])
+    file_drops = tuple(ReductionNode(Reduction(f"drop {path}", drops=(path,))) for path in others)
+    return _groups([file_drops, statements.unread(files, facts.stack), *statements.trees(files)])
 
 
 def settle(files: Files, facts: ProgramFacts) -> Groups:
     """Synthetic data, names replaced by their values, fewer parameters; and statements again."""
-    named = (*expressions.synthetic(files, facts.tensors), *inline.inline_edits(files, facts.entry))
-    small = (*statements.comments(files), *named, *statements.unused(files))
+    edits = (*expressions.synthetic(files, facts.tensors), *inline.inline_edits(files, facts.entry))
+    small = (*statements.comments(files), *edits, *statements.unused(files))
     return [*((node,) for node in _nodes(small, facts)), *coarse(files, facts)]
 
 

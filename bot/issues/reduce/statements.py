@@ -29,7 +29,7 @@ from bot.kernel.source.syntax import Function as Function_syntax, nodes, tree_of
 # of a long program goes with them in the first tries.
 
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-_UNWRAPPED = (ast.If, ast.With, ast.AsyncWith, ast.Try, ast.While)
+_UNWRAPPED_KINDS = (ast.If, ast.With, ast.AsyncWith, ast.Try, ast.While)
 Stack = frozenset[tuple[str, int]]
 _Nodes = set[ast.AST]
 
@@ -49,8 +49,8 @@ def removal(file: ParsedFile, statement: ast.stmt) -> ReductionNode:
     """The removal of a statement, and the reductions within it."""
     name = f" {statement.name}" if isinstance(statement, DEFINITIONS) else ""
     whole = Reduction(f"drop {type(statement).__name__.lower()}{name}", (file.remove(statement),))
-    unwrapped = tuple(ReductionNode(reduction) for reduction in _unwraps(file, statement))
-    inner = (unwrapped, *(_block(file, body) for body in blocks(statement)))
+    unwraps = tuple(ReductionNode(reduction) for reduction in _unwraps(file, statement))
+    inner = (unwraps, *(_block(file, body) for body in blocks(statement)))
     return ReductionNode(whole, tuple(group for group in inner if group))
 
 
@@ -68,9 +68,9 @@ def outermost(
 
 def _unwraps(file: ParsedFile, statement: ast.stmt) -> Iterator[Reduction]:
     """One of the blocks of a compound statement in its place."""
-    if isinstance(statement, _UNWRAPPED):
-        yield from unwrapped(file, statement, statement.body)
-        yield from unwrapped(file, statement, getattr(statement, "orelse", []))
+    if isinstance(statement, _UNWRAPPED_KINDS):
+        yield from unwrap(file, statement, statement.body)
+        yield from unwrap(file, statement, getattr(statement, "orelse", []))
         if isinstance(statement, ast.If) and statement.orelse:
             last = statement.body[-1]
             start = file.offset((last.end_lineno or last.lineno) + 1, 0)
@@ -78,12 +78,12 @@ def _unwraps(file: ParsedFile, statement: ast.stmt) -> Iterator[Reduction]:
     elif isinstance(statement, ast.For | ast.AsyncFor):
         counts = getattr(getattr(statement.iter, "func", None), "id", "") == "range"
         first = "0" if counts else f"next(iter({file.of(statement.iter)}))"
-        yield from unwrapped(file, statement, statement.body)
+        yield from unwrap(file, statement, statement.body)
         head = f"{file.of(statement.target)} = {first}"
-        yield from unwrapped(file, statement, statement.body, head)
+        yield from unwrap(file, statement, statement.body, head)
 
 
-def unwrapped(
+def unwrap(
     file: ParsedFile, statement: ast.stmt, body: list[ast.stmt], head: str = ""
 ) -> Iterator[Reduction]:
     """The block in the place of its statement, after a line in the place of the statement's head;
@@ -97,18 +97,18 @@ def unwrapped(
     if (last := file.whole_lines(body[-1])[1]) < end:
         around.append(file.cut(last, end))
     what = f"unwrap {type(statement).__name__.lower()}"
-    yield Reduction(what, (*around, *dedented(file, body, statement.col_offset)))
+    yield Reduction(what, (*around, *dedent(file, body, statement.col_offset)))
 
 
-def dedented(file: ParsedFile, body: list[ast.stmt], column: int) -> list[Replacement]:
+def dedent(file: ParsedFile, body: list[ast.stmt], column: int) -> list[Replacement]:
     """What moves a block left to a column; lines within strings stay as they are."""
-    by, found, strings = body[0].col_offset - column, list[Replacement](), inside_strings(body)
+    by, cuts, strings = body[0].col_offset - column, list[Replacement](), inside_strings(body)
     for line in range(first_line(body[0]), (body[-1].end_lineno or body[-1].lineno) + 1):
         start = file.offset(line, 0)
         margin = file.source[start : start + by]
         if line not in strings and margin and not margin.strip(" "):
-            found.append(file.cut(start, start + by))
-    return found
+            cuts.append(file.cut(start, start + by))
+    return cuts
 
 
 def inside_strings(body: list[ast.stmt]) -> set[int]:
@@ -130,34 +130,34 @@ def unread(files: Files, stack: Stack = frozenset()) -> tuple[ReductionNode, ...
     the innermost. What they belong to stays. Where they are known, calls made for their effect
     alone are assumed to have no part in the failure.
     """
-    found, dropped = parsed_files(files), _Nodes()
+    parsed, dropped_nodes = parsed_files(files), _Nodes()
     own = {path.removesuffix(".py").replace("/", ".") for path in files}
     while True:
-        live = [(file.path, node) for file in found for node in _live(file.tree, dropped)]
-        read = {name for _, node in live for name in _read(node, own)}
+        live = [(file.path, node) for file in parsed for node in _live(file.tree, dropped_nodes)]
+        names_read = {name for _, node in live for name in _names_read(node, own)}
         more = {
             node
             for path, node in live
             if isinstance(node, ast.stmt)
             and not _on_stack(path, node, stack)
-            and _unread(node, read, dropped, loose=bool(stack))
+            and _unread(node, names_read, dropped_nodes, loose=bool(stack))
         }
         if not more:
             break
-        dropped |= more
-    return tuple(node for file in found for node in outermost(file, dropped.__contains__))
+        dropped_nodes |= more
+    return tuple(node for file in parsed for node in outermost(file, dropped_nodes.__contains__))
 
 
-def _live(tree: ast.AST, dropped: _Nodes) -> Iterator[ast.AST]:
+def _live(tree: ast.AST, dropped_nodes: _Nodes) -> Iterator[ast.AST]:
     waiting = [tree]
     while waiting:
         node = waiting.pop()
-        if node not in dropped:
+        if node not in dropped_nodes:
             yield node
             waiting.extend(ast.iter_child_nodes(node))
 
 
-def _read(node: ast.AST, own: set[str]) -> Iterator[str]:
+def _names_read(node: ast.AST, own: set[str]) -> Iterator[str]:
     """The names that a node itself reads: variables, attributes, imports from another file."""
     match node:
         case ast.Name(name, ast.Load() | ast.Del()) | ast.Attribute(
@@ -175,47 +175,47 @@ def _on_stack(path: str, node: ast.stmt, stack: Stack) -> bool:
     return any(frame_path == path and line in lines for frame_path, line in stack)
 
 
-def _unread(node: ast.stmt, read: set[str], dropped: _Nodes, *, loose: bool) -> bool:
+def _unread(node: ast.stmt, names_read: set[str], dropped_nodes: _Nodes, *, loose: bool) -> bool:
     match node:
         case ast.ClassDef(name) | ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
-            return name not in read and not name.startswith("__") and name != "forward"
+            return name not in names_read and not name.startswith("__") and name != "forward"
         case ast.Import() | ast.ImportFrom():
-            bound = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
-            return bound.isdisjoint(read)
+            names_bound = {(alias.asname or alias.name).split(".")[0] for alias in node.names}
+            return names_bound.isdisjoint(names_read)
         case ast.Assign() | ast.AnnAssign() | ast.AugAssign():
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            names = {name for target in targets for name in _bound(target)}
-            return bool(names) and not names & read and (loose or "*" not in names)
+            names = {name for target in targets for name in _names_bound(target)}
+            return bool(names) and not names & names_read and (loose or "*" not in names)
         case ast.Expr(ast.Constant() | ast.Name() | ast.Attribute()):
             return True
         case ast.Expr():
             return loose and not ast.unparse(node).startswith("super()")
         case ast.If() | ast.For() | ast.With() | ast.While():
             inner = [statement for body in blocks(node) for statement in body]
-            return all(one in dropped or isinstance(one, ast.Pass) for one in inner)
+            return all(one in dropped_nodes or isinstance(one, ast.Pass) for one in inner)
     return False
 
 
-def _bound(target: ast.expr) -> list[str]:
+def _names_bound(target: ast.expr) -> list[str]:
     match target:
         case ast.Name(name) | ast.Attribute(_, name):
             return [name]
         case ast.Tuple(parts) | ast.List(parts):
-            return [name for part in parts for name in _bound(part)]
+            return [name for part in parts for name in _names_bound(part)]
     return ["*"]  # an item of a container: its readers cannot be seen
 
 
-def unreached(files: Files, reached: Reached) -> tuple[ReductionNode, ...]:
+def unreached(files: Files, reached_lines: Reached) -> tuple[ReductionNode, ...]:
     """What can be dropped because no line of it ran; a function counts by its body. () when no
     run was watched.
     """
-    ran = {path for path, _ in reached}
-    watched = (file for file in parsed_files(files) if file.path in ran)
-    return tuple(node for file in watched for node in _unreached(file, reached))
+    ran = {path for path, _ in reached_lines}
+    watched_files = (file for file in parsed_files(files) if file.path in ran)
+    return tuple(node for file in watched_files for node in _unreached(file, reached_lines))
 
 
-def _unreached(file: ParsedFile, reached: Reached) -> tuple[ReductionNode, ...]:
-    ran = {line for path, line in reached if path == file.path}
+def _unreached(file: ParsedFile, reached_lines: Reached) -> tuple[ReductionNode, ...]:
+    ran = {line for path, line in reached_lines if path == file.path}
 
     def idle(statement: ast.stmt) -> bool:
         first = statement.body[0] if isinstance(statement, Function_syntax) else statement
@@ -233,8 +233,10 @@ _DOCUMENTED = (ast.Module, *DEFINITIONS)
 
 def comments(files: Files) -> tuple[Reduction, ...]:
     """All comments and docstrings at once."""
-    found = [one for file in parsed_files(files) for one in (*_comments(file), *_docstrings(file))]
-    return (Reduction("drop comments", tuple(found)),) if found else ()
+    removals = [
+        one for file in parsed_files(files) for one in (*_comments(file), *_docstrings(file))
+    ]
+    return (Reduction("drop comments", tuple(removals)),) if removals else ()
 
 
 def _comments(file: ParsedFile) -> Iterator[Replacement]:
@@ -263,13 +265,13 @@ def unused(files: Files) -> tuple[Reduction, ...]:
 
 
 def _unused(file: ParsedFile) -> Iterator[Reduction]:
-    found = checker.Checker(file.tree, filename=file.path).messages
-    idle = [message for message in found if isinstance(message, messages.UnusedImport)]
+    messages_of_file = checker.Checker(file.tree, filename=file.path).messages
+    idle = [message for message in messages_of_file if isinstance(message, messages.UnusedImport)]
     for node in file.tree.body:
         names = {str(message.message_args[0]) for message in idle if message.lineno == node.lineno}
         if isinstance(node, _IMPORTS) and names:
-            used = [alias for alias in node.names if not _is_reported(node, alias, names)]
-            rest = ast.unparse(importing(node, used)) + "\n" if used else ""
+            aliases = [alias for alias in node.names if not _is_reported(node, alias, names)]
+            rest = ast.unparse(importing(node, aliases)) + "\n" if aliases else ""
             yield Reduction("drop unused import", (file.replace_lines(node, rest),))
 
 
@@ -285,14 +287,14 @@ def _is_reported(node: ast.Import | ast.ImportFrom, alias: ast.alias, names: set
     return bool({whole, f"{whole} as {alias.asname}"} & names)
 
 
-def formatted(files: Files) -> dict[str, str]:
+def format_files(files: Files) -> dict[str, str]:
     """The files with conventional blank lines: two around the definitions of a module, one within
     a class, one after the imports. Nothing that Python reads changes.
     """
-    return {path: _formatted(path, text) for path, text in files.items()}
+    return {path: _format(path, text) for path, text in files.items()}
 
 
-def _formatted(path: str, source: str) -> str:
+def _format(path: str, source: str) -> str:
     tree = tree_of(source) if path.endswith(".py") else None
     if tree is None:
         return source
@@ -328,7 +330,7 @@ _Arguments = list[tuple[str, str]]
 
 
 def spliced(
-    file: ParsedFile, function: Function, call: ast.Call, me: str = "", made: str = ""
+    file: ParsedFile, function: Function, call: ast.Call, me: str = "", result_name: str = ""
 ) -> tuple[Replacement, ...]:
     """What puts the body in the place of the call: parameters become assignments, a last `return`
     the value.
@@ -339,22 +341,22 @@ def spliced(
     target, arguments = _statement_of(file, call), arguments_of(file, function, call, bool(me))
     if target is None or arguments is None or function in file.above(call):
         return ()
-    file_after, body, arguments = _substituted(file, function, arguments, me)
+    file_after, body, arguments = _substitute(file, function, arguments, me)
     value, statements = _value(file_after, body)
     if value is None:
         return ()
-    heads = [f"{name} = {given}" for name, given in arguments if name != given]
-    if made:
-        given = super_arguments(file_after, body)
-        heads.append(f"{me} = {made}({given or ''})")
-        statements = statements[given is not None :]
+    heads = [f"{name} = {argument}" for name, argument in arguments if name != argument]
+    if result_name:
+        super_call = super_arguments(file_after, body)
+        heads.append(f"{me} = {result_name}({super_call or ''})")
+        statements = statements[super_call is not None :]
     margin = " " * target.col_offset
-    moved = "".join(f"{margin}{line}\n" for line in heads) + _moved(file_after, statements, margin)
-    if made or (value == "None" and isinstance(target, ast.Expr) and target.value is call):
-        return (file.replace_lines(target, moved),)
+    text = "".join(f"{margin}{line}\n" for line in heads) + _move(file_after, statements, margin)
+    if result_name or (value == "None" and isinstance(target, ast.Expr) and target.value is call):
+        return (file.replace_lines(target, text),)
     start, simple = file.whole_lines(target)[0], isinstance(file.parents[call], _SIMPLE)
     in_call = file.replace(call, value if simple else parenthesised(value))
-    return file.cut(start, start, moved), in_call
+    return file.cut(start, start, text), in_call
 
 
 def super_arguments(file: ParsedFile, method: Function) -> str | None:
@@ -367,15 +369,15 @@ def super_arguments(file: ParsedFile, method: Function) -> str | None:
     return None
 
 
-def _substituted(
+def _substitute(
     file: ParsedFile, function: Function, arguments: _Arguments, me: str
 ) -> tuple[ParsedFile, Function, _Arguments]:
     """The function with plain arguments in the place of its parameters, in its file, and the
     other arguments: all of them where a parameter is read in an f-string.
     """
     names = nodes(function, ast.Name)
-    stored = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
-    rest = [row for row in arguments if row[0] in stored or not _PLAIN.fullmatch(row[1])]
+    stored_names = {node.id for node in names if not isinstance(node.ctx, ast.Load)}
+    rest = [row for row in arguments if row[0] in stored_names or not _PLAIN.fullmatch(row[1])]
     swaps = dict(row for row in arguments if row not in rest)
     if me:
         swaps[function.args.args[0].arg] = me
@@ -419,18 +421,18 @@ def _statement_of(file: ParsedFile, call: ast.Call) -> ast.stmt | None:
 
 
 def arguments_of(
-    file: ParsedFile, function: Function, call: ast.Call, bound: bool
+    file: ParsedFile, function: Function, call: ast.Call, is_bound: bool
 ) -> _Arguments | None:
     """The parameters with what is passed for them, None when that is not plain to see. The first
     parameter of a `bound` function is not passed.
     """
     every = [*function.args.posonlyargs, *function.args.args]
-    positional, keyword_only = every[bound:], function.args.kwonlyargs
+    positional, keyword_only = every[is_bound:], function.args.kwonlyargs
     if function.args.vararg or function.args.kwarg or len(call.args) > len(positional):
         return None
-    starred = any(isinstance(value, ast.Starred) for value in call.args)
-    unpacked = any(word.arg is None for word in call.keywords)
-    if starred or unpacked or (bound and not function.args.args):
+    has_stars = any(isinstance(value, ast.Starred) for value in call.args)
+    has_unpacking = any(word.arg is None for word in call.keywords)
+    if has_stars or has_unpacking or (is_bound and not function.args.args):
         return None
     defaults = zip(reversed(positional), reversed(function.args.defaults), strict=False)
     keyword_defaults = zip(keyword_only, function.args.kw_defaults, strict=True)
@@ -443,11 +445,11 @@ def arguments_of(
     return [(name, file.of(values[name])) for name in names]
 
 
-def _moved(file: ParsedFile, body: list[ast.stmt], margin: str) -> str:
+def _move(file: ParsedFile, body: list[ast.stmt], margin: str) -> str:
     if not body:
         return ""
     start, end = file.whole_lines(body[0])[0], file.whole_lines(body[-1])[1]
-    cuts = {cut.start: cut.end for cut in dedented(file, body, 0)}
+    cuts = {cut.start: cut.end for cut in dedent(file, body, 0)}
     result, at = list[str](), start
     for line in lines(file.source[start:end]):
         cut = cuts.get(at, at)

@@ -10,7 +10,15 @@ from bot.kernel.dialogue import Interpretation, ReadAction, SearchAction
 from bot.kernel.environment import Chunk, Context
 from bot.kernel.ports import SourceIndex
 from bot.kernel.source import outline, symbols
-from bot.kernel.source.outline import beyond, cut, fitted, merged, module_of, size, trimmed
+from bot.kernel.source.outline import (
+    beyond,
+    cut,
+    fit_chunks,
+    merge_chunks,
+    module_of,
+    size,
+    trimmed,
+)
 from prompts import shared
 
 # BugReport + the available sources → ranked contexts: the code that is relevant to the report,
@@ -43,23 +51,23 @@ def contexts(
     line is in two. `lineage` are pieces that the history of the issue leads to (linked issues
     and pull requests), where someone knows it, `refined` a model's reading of the report.
     """
-    ranked = ranking(bug, issue, sources, lineage, refined)
-    made: list[Context] = []
-    left = budget_lines
-    for path, chunks in by_module(ranked)[:_MOST]:
-        known = [piece for each in made for piece in each.chunks]
-        wanted = beyond(merged([*chunks, *_closure(sources, chunks)]), known)
-        most = left * _FIRST if not made else left * _NEXT
-        kept = fitted(wanted, max(int(most), _LEAST))
-        if kept and (not made or chunks[0].score >= ranked[0].score * _WEAK):
-            left -= size(kept)
-            made.append(_context(len(made) + 1, path, chunks, kept))
-    return tuple(made)
+    ranked_chunks = ranking(bug, issue, sources, lineage, refined)
+    results: list[Context] = []
+    lines_left = budget_lines
+    for path, chunks in by_module(ranked_chunks)[:_MOST]:
+        pieces = [piece for context in results for piece in context.chunks]
+        candidates = beyond(merge_chunks([*chunks, *_closure(sources, chunks)]), pieces)
+        most = lines_left * _FIRST if not results else lines_left * _NEXT
+        fitting = fit_chunks(candidates, max(int(most), _LEAST))
+        if fitting and (not results or chunks[0].score >= ranked_chunks[0].score * _WEAK):
+            lines_left -= size(fitting)
+            results.append(_context(len(results) + 1, path, chunks, fitting))
+    return tuple(results)
 
 
-def _context(rank: int, path: str, chunks: Sequence[Chunk], kept: Sequence[Chunk]) -> Context:
+def _context(rank: int, path: str, chunks: Sequence[Chunk], pieces: Sequence[Chunk]) -> Context:
     first = max(chunks, key=lambda piece: piece.score)
-    ordered = sorted(kept, key=lambda piece: (piece.path != path, piece.path, piece.start))
+    ordered = sorted(pieces, key=lambda piece: (piece.path != path, piece.path, piece.start))
     title = f"{first.name or path}: {first.why[0]}"
     return Context(rank=rank, title=title, module=module_of(path), chunks=tuple(ordered))
 
@@ -72,16 +80,18 @@ def ranking(
     refined: Interpretation | None = None,
 ) -> tuple[Chunk, ...]:
     """Every piece that is relevant to the report, best first, each with its score and reasons."""
-    return _summed(hints.gathered(bug, issue, sources, lineage, refined))
+    return _summed(hints.gather(bug, issue, sources, lineage, refined))
 
 
-def _summed(found: Iterable[Hint]) -> tuple[Chunk, ...]:
+def _summed(hints: Iterable[Hint]) -> tuple[Chunk, ...]:
     """Pieces by the sum of what leads to them; more reasons of one kind count less each."""
-    gathered: dict[tuple[str, int, int], list[Hint]] = {}
-    for hint in found:
-        gathered.setdefault((hint.chunk.path, hint.chunk.start, hint.chunk.end), []).append(hint)
-    made = []
-    for several in gathered.values():
+    hints_by_chunk: dict[tuple[str, int, int], list[Hint]] = {}
+    for hint in hints:
+        hints_by_chunk.setdefault((hint.chunk.path, hint.chunk.start, hint.chunk.end), []).append(
+            hint
+        )
+    chunks = []
+    for several in hints_by_chunk.values():
         if several[0].chunk.text.lstrip().startswith(_OVERLOADS):
             continue
         ordered = sorted(several, key=lambda hint: (-hint.weight, hint.why))
@@ -89,14 +99,14 @@ def _summed(found: Iterable[Hint]) -> tuple[Chunk, ...]:
         why = tuple(dict.fromkeys(hint.why for hint in ordered))
         focus = next((hint.chunk.focus for hint in ordered if hint.chunk.focus), 0)
         changes = {"score": round(score, 4), "why": why, "focus": focus}
-        made.append(ordered[0].chunk.model_copy(update=changes))
-    return tuple(sorted(made, key=lambda chunk: (-chunk.score, chunk.path, chunk.start)))
+        chunks.append(ordered[0].chunk.model_copy(update=changes))
+    return tuple(sorted(chunks, key=lambda chunk: (-chunk.score, chunk.path, chunk.start)))
 
 
-def by_module(ranked: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
+def by_module(ranked_chunks: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
     """The pieces by module; a module is worth its best piece and a part of the others."""
     groups: dict[str, list[Chunk]] = {}
-    for chunk in ranked:
+    for chunk in ranked_chunks:
         groups.setdefault(chunk.path, []).append(chunk)
     worth = {
         path: sum(c.score * 0.25**place for place, c in enumerate(group))
@@ -113,7 +123,7 @@ def _closure(sources: SourceIndex, chunks: Sequence[Chunk]) -> list[Chunk]:
     """What is needed to build what the pieces are about: heads of the class and its constructor,
     and one who calls it.
     """
-    found: list[Chunk] = []
+    definitions: list[Chunk] = []
     for owner in list(
         dict.fromkeys(_class_name(chunk) for chunk in chunks[:3] if _class_name(chunk))
     )[:2]:
@@ -121,15 +131,17 @@ def _closure(sources: SourceIndex, chunks: Sequence[Chunk]) -> list[Chunk]:
             (owner, shared("why_owner")),
             (f"{owner}.__init__", shared("why_constructor", name=owner.rpartition(".")[2])),
         ):
-            found += [_with(trimmed(chunk), why) for chunk in sources.symbol(name, 1)]
-        found += _bases(sources, owner)
+            definitions += [_with(trimmed(chunk), why) for chunk in sources.symbol(name, 1)]
+        definitions += _bases(sources, owner)
     main = chunks[0]
-    for chunk in [each for each in sources.callers(main, 4) if each.package == main.package][:2]:
+    for chunk in [caller for caller in sources.callers(main, 4) if caller.package == main.package][
+        :2
+    ]:
         calling = _calling(chunk, short(main).rpartition(".")[2])
-        found += [_with(piece, shared("why_calls", name=short(main))) for piece in calling]
-    return list({chunk.text: chunk for chunk in reversed(found) if chunk.text.strip()}.values())[
-        ::-1
-    ]
+        definitions += [_with(piece, shared("why_calls", name=short(main))) for piece in calling]
+    return list(
+        {chunk.text: chunk for chunk in reversed(definitions) if chunk.text.strip()}.values()
+    )[::-1]
 
 
 def _calling(chunk: Chunk, name: str) -> tuple[Chunk, ...]:
@@ -141,17 +153,17 @@ def _calling(chunk: Chunk, name: str) -> tuple[Chunk, ...]:
 
 def _bases(sources: SourceIndex, owner: str) -> list[Chunk]:
     """Heads of the bases of a class that are of its own package."""
-    found = []
+    chunks = []
     for chunk in sources.symbol(owner, 1):
-        named = symbols.bases(chunk.text, owner.rpartition(".")[2])
-        for base in named[:3]:
-            known = sources.symbol(f"{outline.module_of(chunk.path)}.{base}", 1)
-            found += [
+        bases = symbols.bases(chunk.text, owner.rpartition(".")[2])
+        for base in bases[:3]:
+            definitions = sources.symbol(f"{outline.module_of(chunk.path)}.{base}", 1)
+            chunks += [
                 _with(trimmed(base_class), shared("why_base", name=short(chunk)))
-                for base_class in known
+                for base_class in definitions
                 if base_class.package == chunk.package
             ]
-    return found
+    return chunks
 
 
 def _class_name(chunk: Chunk) -> str:
@@ -172,7 +184,7 @@ _HIT_LINES = 50
 _SMALL = 3
 
 
-class Found(NamedTuple):
+class LookUpResult(NamedTuple):
     """The pieces that a look found, and a remark on them ("" when there is nothing to say)."""
 
     pieces: Sequence[Chunk] = ()
@@ -186,42 +198,46 @@ def request(wish: SearchAction | ReadAction) -> str:
     return shared("read", path=wish.path, start=wish.start, end=wish.end)
 
 
-def look_up(sources: SourceIndex | None, wish: SearchAction | ReadAction) -> Found:
+def look_up(sources: SourceIndex | None, wish: SearchAction | ReadAction) -> LookUpResult:
     """The answer to one look into the sources."""
     if sources is None:
-        return Found(remark=shared("no_sources"))
-    return _read(sources, wish) if isinstance(wish, ReadAction) else _searched(sources, wish.query)
+        return LookUpResult(remark=shared("no_sources"))
+    return (
+        _read_lines(sources, wish) if isinstance(wish, ReadAction) else _search(sources, wish.query)
+    )
 
 
-def _read(sources: SourceIndex, wish: ReadAction) -> Found:
+def _read_lines(sources: SourceIndex, wish: ReadAction) -> LookUpResult:
     path = wish.path.lstrip("/")
     end = min(max(wish.end, wish.start), wish.start + _MOST_LINES - 1)
-    found = sources.read(path, wish.start, end)
-    if found is None:
-        known = sources.read(path, 1, 1)
-        missing = "no_file" if known is None else "past_end"
-        return Found(remark=shared(missing, path=repr(wish.path[:200])))
-    if sources.read(path, found.end + 1, found.end + 1) is None:
-        return Found((found,), shared("end_of_file", path=found.path, line=found.end))
-    return Found((found,), shared("read_cut", line=found.end + 1) if found.end < wish.end else "")
+    chunk = sources.read(path, wish.start, end)
+    if chunk is None:
+        first_line = sources.read(path, 1, 1)
+        missing = "no_file" if first_line is None else "past_end"
+        return LookUpResult(remark=shared(missing, path=repr(wish.path[:200])))
+    if sources.read(path, chunk.end + 1, chunk.end + 1) is None:
+        return LookUpResult((chunk,), shared("end_of_file", path=chunk.path, line=chunk.end))
+    return LookUpResult(
+        (chunk,), shared("read_cut", line=chunk.end + 1) if chunk.end < wish.end else ""
+    )
 
 
-def _searched(sources: SourceIndex, query: str) -> Found:
+def _search(sources: SourceIndex, query: str) -> LookUpResult:
     """Definitions of a name and where the query stands as it is written go before what shares
     words with it.
     """
     text = query.strip().strip("`'\"")
     exact = [*sources.symbol(text, _SMALL), *sources.literal(text, _HITS)]
     if not exact:
-        exact = [hit for word in text.split() for hit in _named(sources, word)]
+        exact = [hit for word in text.split() for hit in _definitions(sources, word)]
     if exact:
-        return Found(_cut(exact))
+        return LookUpResult(_cut(exact))
     loose = sources.search(query, _HITS)
     remark = "only_words" if loose else "not_found"
-    return Found(_cut(loose), shared(remark, query=repr(query[:200])))
+    return LookUpResult(_cut(loose), shared(remark, query=repr(query[:200])))
 
 
-def _named(sources: SourceIndex, word: str) -> Sequence[Chunk]:
+def _definitions(sources: SourceIndex, word: str) -> Sequence[Chunk]:
     """A word of a query that is the name of something: it has a capital, a dot or an underscore."""
     name = word.strip("`'\"(),:;=")
     telling = "_" in name.strip("_") or "." in name.strip(".") or name[1:] != name[1:].lower()
@@ -230,5 +246,5 @@ def _named(sources: SourceIndex, word: str) -> Sequence[Chunk]:
 
 def _cut(pieces: Sequence[Chunk]) -> Sequence[Chunk]:
     """At most so many, none twice, each cut around what was asked for."""
-    kept = beyond(merged(pieces)[:_HITS], ())
-    return [part for piece in kept for part in cut(piece, _HIT_LINES)]
+    distinct_pieces = beyond(merge_chunks(pieces)[:_HITS], ())
+    return [part for piece in distinct_pieces for part in cut(piece, _HIT_LINES)]

@@ -33,13 +33,13 @@ _MOST = 6
 
 def files_named(issue: Issue) -> Iterator[str]:
     """Paths in the title, then in the words of the body, each once."""
-    found = _FILE.findall(f"{issue.title}\n{index.prose(issue)}")
-    yield from list(dict.fromkeys(found))[:_MOST]
+    names = _FILE.findall(f"{issue.title}\n{index.prose(issue)}")
+    yield from list(dict.fromkeys(names))[:_MOST]
 
 
 def telling(path: str, text: str, issue: Issue, most: int) -> Sequence[Segment]:
     """The definitions of a file that share most words with the report."""
-    said = set(query_words(f"{issue.title} {index.prose(issue)}", 200))
+    query = set(query_words(f"{issue.title} {index.prose(issue)}", 200))
     lines = text.split("\n")
     worth: dict[Segment, float] = {}
     for segment in outline(text, path):
@@ -47,7 +47,7 @@ def telling(path: str, text: str, issue: Issue, most: int) -> Sequence[Segment]:
             index_words(identifiers("\n".join(lines[segment.start - 1 : segment.end]))).split()
         )
         name = set(index_words(identifiers(segment.simple_name)).split())
-        worth[segment] = (len(said & own) + 2 * len(said & name)) / (8 + len(own)) ** 0.5
+        worth[segment] = (len(query & own) + 2 * len(query & name)) / (8 + len(own)) ** 0.5
     defined = [segment for segment in worth if segment.kind != "module"] or list(worth)
     return sorted(defined, key=lambda segment: (-worth[segment], segment.start))[:most]
 
@@ -57,7 +57,7 @@ def telling(path: str, text: str, issue: Issue, most: int) -> Sequence[Segment]:
 _MANY = 8
 _MOST_WINDOWS = 10
 _HIT_LINES = 50
-_READ = 2_000
+_READ_LINES = 2_000
 _ENTRIES = ("__init__", "forward", "__call__")
 
 
@@ -75,22 +75,22 @@ def named_definitions(names: Iterable[Name], sources: SourceIndex) -> Iterator[H
     holds the word.
     """
     for name in names:
-        found = [
+        chunks = [
             piece
             for piece in sources.symbol(name.text, 5)
             if piece.kind != "module" or "." in name.text
         ]
-        share = _share(name.text, len(found))
+        share = _share(name.text, len(chunks))
         why = shared("why_named", name=name.text, where=name.where)
-        for place, chunk in enumerate(found[:3]):
+        for place, chunk in enumerate(chunks[:3]):
             yield Hint(chunk, name.weight * share / (1 + place), why)
-        if len(found) == 1 and found[0].kind == "class":
-            yield from _entries(found[0], name.weight * share, why, sources)
-        if not found:
+        if len(chunks) == 1 and chunks[0].kind == "class":
+            yield from _entries(chunks[0], name.weight * share, why, sources)
+        if not chunks:
             yield from _holders(name, sources)
 
 
-def read(refined: Interpretation) -> Iterator[Name]:
+def names_of_reading(refined: Interpretation) -> Iterator[Name]:
     """The names in a model's reading of the report, most specific first."""
     for place, text in enumerate(refined.api[:6]):
         yield Name(text, 11.0 * 0.8**place, shared("reading"))
@@ -99,19 +99,19 @@ def read(refined: Interpretation) -> Iterator[Name]:
 def files(
     issue: Issue,
     sources: SourceIndex,
-    pointed: Iterable[Hint],
+    hints_before: Iterable[Hint],
     refined: Interpretation | None = None,
 ) -> Iterator[Hint]:
     """The files that the report or the reading names: what else points into them, else the
     definitions that share most words with the report.
     """
-    known = list(pointed)
+    hints = list(hints_before)
     place = refined.signature if refined is not None else None
-    read = (place.frame,) if isinstance(place, CrashSignature) and place.frame else ()
-    for text in (*read, *files_named(issue)):
-        path = index.installed(text, sources.files())
+    frames = (place.frame,) if isinstance(place, CrashSignature) and place.frame else ()
+    for text in (*frames, *files_named(issue)):
+        path = index.installed_file(text, sources.files())
         why = shared("why_file", name=text.rpartition("/")[2])
-        inside = [hint for hint in known if hint.chunk.path == path]
+        inside = [hint for hint in hints if hint.chunk.path == path]
         for hint in inside:
             yield Hint(hint.chunk, hint.weight * 0.5, why)
         if path is not None and not inside:
@@ -122,38 +122,38 @@ def messages(
     bug: BugReport, issue: Issue, sources: SourceIndex, refined: Interpretation | None = None
 ) -> Iterator[Hint]:
     """Where the literal words of a quoted message stand: the pieces that hold most of them."""
-    for message in dict.fromkeys(_quoted(bug, issue, refined)):
-        held: Counter[tuple[str, int]] = Counter()
+    for message in dict.fromkeys(_quoted_messages(bug, issue, refined)):
+        counts: Counter[tuple[str, int]] = Counter()
         chunks: dict[tuple[str, int], Chunk] = {}
         for words in index.windows(message)[:_MOST_WINDOWS]:
             hits = sources.literal(words, _MANY)
             for chunk in hits if len(hits) < _MANY else ():
                 chunks.setdefault((chunk.path, chunk.start), chunk)
-                held[chunk.path, chunk.start] += 1
-        best = [at for at in held if held[at] == max(held.values())]
+                counts[chunk.path, chunk.start] += 1
+        best = [at for at in counts if counts[at] == max(counts.values())]
         for place, at in enumerate(best[:3]):
             weight = 10.0 * chunks[at].score ** 2 / (len(best) ** 0.5 + place)
             for piece in cut(chunks[at], _HIT_LINES):
                 yield Hint(piece, weight, shared("why_message"))
 
 
-def _quoted(bug: BugReport, issue: Issue, refined: Interpretation | None) -> Iterator[str]:
-    for raised in bug.tracebacks[:3]:
-        yield from (each.message for each in (raised, *raised.chained[:2]))
+def _quoted_messages(bug: BugReport, issue: Issue, refined: Interpretation | None) -> Iterator[str]:
+    for traceback in bug.tracebacks[:3]:
+        yield from (traceback.message for traceback in (traceback, *traceback.chained[:2]))
     yield from (warning.message for warning in bug.warnings[:2])
-    found = refined.signature if refined is not None else None
-    for member in members_of(found) if found is not None else ():
+    signature = refined.signature if refined is not None else None
+    for member in members_of(signature) if signature is not None else ():
         if isinstance(member, CrashSignature | WarningSignature):
             yield member.message
-    texts = index.ticked(f"{issue.title}\n{index.prose(issue)}")
+    texts = index.code_spans(f"{issue.title}\n{index.prose(issue)}")
     yield from [text for text in texts if tree_of(text) is None][:4]
 
 
 def _entries(owner: Chunk, weight: float, why: str, sources: SourceIndex) -> Iterator[Hint]:
     """How an object of a class is made and called."""
     for place, name in enumerate(_ENTRIES):
-        found = sources.symbol(f"{owner.name}.{name}", 1)
-        for chunk in found:
+        definitions = sources.symbol(f"{owner.name}.{name}", 1)
+        for chunk in definitions:
             if chunk.path == owner.path and chunk.name == f"{owner.name}.{name}":
                 yield Hint(chunk, weight * 0.6 * 0.8**place, why)
 
@@ -172,7 +172,7 @@ def _holders(name: Name, sources: SourceIndex) -> Iterator[Hint]:
 
 
 def _inside(path: str, issue: Issue, sources: SourceIndex, why: str) -> Iterator[Hint]:
-    whole = sources.read(path, 1, _READ)
+    whole = sources.read(path, 1, _READ_LINES)
     for place, segment in enumerate(
         telling(path, whole.text, issue, 3) if whole is not None else ()
     ):
@@ -192,12 +192,12 @@ def _share(name: str, definitions: int) -> float:
 # to, how strongly, and why.
 
 _FRAMES = 12
-_FOLLOWED = 6
+_MOST_FOLLOWED = 6
 _EXACT = 4.0
 _LEARNING = {Symptom.NOT_LEARNING, Symptom.NONFINITE}
 
 
-def gathered(
+def gather(
     bug: BugReport,
     issue: Issue,
     sources: SourceIndex,
@@ -207,21 +207,21 @@ def gathered(
     """What the report (and a model's reading of it) points at, what the strongest of these call,
     and training loops; what has similar words only where nothing is pointed at.
     """
-    names = (*(read(refined) if refined is not None else ()), *index.names(bug, issue))
-    pointed = [
+    names = (*(names_of_reading(refined) if refined is not None else ()), *index.names(bug, issue))
+    hints = [
         *(Hint(chunk, 7.0, shared("why_lineage")) for chunk in lineage),
-        *_framed(bug, sources),
-        *_linked(bug, issue, sources),
+        *_hints_of_frames(bug, sources),
+        *_hints_of_links(bug, issue, sources),
         *messages(bug, issue, sources, refined),
         *named_definitions(names, sources),
     ]
-    pointed += files(issue, sources, pointed, refined)
-    strongest = sorted(pointed, key=lambda hint: -hint.weight)[:_FOLLOWED]
+    hints += files(issue, sources, hints, refined)
+    strongest = sorted(hints, key=lambda hint: -hint.weight)[:_MOST_FOLLOWED]
     return (
-        *pointed,
-        *_worded(bug, issue, sources, pointed),
-        *_called(sources, strongest),
-        *(_learning(bug, sources) if not _exact(pointed) else ()),
+        *hints,
+        *_hints_of_words(bug, issue, sources, hints),
+        *_hints_of_calls(sources, strongest),
+        *(_learning(bug, sources) if not _exact(hints) else ()),
     )
 
 
@@ -234,21 +234,21 @@ def short(chunk: Chunk) -> str:
     )
 
 
-def _framed(bug: BugReport, sources: SourceIndex) -> Iterator[Hint]:
+def _hints_of_frames(bug: BugReport, sources: SourceIndex) -> Iterator[Hint]:
     """Frames of packages, the innermost first."""
     for traceback in bug.tracebacks[:4]:
-        for weight, raised in (
+        for weight, failure in (
             (12.0, traceback),
             *((7.0, cause) for cause in traceback.chained[:2]),
         ):
-            inside = [frame for frame in reversed(raised.frames) if frame.module_path]
+            inside = [frame for frame in reversed(failure.frames) if frame.module_path]
             for depth, frame in enumerate(inside[:_FRAMES]):
                 chunk = _of_frame(frame, sources)
                 if chunk is not None:
                     why = (
-                        shared("why_frame", exception=_last(raised), depth=depth)
+                        shared("why_frame", exception=_last(failure), depth=depth)
                         if depth
-                        else shared("why_raised", exception=_last(raised))
+                        else shared("why_raised", exception=_last(failure))
                     )
                     yield Hint(chunk, weight * 0.85**depth, why)
 
@@ -258,9 +258,9 @@ def _of_frame(frame: Frame, sources: SourceIndex) -> Chunk | None:
     its line.
     """
     if frame.code:
-        moved = _line_of((frame.code.strip(),), frame.module_path, frame.line or 1, sources)
-        if moved:
-            return sources.around(frame.module_path, moved)
+        line = _line_of((frame.code.strip(),), frame.module_path, frame.line or 1, sources)
+        if line:
+            return sources.around(frame.module_path, line)
     there = sources.around(frame.module_path, frame.line) if frame.line else None
     last = frame.function.rpartition(".")[2]
     if there is None or not last.isidentifier() or there.name.endswith(f".{last}"):
@@ -269,20 +269,20 @@ def _of_frame(frame: Frame, sources: SourceIndex) -> Chunk | None:
     return min(same, key=lambda chunk: abs(chunk.start - (frame.line or 0)), default=there)
 
 
-def _linked(bug: BugReport, issue: Issue, sources: SourceIndex) -> Iterator[Hint]:
+def _hints_of_links(bug: BugReport, issue: Issue, sources: SourceIndex) -> Iterator[Hint]:
     """Lines that the report links to; where it quotes them, they are found although they have
     moved.
     """
-    quoted = index.quoted_lines(bug)
+    lines = index.quoted_lines(bug)
     for link in islice(index.links(issue.body), 8):
-        line = _line_of(quoted, link.path, link.start or 1, sources) or link.start or 1
+        line = _line_of(lines, link.path, link.start or 1, sources) or link.start or 1
         chunk = sources.around(link.path, line)
         if chunk is not None:
             where = shared("linked_line", line=link.start) if link.start else shared("linked_file")
             yield Hint(chunk, 9.0 if link.start else 5.0, shared("why_linked", where=where))
 
 
-def _line_of(quoted: Sequence[str], path: str, near: int, sources: SourceIndex) -> int:
+def _line_of(lines: Sequence[str], path: str, near: int, sources: SourceIndex) -> int:
     """The line of a file with one of the quoted lines, the nearest to the original place; 0 without
     any.
     """
@@ -291,46 +291,46 @@ def _line_of(quoted: Sequence[str], path: str, near: int, sources: SourceIndex) 
         part = sources.read(path, first, first + 1_999)
         if part is None:
             break
-        wanted = set(quoted)
+        lines_to_match = set(lines)
         for number, line in enumerate(part.text.split("\n"), first):
-            if line.strip() in wanted and (best is None or abs(number - near) < best[0]):
+            if line.strip() in lines_to_match and (best is None or abs(number - near) < best[0]):
                 best = (abs(number - near), number)
     return best[1] if best is not None else 0
 
 
-def _exact(pointed: Sequence[Hint]) -> bool:
-    return any(hint.weight >= _EXACT for hint in pointed)
+def _exact(hints: Sequence[Hint]) -> bool:
+    return any(hint.weight >= _EXACT for hint in hints)
 
 
-def _worded(
-    bug: BugReport, issue: Issue, sources: SourceIndex, pointed: Sequence[Hint]
+def _hints_of_words(
+    bug: BugReport, issue: Issue, sources: SourceIndex, hints: Sequence[Hint]
 ) -> Iterator[Hint]:
     """What the words are like: of the title, of what was raised or warned, of the whole text. On
     their own they count only where nothing exact was found.
     """
-    exact = _exact(pointed)
-    known = {(hint.chunk.path, hint.chunk.start) for hint in pointed}
-    raised = " ".join(
+    exact = _exact(hints)
+    positions = {(hint.chunk.path, hint.chunk.start) for hint in hints}
+    exception_text = " ".join(
         f"{traceback.exception} {traceback.message[:300]}" for traceback in bug.tracebacks[:2]
     )
-    warned = " ".join(warning.message[:300] for warning in bug.warnings[:2])
-    asked = (
+    warning_text = " ".join(warning.message[:300] for warning in bug.warnings[:2])
+    queries = (
         (issue.title, 5.0, shared("why_title")),
-        (raised, 4.0, shared("why_error")),
-        (warned, 5.0, shared("why_warning")),
+        (exception_text, 4.0, shared("why_error")),
+        (warning_text, 5.0, shared("why_warning")),
         (f"{issue.title} {index.prose(issue)}", 4.0, shared("why_text")),
     )
-    for words, weight, why in asked:
+    for words, weight, why in queries:
         for place, chunk in enumerate(sources.search(words, 12) if words.strip() else ()):
-            if not exact or (chunk.path, chunk.start) in known:
+            if not exact or (chunk.path, chunk.start) in positions:
                 yield Hint(chunk, weight * chunk.score / (1 + 0.2 * place), why)
 
 
-def _called(sources: SourceIndex, strongest: Sequence[Hint]) -> Iterator[Hint]:
+def _hints_of_calls(sources: SourceIndex, strongest: Sequence[Hint]) -> Iterator[Hint]:
     """What these call in their own package; what they call of another one is rarely at fault."""
     for hint in strongest:
-        called = sources.callees(hint.chunk, 12)
-        own = (chunk for chunk in called if chunk.package == hint.chunk.package)
+        callees = sources.callees(hint.chunk, 12)
+        own = (chunk for chunk in callees if chunk.package == hint.chunk.package)
         for place, chunk in enumerate(islice(own, 6)):
             why = shared("why_called", caller=short(hint.chunk))
             yield Hint(chunk, hint.weight * 0.4 / (1 + 0.2 * place), why)

@@ -31,7 +31,7 @@ from bot.model.budget import question
 from prompts import load
 from prompts.catalog import Prompt
 
-_DOTTED = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
+_DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _VERSION = re.compile(r"\d+(?:\.\d+)*(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d+)*)", re.ASCII)
 _CLASS = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
@@ -42,7 +42,7 @@ def build(
     issue: Issue,
     bug: BugReport,
     environment: str,
-    ranked: tuple[Context, ...] = (),
+    contexts: tuple[Context, ...] = (),
 ) -> Question:
     """What the reader is asked; the first context is shown, so that what counts is fixed by
     someone who has seen the code. It is not told how rules read the failure, nor what runs gave.
@@ -56,9 +56,9 @@ def build(
         repository=issue.repository or prompt.fragment("unstated"),
         date=f"{issue.created_at:%Y-%m-%d}" if issue.created_at else prompt.fragment("unstated"),
         report=markdown.report(issue, bug),
-        known=_known(prompt, bug),
+        known=_rules_reading(prompt, bug),
         environment=environment,
-        code=prompt_text.show_contexts(ranked[:1]),
+        code=prompt_text.show_contexts(contexts[:1]),
     )
 
 
@@ -67,17 +67,21 @@ def parse(data: dict[str, Any], issue: Issue, rules: AnySignature | None) -> Int
     more of the report's own words; an answer that fixes nothing, or rests on no words of the
     report, does not replace theirs either.
     """
-    inferred: list[str] = []
-    api = tuple(name for name in data["api"] if _DOTTED.fullmatch(name))
-    quotes = [words for words in data["quotes"] if markdown.quoted(words, issue)]
+    inferred_names: list[str] = []
+    api = tuple(name for name in data["api"] if _DOTTED_NAME.fullmatch(name))
+    quotes = [words for words in data["quotes"] if markdown.is_quoted(words, issue)]
     if not quotes:
-        inferred.append("claim")
-    found = _chosen(_signature(data, issue, api, rules, inferred), rules, data, bool(quotes))
-    weak = found is not rules and isinstance(found, CrashSignature) and not found.message
+        inferred_names.append("claim")
+    signature = _choose_signature(
+        _signature(data, issue, api, rules, inferred_names), rules, data, bool(quotes)
+    )
+    weak = (
+        signature is not rules and isinstance(signature, CrashSignature) and not signature.message
+    )
     return Interpretation(
         claim=" ".join(data["claim"].split()),
-        signature=found,
-        inferred=tuple(inferred),
+        signature=signature,
+        inferred=tuple(inferred_names),
         api=api,
         packages=tuple(name for name in data["packages"] if _NAME.fullmatch(name)),
         pins=tuple(filter(None, (_pin(row, issue) for row in data["pins"]))),
@@ -87,7 +91,7 @@ def parse(data: dict[str, Any], issue: Issue, rules: AnySignature | None) -> Int
     )
 
 
-def _chosen(
+def _choose_signature(
     model: Member | None, rules: AnySignature | None, data: dict[str, Any], rests: bool
 ) -> AnySignature | None:
     """The reading to go by: a model's, unless it agrees with the rules or is void."""
@@ -100,7 +104,7 @@ def _chosen(
     return rules if model is None or alike or (rules is not None and not rests) else model
 
 
-def _known(prompt: Prompt, bug: BugReport) -> str:
+def _rules_reading(prompt: Prompt, bug: BugReport) -> str:
     rows = [
         prompt.fragment("known_symptom", symptom=bug.symptom.value),
         prompt.fragment("known_programs", count=len(bug.programs)),
@@ -118,7 +122,7 @@ def _signature(
     issue: Issue,
     api: tuple[str, ...],
     rules: AnySignature | None,
-    inferred: list[str],
+    inferred_names: list[str],
 ) -> Member | None:
     match data:
         case {"kind": "hang"}:
@@ -126,16 +130,16 @@ def _signature(
             hangs = (member for member in members if isinstance(member, HangSignature))
             return next(hangs, HangSignature(bound_s=IDLE_BOUND_S))
         case {"kind": "crash", "crash": dict(row)} if row:
-            return _crash(row, issue, api, inferred)
+            return _crash(row, issue, api, inferred_names)
         case {"kind": "warning", "warning": dict(row)} if row:
-            return _warning(row, issue, inferred)
+            return _warning(row, issue, inferred_names)
         case {"kind": "observation", "observation": dict(row)} if row:
-            return _observation(row, api, inferred)
+            return _observation(row, api, inferred_names)
     return None
 
 
 def _crash(
-    row: dict[str, Any], issue: Issue, api: tuple[str, ...], inferred: list[str]
+    row: dict[str, Any], issue: Issue, api: tuple[str, ...], inferred_names: list[str]
 ) -> CrashSignature | None:
     """A message that the report does not quote is not compared with a run; then only the place
     identifies the failure. Beside a message, a place outside the package in question is left out.
@@ -144,18 +148,18 @@ def _crash(
     if not _CLASS.fullmatch(exception) or not exception.endswith(_EXCEPTIONS):
         return None
     message = " ".join(row["message"].split())
-    if message and not markdown.quoted(wording.core(message) or message, issue):
-        inferred.append("message")
+    if message and not markdown.is_quoted(wording.core(message) or message, issue):
+        inferred_names.append("message")
         message = ""
     if not markdown.mentions(exception.rsplit(".", 1)[-1], issue):
-        inferred.append("exception")
+        inferred_names.append("exception")
     frame = row["in_file"].strip().lstrip("/")
     if not _in_package(frame, api):
         if not message:
             return None
         frame = ""
     if frame:
-        inferred.append("place")
+        inferred_names.append("place")
     return CrashSignature(
         exception=exception,
         message=message,
@@ -164,16 +168,20 @@ def _crash(
     )
 
 
-def amended(row: dict[str, Any], issue: Issue, refined: Interpretation) -> Interpretation | None:
+def amend(row: dict[str, Any], issue: Issue, refined: Interpretation) -> Interpretation | None:
     """The reading with another exception that counts; None for the same or one that cannot."""
-    inferred: list[str] = []
-    found = _crash(row, issue, refined.api, inferred)
+    inferred_names: list[str] = []
+    signature = _crash(row, issue, refined.api, inferred_names)
     crash = isinstance(refined.signature, CrashSignature)
-    if not crash or found is None or found == refined.signature:
+    if not crash or signature is None or signature == refined.signature:
         return None
-    weak = refined.needs_contrast or not found.message
-    kept = (name for name in refined.inferred if name == "claim")
-    changes = {"signature": found, "inferred": (*kept, *inferred), "needs_contrast": weak}
+    weak = refined.needs_contrast or not signature.message
+    kinds = (name for name in refined.inferred if name == "claim")
+    changes = {
+        "signature": signature,
+        "inferred": (*kinds, *inferred_names),
+        "needs_contrast": weak,
+    }
     return refined.model_copy(update=changes)
 
 
@@ -185,27 +193,29 @@ def _in_package(path: str, api: tuple[str, ...]) -> bool:
     return path.endswith(".py") and path.split("/", 1)[0].removesuffix(".py") in tops
 
 
-def _warning(row: dict[str, Any], issue: Issue, inferred: list[str]) -> WarningSignature | None:
+def _warning(
+    row: dict[str, Any], issue: Issue, inferred_names: list[str]
+) -> WarningSignature | None:
     """A category that the report does not name is not asked for: libraries print their warnings
     in forms of their own.
     """
     message, category = " ".join(row["message"].split()), row["category"].strip()
     if len(message) < wording.SHORTEST:
         return None
-    if not markdown.quoted(message, issue):
-        inferred.append("message")
-    inferred.append("at_least")
-    named = category if category and markdown.mentions(category, issue) else ""
-    return WarningSignature(category=named, message=message, at_least=row["at_least"])
+    if not markdown.is_quoted(message, issue):
+        inferred_names.append("message")
+    inferred_names.append("at_least")
+    warning_class = category if category and markdown.mentions(category, issue) else ""
+    return WarningSignature(category=warning_class, message=message, at_least=row["at_least"])
 
 
 def _observation(
-    row: dict[str, Any], api: tuple[str, ...], inferred: list[str]
+    row: dict[str, Any], api: tuple[str, ...], inferred_names: list[str]
 ) -> ObservationSignature | None:
     wrong, right = Predicate(**row["wrong"]), Predicate(**row["right"])
     if not api or _overlap(wrong, right):
         return None
-    inferred.append("observation")
+    inferred_names.append("observation")
     return ObservationSignature(
         name=row["name"], says=" ".join(row["says"].split()), wrong=wrong, right=right, api=api
     )
@@ -213,8 +223,10 @@ def _observation(
 
 def _overlap(wrong: Predicate, right: Predicate) -> bool:
     """Whether a value that one condition names satisfies both: then they distinguish nothing."""
-    named = [each.value for each in (wrong, right) if each.op not in {"finite", "nan"}]
-    plain = (each for each in named if not isinstance(each, bool))
+    named = [
+        condition.value for condition in (wrong, right) if condition.op not in {"finite", "nan"}
+    ]
+    plain = (value for value in named if not isinstance(value, bool))
     near = [x + step for x in plain if isinstance(x, int | float) for step in (-1.0, 1.0)]
     samples = (*named, *near, "nan", 0.0, 1.0, True, False)
     return any(
@@ -226,5 +238,5 @@ def _pin(row: dict[str, Any], issue: Issue) -> Pin | None:
     name, version, quote = row["name"], row["version"], row["quote"]
     if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
         return None
-    told = markdown.quoted(quote, issue) and version.rstrip(".*") in quote
-    return Pin(name=name.lower(), version=version, quote=quote, quoted=told)
+    is_quoted = markdown.is_quoted(quote, issue) and version.rstrip(".*") in quote
+    return Pin(name=name.lower(), version=version, quote=quote, quoted=is_quoted)

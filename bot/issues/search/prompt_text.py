@@ -18,7 +18,7 @@ from bot.kernel.environment import (
 )
 from bot.kernel.ports import SourceIndex
 from bot.kernel.session import CompletedRun
-from bot.kernel.source.outline import beyond, shown, size
+from bot.kernel.source.outline import beyond, nonempty_lines, size
 from prompts import shared
 from prompts.catalog import fence
 from sandbox.port import RunResult
@@ -29,57 +29,70 @@ from sandbox.port import RunResult
 _MOST = 12
 
 
-def described(spec: EnvironmentSpec, built: Environment, problem: str = "") -> str:
+def describe_environment(spec: EnvironmentSpec, environment: Environment, problem: str = "") -> str:
     """The packages that matter, a line each, inside the fence; `problem` is how their import
     ends where it fails.
     """
-    claims = {claim.name: claim for claim in built.claims}
-    rows = [_python(spec, built, claims.pop("python", None))]
-    for wanted in spec.requirements[:_MOST]:
-        claim = claims.pop(evidence.claim_name(wanted.name), None)
-        rows.append(_asked(spec, built, wanted, claim))
-    rows += [*_drawn(spec, list(claims.values())), *_dependencies(spec, built)]
+    claims = {claim.name: claim for claim in environment.claims}
+    rows = [_python(spec, environment, claims.pop("python", None))]
+    for requirement in spec.requirements[:_MOST]:
+        claim = claims.pop(evidence.claim_name(requirement.name), None)
+        rows.append(_requirement_row(spec, environment, requirement, claim))
+    rows += [*_claim_rows(spec, list(claims.values())), *_dependencies(spec, environment)]
     rows += [shared("not_importable", problem=problem)] if problem else []
     return fence("the environment", "\n".join(rows))
 
 
-def _python(spec: EnvironmentSpec, built: Environment, claim: Claimed | None) -> str:
+def _python(spec: EnvironmentSpec, environment: Environment, claim: Claimed | None) -> str:
     note = claim.note if claim is not None else ""
     why = "; ".join(filter(None, (spec.python_why, note)))
-    return shared("python_row", asked=spec.python, version=built.python, why=why)
+    return shared("python_row", asked=spec.python, version=environment.python, why=why)
 
 
-def _asked(
-    spec: EnvironmentSpec, built: Environment, wanted: Requirement, claim: Claimed | None
+def _requirement_row(
+    spec: EnvironmentSpec, environment: Environment, requirement: Requirement, claim: Claimed | None
 ) -> str:
     """A package that is to be installed."""
-    stated = versions.pinned(wanted.specifier) or wanted.specifier
-    asked = (claim.claimed if claim is not None else "") or stated
-    got = built.version(wanted.name) or (claim.resolved if claim is not None else "")
+    stated_version = versions.exact_version(requirement.specifier) or requirement.specifier
+    requested_version = (claim.claimed if claim is not None else "") or stated_version
+    installed_version = environment.version(requirement.name) or (
+        claim.resolved if claim is not None else ""
+    )
     note = claim.note if claim is not None else ""
-    why = "; ".join(filter(None, (wanted.why, note, _processor(spec, wanted.name, asked, got))))
-    return _row(wanted.name, asked, got, why)
+    why = "; ".join(
+        filter(
+            None,
+            (
+                requirement.why,
+                note,
+                _processor(spec, requirement.name, requested_version, installed_version),
+            ),
+        )
+    )
+    return _row(requirement.name, requested_version, installed_version, why)
 
 
-def _drawn(spec: EnvironmentSpec, claims: list[Claimed]) -> list[str]:
+def _claim_rows(spec: EnvironmentSpec, claims: list[Claimed]) -> list[str]:
     """What the report names beside that: a line for each that differs, one for the others."""
-    other = [each for each in claims if each.note]
-    alike = [each for each in claims if not each.note and each.resolved]
-    rows = [_row(each.name, each.claimed, each.resolved, _why(spec, each)) for each in other]
-    listed = ", ".join(f"{each.name} {each.resolved}" for each in alike[:_MOST])
-    return [*rows[:_MOST], *([shared("as_reported", packages=listed)] if listed else [])]
+    other = [claim for claim in claims if claim.note]
+    alike = [claim for claim in claims if not claim.note and claim.resolved]
+    rows = [_row(claim.name, claim.claimed, claim.resolved, _why(spec, claim)) for claim in other]
+    listing = ", ".join(f"{claim.name} {claim.resolved}" for claim in alike[:_MOST])
+    return [*rows[:_MOST], *([shared("as_reported", packages=listing)] if listing else [])]
 
 
-def _dependencies(spec: EnvironmentSpec, built: Environment) -> list[str]:
+def _dependencies(spec: EnvironmentSpec, environment: Environment) -> list[str]:
     """The well-known libraries that came as dependencies, in one line."""
-    told = {row.name for row in spec.requirements} | {
-        claim.name for claim in built.claims if claim.resolved
+    names_above = {row.name for row in spec.requirements} | {
+        claim.name for claim in environment.claims if claim.resolved
     }
-    found = [
-        each for each in built.packages if each.name not in told and package_names.known(each.name)
+    packages = [
+        package
+        for package in environment.packages
+        if package.name not in names_above and package_names.is_known(package.name)
     ]
-    listed = ", ".join(f"{each.name} {each.version}" for each in found[:_MOST])
-    return [shared("also_installed", packages=listed)] if listed else []
+    listing = ", ".join(f"{package.name} {package.version}" for package in packages[:_MOST])
+    return [shared("also_installed", packages=listing)] if listing else []
 
 
 def _why(spec: EnvironmentSpec, claim: Claimed) -> str:
@@ -87,19 +100,29 @@ def _why(spec: EnvironmentSpec, claim: Claimed) -> str:
     return "; ".join(filter(None, (claim.note, processor)))
 
 
-def _processor(spec: EnvironmentSpec, name: str, asked: str, got: str) -> str:
+def _processor(
+    spec: EnvironmentSpec, name: str, requested_version: str, installed_version: str
+) -> str:
     """That only builds for the processor were looked at, where that may have decided."""
     family = name in imports.TORCH_FAMILY and spec.device == "cpu"
-    plain = got.partition("+")[0]
-    return shared("cpu_builds") if family and got and not (asked and asked in {got, plain}) else ""
+    plain = installed_version.partition("+")[0]
+    return (
+        shared("cpu_builds")
+        if family
+        and installed_version
+        and not (requested_version and requested_version in {installed_version, plain})
+        else ""
+    )
 
 
-def _row(name: str, asked: str, got: str, why: str) -> str:
-    if not got:
-        return shared("absent_row", name=name, asked=asked or "any", why=why)
-    if not asked:
-        return shared("package_row", name=name, version=got, why=why)
-    return shared("asked_row", name=name, asked=asked, version=got, why=why)
+def _row(name: str, requested_version: str, installed_version: str, why: str) -> str:
+    if not installed_version:
+        return shared("absent_row", name=name, asked=requested_version or "any", why=why)
+    if not requested_version:
+        return shared("package_row", name=name, version=installed_version, why=why)
+    return shared(
+        "asked_row", name=name, asked=requested_version, version=installed_version, why=why
+    )
 
 
 # What prompts show: source code with line numbers, each piece with its origin and why it was
@@ -111,18 +134,18 @@ _FRAMES = 6
 _BRIEF = 400  # characters
 
 
-def show_contexts(ranked: Iterable[Context]) -> str:
+def show_contexts(context_list: Iterable[Context]) -> str:
     """The contexts in their order."""
     blocks = []
-    for context in ranked:
+    for context in context_list:
         blocks += [
             shared("context", rank=context.rank, title=context.title),
-            listed(context.chunks),
+            list_pieces(context.chunks),
         ]
     return "\n\n".join(blocks) or shared("no_context")
 
 
-def listed(pieces: Iterable[Chunk]) -> str:
+def list_pieces(pieces: Iterable[Chunk]) -> str:
     """Pieces of sources with line numbers, neighbours of one file inside one fence, without all
     but the first line of their docstrings.
     """
@@ -140,21 +163,21 @@ def _rows(piece: Chunk) -> Iterable[str]:
     if piece.why:
         yield f"       [{'; '.join(piece.why[:2])}]"
     lines = piece.text.split("\n")
-    for at in shown(piece.text):
+    for at in nonempty_lines(piece.text):
         yield f"{piece.start + at:5d}  {lines[at][:_MOST_LINE]}"
 
 
-def probed(result: RunResult, code: str = "") -> str:
+def probe_text(result: RunResult, code: str = "") -> str:
     """What a probe printed and how it ended; without its code the end of it, for later."""
     output = f"{result.stdout}\n{result.stderr}".strip()
     if not code:
         brief = fence("output", output[-_BRIEF:])
-        return shared("earlier_probe", ended=_ended(result), output=brief)
-    output = fence("output", _shortened(output))
-    return shared("probed", code=fence("probe", code), ended=_ended(result), output=output)
+        return shared("earlier_probe", ended=_ending_text(result), output=brief)
+    output = fence("output", _shorten(output))
+    return shared("probed", code=fence("probe", code), ended=_ending_text(result), output=output)
 
 
-def _ended(run: RunResult | Execution) -> str:
+def _ending_text(run: RunResult | Execution) -> str:
     """How a run ended."""
     if run.timed_out or run.idle:
         return shared("timed_out", seconds=f"{run.seconds:.0f}")
@@ -165,7 +188,7 @@ def _ended(run: RunResult | Execution) -> str:
     return shared("exit_code", code=run.exit_code)
 
 
-def refused(objections: Iterable[str]) -> str:
+def refusal_text(objections: Iterable[str]) -> str:
     """Why a program was not run."""
     return shared("refused", objections="\n".join(f"- {objection}" for objection in objections))
 
@@ -173,15 +196,15 @@ def refused(objections: Iterable[str]) -> str:
 def outcome(run: CompletedRun) -> str:
     """What a run did: how it ended, where it failed, and what it printed."""
     judgement, execution = run.judgement, run.attempt.execution
-    shown = [_shortened(text.strip()) for text in _streams(run.attempt, run.result)]
+    streams = [_shorten(text.strip()) for text in _streams(run.attempt, run.result)]
     return shared(
         "outcome",
-        ended=_ended(execution),
+        ended=_ending_text(execution),
         seconds=f"{execution.seconds:.1f}",
         reason=judgement.reason,
         output=fence(
             "output of the run",
-            "\n\n".join(shown) or judgement.evidence or shared("no_output"),
+            "\n\n".join(streams) or judgement.evidence or shared("no_output"),
         ),
     )
 
@@ -211,12 +234,14 @@ def show_history(program: str, contrast: str, notes: Sequence[str]) -> str:
     parts = []
     for name, text in (("program", program), ("contrast", contrast)):
         if text.strip():
-            numbered = "\n".join(f"{at:4d}  {line}" for at, line in enumerate(text.splitlines(), 1))
-            parts.append(shared("last_program", name=name, source=fence(name, numbered)))
+            numbered_lines = "\n".join(
+                f"{at:4d}  {line}" for at, line in enumerate(text.splitlines(), 1)
+            )
+            parts.append(shared("last_program", name=name, source=fence(name, numbered_lines)))
     return "\n\n".join([*parts, *notes])
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
     if len(text) <= _MOST_OUTPUT:
         return text
     return f"{text[: _MOST_OUTPUT // 3]}\n[…]\n{text[-_MOST_OUTPUT * 2 // 3 :]}"
@@ -250,10 +275,10 @@ class Notebook:
     thought: str = ""
     is_new: bool = True
 
-    def answered(self, relied_on: int, thought: str) -> None:
+    def answered(self, relied_on: int, last_thought: str) -> None:
         """The model has seen all of it: what it relies on is shown again, the rest only named."""
-        self.contexts = tuple(each for each in self.contexts if each.rank == relied_on)
-        self.thought, self.is_new, self.newest = thought, False, ()
+        self.contexts = tuple(context for context in self.contexts if context.rank == relied_on)
+        self.thought, self.is_new, self.newest = last_thought, False, ()
         for note in self.notes:
             note.fresh = False
 
@@ -270,31 +295,31 @@ class Notebook:
     def look_up(self, sources: SourceIndex | None, wish: SearchAction | ReadAction) -> None:
         """Carry out a look into the sources; what is in sight already is not shown again."""
         answer = search_contexts.look_up(sources, wish)
-        asked = search_contexts.request(wish)
+        request = search_contexts.request(wish)
         lines = [f"{piece.path} {piece.start}-{piece.end}" for piece in answer.pieces]
-        said = " ".join(filter(None, (answer.remark, shared("found") if lines else "")))
-        brief = shared("looked_up", request=asked, found=", ".join(lines) or answer.remark)
-        self.tell(shared("looked_up", request=asked, found=said), brief)
+        heading = " ".join(filter(None, (answer.remark, shared("found") if lines else "")))
+        brief = shared("looked_up", request=request, found=", ".join(lines) or answer.remark)
+        self.tell(shared("looked_up", request=request, found=heading), brief)
         self.newest = (*answer.pieces, *self.newest)
         self.found = _within(beyond((*answer.pieces, *self.found), (), 0), size(self.newest))
 
     def sources(self) -> str:
         """The pieces of source in sight, those of the last look first."""
-        known = [piece for each in self.contexts for piece in each.chunks]
-        looked = beyond(self.found, known, 0)
-        shown = [shared("found_pieces"), listed(looked)] if looked else []
-        if self.contexts or not looked:
-            shown.append(show_contexts(self.contexts))
-        return "\n\n".join(shown)
+        pieces = [piece for context in self.contexts for piece in context.chunks]
+        chunks = beyond(self.found, pieces, 0)
+        parts = [shared("found_pieces"), list_pieces(chunks)] if chunks else []
+        if self.contexts or not chunks:
+            parts.append(show_contexts(self.contexts))
+        return "\n\n".join(parts)
 
     def history(self, program: str, contrast: str) -> str:
         """The last program and its twin, what was learned, and the last thought."""
-        told = [note.text if note.fresh else note.brief for note in self.notes]
+        parts = [note.text if note.fresh else note.brief for note in self.notes]
         if self.outcome is not None:
-            told.append(self.outcome.text)
+            parts.append(self.outcome.text)
         if self.thought:
-            told.append(shared("earlier_thought", thought=fence("thought", self.thought)))
-        return show_history(program, contrast, told)
+            parts.append(shared("earlier_thought", thought=fence("thought", self.thought)))
+        return show_history(program, contrast, parts)
 
 
 def _within(pieces: Iterable[Chunk], newest: int) -> tuple[Chunk, ...]:
@@ -302,9 +327,9 @@ def _within(pieces: Iterable[Chunk], newest: int) -> tuple[Chunk, ...]:
     in lines.
     """
     room = max(_MOST_FOUND, newest)
-    kept: list[Chunk] = []
+    newest_pieces: list[Chunk] = []
     for piece in pieces:
-        if kept and size([*kept, piece]) > room:
+        if newest_pieces and size([*newest_pieces, piece]) > room:
             break
-        kept.append(piece)
-    return tuple(kept)
+        newest_pieces.append(piece)
+    return tuple(newest_pieces)

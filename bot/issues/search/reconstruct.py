@@ -40,36 +40,38 @@ _MOST_LINES = 8
 _MOST_TEXT = 1_200
 
 
-def mended(
+def with_imports(
     session: Session,
     bug: BugReport,
     spec: EnvironmentSpec,
-    built: Environment,
+    environment: Environment,
     names: Sequence[str],
 ) -> tuple[EnvironmentSpec, Environment, str]:
     """The environment in which the distributions can be imported, else the last one, with the end
     of the traceback.
     """
-    problem = _problem(session, bug, built, names)
+    problem = _problem(session, bug, environment, names)
     for _ in range(recovery.MOST_FIXES):
         wider = _wider(session, bug, spec, problem) if problem else None
         if wider is None:
             break
         try:
-            built = session.build(wider)
+            environment = session.build(wider)
         except BuildError as error:
             session.note(f"a package that an import needs could not be installed: {error}")
             break
-        spec, problem = wider, _problem(session, bug, built, names)
+        spec, problem = wider, _problem(session, bug, environment, names)
     if problem:
         session.note(f"{', '.join(names)} cannot be imported: {_last(problem)}")
-    return spec, built, problem
+    return spec, environment, problem
 
 
-def _problem(session: Session, bug: BugReport, built: Environment, names: Sequence[str]) -> str:
+def _problem(
+    session: Session, bug: BugReport, environment: Environment, names: Sequence[str]
+) -> str:
     """The end of the traceback of an import, "" where nothing is wrong with it."""
-    used = symbols.top_level("\n".join(fence.text for fence in bug.programs))
-    run = launch.import_spec(built, session.job, tuple(names), used)
+    modules = symbols.top_level("\n".join(fence.text for fence in bug.programs))
+    run = launch.import_spec(environment, session.job, tuple(names), modules)
     with session.stage("environment", f"importing {', '.join(names[:3])}"):
         result = session.execute(run)
     if result.timed_out or not result.exit_code:
@@ -84,8 +86,8 @@ def _wider(
     failure = setup_failures.recognise(exception, message.strip())
     if failure is None:
         return None
-    wanted = specify.missing(failure.module, failure.requirement, bug, spec)
-    wider = session.matched(specify.add(spec, wanted)) if wanted is not None else spec
+    requirement = specify.missing(failure.module, failure.requirement, bug, spec)
+    wider = session.matched(specify.add(spec, requirement)) if requirement is not None else spec
     return wider if wider != spec else None
 
 
@@ -97,18 +99,18 @@ def reconstruct(
     session: IssueSession, draft: RunPlan, budget: ModelBudget, verdict: AnyVerdict
 ) -> Reconstructed:
     """A program for a report whose own programs led to this verdict, or that has none."""
-    written = Reconstructed()
+    reconstruction = Reconstructed()
     try:
-        written.result = _program(session, draft, budget, verdict, written)
+        reconstruction.result = _program(session, draft, budget, verdict, reconstruction)
     except BudgetExceeded as error:
-        written.exceeded = str(error)
+        reconstruction.exceeded = str(error)
     except ModelUnavailable as error:
         session.note(f"no model could be asked: {error}")
     except BuildError as error:
         session.note(f"the environment for a written program could not be built: {error}")
     except Stopped:
-        written.stopped = True
-    return written
+        reconstruction.stopped = True
+    return reconstruction
 
 
 def _program(
@@ -116,18 +118,18 @@ def _program(
     draft: RunPlan,
     budget: ModelBudget,
     verdict: AnyVerdict,
-    written: Reconstructed,
+    reconstruction: Reconstructed,
 ) -> SearchResult | None:
     basis = _basis(session, draft)
     refined = _interpreted(session, draft, budget, basis)
-    written.update(refined=refined, readings=_readings(draft, refined, verdict))
+    reconstruction.update(refined=refined, readings=_readings(draft, refined, verdict))
     if refined.signature is None:
         return None
     material = _material(session, draft, refined, basis)
-    refined = _placed(session, refined, material)
+    refined = _with_locations(session, refined, material)
     assert refined.signature is not None
-    written.update(refined=refined)
-    written.signature = refined.signature
+    reconstruction.update(refined=refined)
+    reconstruction.signature = refined.signature
     runner = judging(session, draft.bug, refined.signature)
     if draft.script is not None and draft.signature is not None:
         alike = freeze.same(draft.signature, refined.signature)
@@ -138,8 +140,8 @@ def _program(
             if own is not None:
                 return own
     if not session.attempts:
-        written.amendable = "rules" if draft.signature == refined.signature else "model"
-    return write_program(runner, budget, refined, material, written)
+        reconstruction.amendable = "rules" if draft.signature == refined.signature else "model"
+    return write_program(runner, budget, refined, material, reconstruction)
 
 
 def _readings(draft: RunPlan, refined: Interpretation, verdict: AnyVerdict) -> tuple[Reading, ...]:
@@ -162,11 +164,17 @@ def _own_program(runner: Runner, material: Material) -> SearchResult | None:
     runner.note(f"a model reads the bug report as {confirm.describe(runner.signature)}")
     proposed = report_programs.propose(runner.bug, runner.signature)
     scripts, _ = report_programs.genuine_ones(proposed, runner.signature)
-    found = report_programs.search(runner, material.spec, scripts) if scripts else None
-    return found if found is not None and found.judgement.match is Match.MATCHED else None
+    search_result = report_programs.search(runner, material.spec, scripts) if scripts else None
+    return (
+        search_result
+        if search_result is not None and search_result.judgement.match is Match.MATCHED
+        else None
+    )
 
 
-def _placed(session: IssueSession, refined: Interpretation, material: Material) -> Interpretation:
+def _with_locations(
+    session: IssueSession, refined: Interpretation, material: Material
+) -> Interpretation:
     """Without the place of a failure whose words are known, where its file is not installed: an
     example script, a module of a repository that is no package.
     """
@@ -202,7 +210,7 @@ class _Basis:
         if self.environment is None:
             why = fence("the builder", self.failure[:400])
             return load("refine").fragment("no_environment", reason=why)
-        return prompt_text.described(self.spec, self.environment, self.problem)
+        return prompt_text.describe_environment(self.spec, self.environment, self.problem)
 
 
 def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
@@ -215,9 +223,9 @@ def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
         return _Basis(spec, failure=str(error))
     names, problem = _focus(session, draft, spec), ""
     if names:
-        spec, environment, problem = mended(session, draft.bug, spec, environment, names)
-    found = _sources(session, draft, environment, names)
-    return _Basis(spec, environment, *found, problem=problem)
+        spec, environment, problem = with_imports(session, draft.bug, spec, environment, names)
+    sources_and_contexts = _sources(session, draft, environment, names)
+    return _Basis(spec, environment, *sources_and_contexts, problem=problem)
 
 
 def _focus(session: IssueSession, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:
@@ -247,51 +255,61 @@ def _material(
     installed, what neither the model nor the report's words name is left out, then all but what
     the model names.
     """
-    wanted = _wanted(refined, basis.spec)
-    spec = session.matched(reduce(specify.add, wanted, basis.spec)) if wanted else basis.spec
+    requirements = _requirements_of(refined, basis.spec)
+    spec = (
+        session.matched(reduce(specify.add, requirements, basis.spec))
+        if requirements
+        else basis.spec
+    )
     tops = dict.fromkeys(name.split(".")[0] for name in refined.api)
     names = [imports.distribution(top) or top for top in tops]
     report = markdown.report(session.job.issue, draft.bug)
     again = markdown.report(session.job.issue, draft.bug, again=True)
-    read = partial(_sources, session, draft, refined=refined)
-    named: set[str] = {canonicalize_name(name) for name in refined.packages}
-    if basis.environment is not None and not wanted:
-        environment, opened = basis.environment, basis.sources
+    find_sources = partial(_sources, session, draft, refined=refined)
+    names_in_report: set[str] = {canonicalize_name(name) for name in refined.packages}
+    if basis.environment is not None and not requirements:
+        environment, open_sources = basis.environment, basis.sources
     else:
-        environment, spec = _built(session, spec, named, basis)
-        opened = None
-    found = _sources(session, draft, environment, names or sorted(named), refined, opened)
-    if not found[1]:
-        found = basis.sources, basis.contexts
-    named_here = tuple(names or sorted(named))
-    return Material(report, again, spec, environment, *found, named_here, read)
+        environment, spec = _build_environment(session, spec, names_in_report, basis)
+        open_sources = None
+    sources_and_contexts = _sources(
+        session, draft, environment, names or sorted(names_in_report), refined, open_sources
+    )
+    if not sources_and_contexts[1]:
+        sources_and_contexts = basis.sources, basis.contexts
+    named_here = tuple(names or sorted(names_in_report))
+    return Material(
+        report, again, spec, environment, *sources_and_contexts, named_here, find_sources
+    )
 
 
-def _built(
+def _build_environment(
     session: IssueSession,
     spec: EnvironmentSpec,
-    named: set[str],
+    names_in_report: set[str],
     basis: _Basis,
 ) -> tuple[Environment, EnvironmentSpec]:
     """The first of the environments that can be built. Raises BuildError when none can."""
-    stated = {PinSource.OPTION, PinSource.ISSUE}
+    stated_sources = {PinSource.OPTION, PinSource.ISSUE}
     rows = spec.requirements
     attempts = (
         rows,
-        tuple(row for row in rows if row.name in named or row.rung in stated),
-        tuple(row.model_copy(update={"specifier": ""}) for row in rows if row.name in named),
+        tuple(row for row in rows if row.name in names_in_report or row.rung in stated_sources),
+        tuple(
+            row.model_copy(update={"specifier": ""}) for row in rows if row.name in names_in_report
+        ),
     )
     problem = BuildError("nothing could be installed")
-    for kept in dict.fromkeys(attempts):
-        smaller = spec.model_copy(update={"requirements": kept})
+    for subset in dict.fromkeys(attempts):
+        smaller = spec.model_copy(update={"requirements": subset})
         try:
-            built = session.build(smaller)
+            environment = session.build(smaller)
         except BuildError as error:
             problem = error
             continue
-        if left := sorted({row.name for row in rows} - {row.name for row in kept}):
-            session.note(f"not available, so not installed: {', '.join(left)}")
-        return built, smaller
+        if omissions := sorted({row.name for row in rows} - {row.name for row in subset}):
+            session.note(f"not available, so not installed: {', '.join(omissions)}")
+        return environment, smaller
     if basis.environment is not None:  # what the model adds cannot be had
         session.note(f"what a model asked for could not be installed: {problem}")
         return basis.environment, basis.spec
@@ -304,7 +322,7 @@ def _sources(
     environment: Environment,
     names: list[str],
     refined: Interpretation | None = None,
-    opened: SourceIndex | None = None,
+    open_sources: SourceIndex | None = None,
 ) -> tuple[SourceIndex | None, tuple[Context, ...]]:
     """The index of the packages' sources, and what of it bears on the report. An error here costs
     the sources, never the run.
@@ -314,7 +332,7 @@ def _sources(
         return None, ()
     with session.stage("candidates", "reading the sources of " + ", ".join(names[:3])):
         try:
-            sources = opened or ports.indexer.open(
+            sources = open_sources or ports.indexer.open(
                 environment, tuple(dict.fromkeys(names)), cancel=ports.cancel
             )
             issue = session.job.issue
@@ -327,22 +345,25 @@ def _sources(
             return None, ()
 
 
-def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]:
+def _requirements_of(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]:
     """What the model says is needed in addition to what rules found; a version only where the
     report's own words say so, then also in place of the rules'.
     """
-    known = {row.name: row for row in spec.requirements}
-    quoted = {pin.name: pin.version for pin in refined.pins if pin.quoted}
-    wanted = []
+    requirements_by_name = {row.name: row for row in spec.requirements}
+    pinned_versions = {pin.name: pin.version for pin in refined.pins if pin.quoted}
+    requirements = []
     for name in refined.packages:
         plain = canonicalize_name(name)
-        version, reason = quoted.get(name.lower(), ""), "a model says that the program needs it"
+        version, reason = (
+            pinned_versions.get(name.lower(), ""),
+            "a model says that the program needs it",
+        )
         specifier = versions.specifier(version, "text") or ""  # "3" means any 3, as in prose
-        old = known.get(plain)
+        old = requirements_by_name.get(plain)
         fixed = old is not None and (old.rung is PinSource.OPTION or not version)
         if plain == "python" or fixed or (old is not None and old.specifier == specifier):
             continue
-        wanted.append(
+        requirements.append(
             Requirement(
                 name=plain,
                 specifier=specifier,
@@ -352,4 +373,4 @@ def _wanted(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]
                 named=True,
             )
         )
-    return wanted
+    return requirements

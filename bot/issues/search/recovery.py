@@ -46,26 +46,30 @@ def run(
     runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
 ) -> SearchResult:
     """Run a program once, and get past what the environment lacks, as long as there is a way."""
-    built, seed = runner.build(spec), runner.job.limits.seed
+    environment, seed = runner.build(spec), runner.job.limits.seed
     with runner.stage("search", doing or change):
-        completed = runner.run(script, built, seed, "search", change)
+        completed = runner.run(script, environment, seed, "search", change)
     for _ in range(MOST_FIXES):
-        fix = next_fix(runner, spec, built, script, completed)
+        fix = next_fix(runner, spec, environment, script, completed)
         if fix is None:
             break
         try:
-            built = runner.build(fix.spec)
+            environment = runner.build(fix.spec)
         except BuildError as error:
             runner.note(f"{fix.change}: {error}")
             break
         spec, script = fix.spec, fix.script
         with runner.stage("search", fix.change):
-            completed = runner.run(script, built, seed, "search", fix.change)
-    return SearchResult(script, spec, built, completed)
+            completed = runner.run(script, environment, seed, "search", fix.change)
+    return SearchResult(script, spec, environment, completed)
 
 
 def next_fix(
-    runner: Runner, spec: EnvironmentSpec, built: Environment, script: Script, run: CompletedRun
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    run: CompletedRun,
 ) -> Fix | None:
     """The next thing to try with this program; None when nothing helps."""
     failure = run.judgement.setup_failure
@@ -81,24 +85,24 @@ def next_fix(
     fixed, change = script, ""
     if failure.rewrite == "cpu":
         fixed, change = (
-            _edited(script, *script_fixes.to_cpu(script.source)),
+            _edit(script, *script_fixes.to_cpu(script.source)),
             "on the CPU instead of a GPU",
         )
     elif failure.variable:
-        fixed = _edited(script, *imports.set_variable(script.source, failure.variable))
+        fixed = _edit(script, *imports.set_variable(script.source, failure.variable))
         change = f"with a made-up {failure.variable}"
     elif failure.names:
-        fixed = _imported(runner, built, script, failure.names)
+        fixed = _import_names(runner, environment, script, failure.names)
         change = f"importing {', '.join(failure.names)}"
     return Fix(spec, fixed, change) if fixed is not script else None
 
 
-def name_imports(runner: Runner, built: Environment, script: Script) -> Script:
+def name_imports(runner: Runner, environment: Environment, script: Script) -> Script:
     """A script with the imports it lacks, looked up in the built environment."""
-    return _imported(runner, built, script, imports.undefined(script.source))
+    return _import_names(runner, environment, script, imports.undefined(script.source))
 
 
-def _edited(script: Script, source: str, fixes: tuple[ScriptFix, ...]) -> Script:
+def _edit(script: Script, source: str, fixes: tuple[ScriptFix, ...]) -> Script:
     """A script with a new text and the fixes that made it; the very script when there are none."""
     if not fixes:
         return script
@@ -110,7 +114,7 @@ def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | Non
     hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
     if hang:
         return None
-    fixed = _edited(script, *script_fixes.shorten(script.source))
+    fixed = _edit(script, *script_fixes.shorten(script.source))
     return Fix(spec, fixed, "with fewer iterations") if fixed is not script else None
 
 
@@ -121,9 +125,11 @@ def _install(
     if new is None:
         return None
     wider = runner.matched(specify.add(spec, new))
-    added = [each for each in wider.requirements if each not in spec.requirements]
-    change = f"with {', '.join(each.name + each.specifier for each in added)} installed"
-    return Fix(wider, script, change) if added else None
+    additions = [
+        requirement for requirement in wider.requirements if requirement not in spec.requirements
+    ]
+    change = f"with {', '.join(item.name + item.specifier for item in additions)} installed"
+    return Fix(wider, script, change) if additions else None
 
 
 def _extended(runner: Runner, spec: EnvironmentSpec, judgement: Judgement) -> str:
@@ -131,49 +137,58 @@ def _extended(runner: Runner, spec: EnvironmentSpec, judgement: Judgement) -> st
     under test.
     """
     frames = judgement.failure.frames if judgement.failure is not None else ()
-    raised = [distribution(frame.package) for frame in reversed(frames) if frame.package]
+    distributions = [distribution(frame.package) for frame in reversed(frames) if frame.package]
     target = specify.under_test(spec, runner.bug, runner.job.issue)
-    names = [each.name for each in spec.requirements]
-    found = next((name for name in raised if name in names), "")
-    return found or (target.name if target is not None else "")
+    names = [requirement.name for requirement in spec.requirements]
+    name_of_package = next((name for name in distributions if name in names), "")
+    return name_of_package or (target.name if target is not None else "")
 
 
-def _imported(runner: Runner, built: Environment, script: Script, names: tuple[str, ...]) -> Script:
+def _import_names(
+    runner: Runner, environment: Environment, script: Script, names: tuple[str, ...]
+) -> Script:
     """The script with imports for the names that the environment's packages offer; the very
     script when none does.
     """
-    known = {name: imports.conventional(name, script.source) for name in names}
-    unknown = tuple(name for name in names if not known[name] and name.isidentifier())
-    located = _located(runner, built, script, unknown)
+    lines_by_name = {name: imports.conventional(name, script.source) for name in names}
+    unknown = tuple(name for name in names if not lines_by_name[name] and name.isidentifier())
+    modules_by_name = _locate(runner, environment, script, unknown)
     statements = [
-        known[name] or (f"from {located[name]} import {name}" if name in located else "")
+        lines_by_name[name]
+        or (f"from {modules_by_name[name]} import {name}" if name in modules_by_name else "")
         for name in names
     ]
-    return _edited(script, *imports.add_imports(script.source, tuple(statements)))
+    return _edit(script, *imports.add_imports(script.source, tuple(statements)))
 
 
-def _located(
-    runner: Runner, built: Environment, script: Script, names: tuple[str, ...]
+def _locate(
+    runner: Runner, environment: Environment, script: Script, names: tuple[str, ...]
 ) -> dict[str, str]:
-    tops = _tops(built, script) if names else []
+    tops = _tops(environment, script) if names else []
     modules = [top + part for part in _PARTS for top in tops]
     if not modules:
         return {}
-    result = runner.execute(launch.names_spec(built, runner.job, names, tuple(modules)))
-    found = artifacts.last_row(result.stdout)
+    result = runner.execute(launch.names_spec(environment, runner.job, names, tuple(modules)))
+    modules_by_name = artifacts.last_row(result.stdout)
     # The answer comes out of the sandbox: only what was asked for is taken.
-    return {name: module for name, module in found.items() if name in names and module in modules}
+    return {
+        name: module
+        for name, module in modules_by_name.items()
+        if name in names and module in modules
+    }
 
 
-def _tops(built: Environment, script: Script) -> list[str]:
+def _tops(environment: Environment, script: Script) -> list[str]:
     """Packages to look in: those that the program imports, then those that were asked for."""
-    found: list[str] = []
+    tops: list[str] = []
     for node in ast.walk(module_of(script.source)):
         if isinstance(node, ast.Import):
-            found.extend(alias.name.split(".")[0] for alias in node.names)
+            tops.extend(alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.append(node.module.split(".")[0])
-    asked = [package.name for package in built.packages if package.rung is not PinSource.DEPENDENCY]
-    for name in asked:
-        found.extend((name.replace("-", "_"), name.replace("-", "")))
-    return list(dict.fromkeys(found))
+            tops.append(node.module.split(".")[0])
+    package_names = [
+        package.name for package in environment.packages if package.rung is not PinSource.DEPENDENCY
+    ]
+    for name in package_names:
+        tops.extend((name.replace("-", "_"), name.replace("-", "")))
+    return list(dict.fromkeys(tops))

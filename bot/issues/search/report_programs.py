@@ -35,7 +35,7 @@ from bot.kernel.source.syntax import is_call_of, module_of, tree_of
 # BugReport → the programs that the report implies, the likeliest first.
 
 MOST = 4
-_LENT = 2
+_MOST_LENT = 2
 _JOINED_AT_MOST = 200_000
 """Characters of all drafts together: to find the names that a program lacks takes 5 s a million."""
 _VERSIONS = re.compile(r"__version__|\bsys\.(?:version|platform)\b|\bplatform\.\w+\(")
@@ -65,22 +65,22 @@ def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
     unique: dict[str, _Draft] = {}
     for draft in sorted(drafts, key=lambda draft: -draft.score):
         unique.setdefault("\n".join(values.lines(draft.text)), draft)
-    chosen = list(unique.values())[:MOST]
-    chosen += _lending(bug, signature, usable)
-    return tuple(_with_variables(bug, _script(_borrowing(bug, draft))) for draft in chosen)
+    selection = list(unique.values())[:MOST]
+    selection += _lending(bug, signature, usable)
+    return tuple(_with_variables(bug, _script(_borrowing(bug, draft))) for draft in selection)
 
 
 def _lending(bug: BugReport, signature: AnySignature, usable: list[Fence]) -> list[_Draft]:
     """The blocks that use what only blocks put aside define, each after those."""
-    lent = {Role.SOURCE, Role.CONTRAST}
-    kept = {fence.index for fence in usable}
-    every = [one for one in bug.programs if one.index in kept or one.role in lent]
+    lender_roles = {Role.SOURCE, Role.CONTRAST}
+    indices = {fence.index for fence in usable}
+    every = [one for one in bug.programs if one.index in indices or one.role in lender_roles]
     if len(every) == len(usable):
         return []
-    own = [at for at, fence in enumerate(every) if fence.index in kept]
+    own = [at for at, fence in enumerate(every) if fence.index in indices]
     drafts = _completed(bug, signature, every, own)
-    found = [draft for draft in drafts if not kept.issuperset(draft.fences)]
-    return sorted(found, key=lambda draft: -draft.score)[:_LENT]
+    borrowers = [draft for draft in drafts if not indices.issuperset(draft.fences)]
+    return sorted(borrowers, key=lambda draft: -draft.score)[:_MOST_LENT]
 
 
 def _borrowing(bug: BugReport, draft: _Draft) -> _Draft:
@@ -89,32 +89,35 @@ def _borrowing(bug: BugReport, draft: _Draft) -> _Draft:
     """
     lacking = set(imports.undefined(draft.text))
     others = [fence for fence in bug.programs if fence.index not in draft.fences]
-    found = [
+    missing_imports = [
         line
         for fence in others
-        for line, bound in imports.statements(fence.text)
-        if bound & lacking
+        for line, names_bound in imports.statements(fence.text)
+        if names_bound & lacking
     ]
-    text, fixes = imports.add_imports(draft.text, tuple(found))
+    text, fixes = imports.add_imports(draft.text, tuple(missing_imports))
     return replace(draft, text=text, fixes=(*draft.fixes, *fixes))
 
 
 def _with_variables(bug: BugReport, script: Script) -> Script:
     """A script that sets the variables which the report's shell commands set for the libraries."""
     texts = [fence.raw for fence in bug.fences if fence.kind is FenceKind.SHELL]
-    found = {
+    variables = {
         name: value
         for text in texts
         for name, value in code.variables(text).items()
         if name not in script.source
     }
-    if not found:
+    if not variables:
         return script
-    lines = ("import os", *(f"os.environ[{name!r}] = {value!r}" for name, value in found.items()))
+    lines = (
+        "import os",
+        *(f"os.environ[{name!r}] = {value!r}" for name, value in variables.items()),
+    )
     source, _ = imports.add_imports(script.source, lines)
     fixes = tuple(
         ScriptFix(what=f"set {name}={value}", why="the bug report's command sets it")
-        for name, value in found.items()
+        for name, value in variables.items()
     )
     return script.model_copy(
         update={"files": {**script.files, script.entry: source}, "fixes": (*script.fixes, *fixes)}
@@ -123,13 +126,14 @@ def _with_variables(bug: BugReport, script: Script) -> Script:
 
 def contrasts(bug: BugReport) -> tuple[Script, ...]:
     """The programs of which the report says that they work; at most one is worth a run."""
-    found = [
+    contrast_fences = [
         fence
         for fence in bug.programs
         if fence.role is Role.CONTRAST and "import " in fence.text and _acts(fence.text)
     ]
     drafts = [
-        _Draft(fence.text, (fence.index,), fence.fixes, 0.0, shows=False) for fence in found[:1]
+        _Draft(fence.text, (fence.index,), fence.fixes, 0.0, shows=False)
+        for fence in contrast_fences[:1]
     ]
     return tuple(_script(draft) for draft in drafts)
 
@@ -162,12 +166,12 @@ def _fails(bug: BugReport, fence: Fence) -> bool:
 def _tells_versions(text: str) -> bool:
     """Whether a block only prints versions, as the forms of many projects ask for."""
     body = module_of(text).body
-    told = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
-    return bool(told) and all(
+    statements = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    return bool(statements) and all(
         isinstance(node, ast.Expr)
         and is_call_of(node.value, "print")
         and _VERSIONS.search(ast.unparse(node))
-        for node in told
+        for node in statements
     )
 
 
@@ -178,18 +182,20 @@ def genuine_ones(
     line that does.
     """
     members = members_of(signature)
-    found = [[freeze.self_made(one.source, member) for member in members] for one in scripts]
-    kept = tuple(one for one, lines in zip(scripts, found, strict=True) if not all(lines))
-    return kept, "" if kept or not found else found[0][0]
+    line_lists = [[freeze.self_made(one.source, member) for member in members] for one in scripts]
+    genuine_scripts = tuple(
+        one for one, lines in zip(scripts, line_lists, strict=True) if not all(lines)
+    )
+    return genuine_scripts, "" if genuine_scripts or not line_lists else line_lists[0][0]
 
 
 def _script(draft: _Draft) -> Script:
     text, fixes = draft.text, draft.fixes
-    shown = (script_fixes.show_expressions,) if draft.shows else ()
-    for step in (*shown, script_fixes.call_entry, script_fixes.show_caught):
-        text, made = step(text)
-        fixes = (*fixes, *made)
-    text, made = imports.add_imports(
+    steps = (script_fixes.show_expressions,) if draft.shows else ()
+    for step in (*steps, script_fixes.call_entry, script_fixes.show_caught):
+        text, step_fixes = step(text)
+        fixes = (*fixes, *step_fixes)
+    text, step_fixes = imports.add_imports(
         text, tuple(imports.conventional(name, text) for name in imports.undefined(text))
     )
     blocks = ", ".join(str(index + 1) for index in draft.fences)
@@ -198,25 +204,25 @@ def _script(draft: _Draft) -> Script:
         files={"repro.py": text.rstrip() + "\n"},
         origin=origin,
         fences=draft.fences,
-        fixes=(*fixes, *made),
+        fixes=(*fixes, *step_fixes),
     )
 
 
 def _completed(
-    bug: BugReport, signature: AnySignature, fences: list[Fence], chosen: Sequence[int]
+    bug: BugReport, signature: AnySignature, fences: list[Fence], indices: Sequence[int]
 ) -> Iterator[_Draft]:
     """The chosen blocks, each with the earlier blocks (nearest first, as long as they help) that
     define names it uses; as many as the limit of characters allows.
     """
     defined = [_defines(fence) for fence in fences]
-    used = [frozenset(imports.undefined(fence.text)) for fence in fences]
+    names_used = [frozenset(imports.undefined(fence.text)) for fence in fences]
     room = _JOINED_AT_MOST
-    for index in chosen:
-        parts, lacking = [fences[index]], used[index]
+    for index in indices:
+        parts, lacking = [fences[index]], names_used[index]
         for at in reversed(range(index)):
             if not defined[at].isdisjoint(lacking):
                 parts.insert(0, fences[at])
-                lacking = (lacking - defined[at]) | used[at]
+                lacking = (lacking - defined[at]) | names_used[at]
         room -= sum(len(part.text) for part in parts)
         if room < 0:
             return
@@ -304,13 +310,13 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
     """The verdict on the report's own programs."""
     if runner.job.environment.repo and spec.repo is None:
         runner.note("the bug report names a release, so the clone was not run; --ref HEAD runs it")
-    found = search(runner, _as_quoted(runner, spec), scripts)
-    verdict, match = confirm(runner, found)
-    decision = Decision(verdict, runner.bug, runner.signature, found)
+    result = search(runner, _as_quoted(runner, spec), scripts)
+    verdict, match = confirm(runner, result)
+    decision = Decision(verdict, runner.bug, runner.signature, result)
     if match is not Match.MATCHED:
-        return _elsewhere(runner, found, decision) if _may_differ(found) else decision
+        return _elsewhere(runner, result, decision) if _may_differ(result) else decision
     note_place(runner)
-    contrasts, claims = _contrasts(runner, found)
+    contrasts, claims = _contrasts(runner, result)
     return replace(decision, contrasts=contrasts, claims=claims)
 
 
@@ -318,34 +324,36 @@ def _as_quoted(runner: Runner, spec: EnvironmentSpec) -> EnvironmentSpec:
     """The spec at the release whose lines the report's traceback quotes, where the report names
     none. One that it names is tried first.
     """
-    fitted = _fitted(runner, spec, named=False)
-    if fitted is None:
+    spec_that_fits = _fit_release(runner, spec, is_pinned=False)
+    if spec_that_fits is None:
         return spec
     try:
-        runner.build(fitted)
+        runner.build(spec_that_fits)
     except BuildError as error:
         runner.note(f"that release could not be built: {error}")
         return spec
-    return fitted
+    return spec_that_fits
 
 
-def _fitted(runner: Runner, spec: EnvironmentSpec, *, named: bool) -> EnvironmentSpec | None:
+def _fit_release(
+    runner: Runner, spec: EnvironmentSpec, *, is_pinned: bool
+) -> EnvironmentSpec | None:
     """The spec at the neighbouring release that has the lines which the report's traceback quotes;
     None where the installed one has them, or no other is known to.
     """
-    issue, built = runner.job.issue, runner.build(spec)
+    issue, environment = runner.job.issue, runner.build(spec)
     target = specify.under_test(spec, runner.bug, issue)
-    frames = releases.quoted(runner.bug, target) if target is not None else ()
+    frames = releases.quoted_frames(runner.bug, target) if target is not None else ()
     if target is None or not frames or spec.repo is not None:
         return None
-    asked = target.rung is PinSource.OPTION
-    if asked or named is not bool(versions.pinned(target.specifier)):
+    is_option = target.rung is PinSource.OPTION
+    if is_option or is_pinned is not bool(versions.exact_version(target.specifier)):
         return None
-    version = runner.ports.builder.fitting(built, target.name, frames, issue.created_at)
+    version = runner.ports.builder.fitting(environment, target.name, frames, issue.created_at)
     if not version:
         return None
     runner.note(
-        f"the quoted traceback fits {target.name} {version}, not {built.version(target.name)}"
+        f"the quoted traceback fits {target.name} {version}, not {environment.version(target.name)}"
     )
     return specify.at_version(spec, specify.of_release(target, version))
 
@@ -367,8 +375,8 @@ def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
         if results[-1].judgement.match is Match.MATCHED:
             break
         spec = results[-1].spec
-    matched = results[-1].judgement.match is Match.MATCHED
-    return results[-1] if matched else results[0]
+    is_match = results[-1].judgement.match is Match.MATCHED
+    return results[-1] if is_match else results[0]
 
 
 def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResult:
@@ -378,27 +386,29 @@ def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResu
     return recovery.run(runner, spec, script, change, f"running {script.origin}")
 
 
-def _may_differ(found: SearchResult) -> bool:
+def _may_differ(result: SearchResult) -> bool:
     """Whether other versions could change the outcome: not when something is missing from the
     report, nor when a run takes too long.
     """
-    failure = found.judgement.setup_failure
+    failure = result.judgement.setup_failure
     absent = failure is not None and bool(failure.needs or failure.names or failure.hardware)
-    return not absent and not found.run.attempt.execution.timed_out
+    return not absent and not result.run.attempt.execution.timed_out
 
 
-def _contrasts(runner: Runner, found: SearchResult) -> tuple[tuple[Script, ...], tuple[Claim, ...]]:
+def _contrasts(
+    runner: Runner, result: SearchResult
+) -> tuple[tuple[Script, ...], tuple[Claim, ...]]:
     """The variants of the failing program that the report says work and that do, in the same
     environment; and a claim on each.
     """
     working, claims, seed = list[Script](), list[Claim](), runner.job.limits.seed
     for script in contrasts(runner.bug):
         with runner.stage("confirm", f"running {script.origin}, which should work"):
-            run = runner.run(script, found.environment, seed, "contrast", "said to work")
-            fix = recovery.next_fix(runner, found.spec, found.environment, script, run)
-            if fix is not None and fix.spec == found.spec:
+            run = runner.run(script, result.environment, seed, "contrast", "said to work")
+            fix = recovery.next_fix(runner, result.spec, result.environment, script, run)
+            if fix is not None and fix.spec == result.spec:
                 script = fix.script
-                run = runner.run(script, found.environment, seed, "contrast", fix.change)
+                run = runner.run(script, result.environment, seed, "contrast", fix.change)
         judgement = run.judgement
         if judgement.match is Match.PASSED:
             working.append(script)
@@ -407,29 +417,31 @@ def _contrasts(runner: Runner, found: SearchResult) -> tuple[tuple[Script, ...],
     return tuple(working), tuple(claims)
 
 
-def _elsewhere(runner: Runner, found: SearchResult, decision: Decision) -> Decision:
+def _elsewhere(runner: Runner, first_result: SearchResult, decision: Decision) -> Decision:
     """The other environments that the report may mean, when the first did not show the failure."""
-    tried = [issues_confirm.versions(found.environment)]
-    fitted = _fitted(runner, found.spec, named=True)
-    others = specify.alternatives(found.spec, runner.bug, runner.job.issue, found.environment)
-    for spec in (*([fitted] if fitted is not None else []), *others):
+    version_texts = [issues_confirm.versions(first_result.environment)]
+    spec_that_fits = _fit_release(runner, first_result.spec, is_pinned=True)
+    others = specify.alternatives(
+        first_result.spec, runner.bug, runner.job.issue, first_result.environment
+    )
+    for spec in (*([spec_that_fits] if spec_that_fits is not None else []), *others):
         try:
             runner.say("environment", "not observed yet: trying other versions")
-            result = _pursue(runner, spec, found.script)
+            result = _pursue(runner, spec, first_result.script)
         except BuildError as error:
             runner.note(f"an alternative environment could not be built: {error}")
             continue
         except Stopped:
             runner.note("stopped on request while trying other versions")
             break
-        tried.append(issues_confirm.versions(result.environment))
+        version_texts.append(issues_confirm.versions(result.environment))
         if result.judgement.match is not Match.MATCHED:
             continue
         confirmed, match = confirm(runner, result)
         if match is Match.MATCHED:
-            runner.note(f"not observed with {tried[0]}")
+            runner.note(f"not observed with {version_texts[0]}")
             return replace(decision, verdict=confirmed, result=result)
     verdict = decision.verdict
     if isinstance(verdict, NotReproduced):
-        verdict = verdict.model_copy(update={"versions_tried": tuple(tried)})
+        verdict = verdict.model_copy(update={"versions_tried": tuple(version_texts)})
     return replace(decision, verdict=verdict)

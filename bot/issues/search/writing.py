@@ -85,12 +85,12 @@ def _of(tree: ast.Module, source: str, refined: Interpretation, device: str) -> 
     if lacking := imports.undefined(source):
         yield _objection("undefined", names=", ".join(lacking[:8]))
     for pattern, reason in ((_REACHES, "network"), (_WEIGHTS, "weights")):
-        if found := pattern.search(source):
-            yield _objection(reason, found=found[0][:80])
-    if device == "cpu" and (found := _CUDA.search(source)):
-        yield _objection("gpu", found=found[0])
-    if patched := _patched(tree, refined.api):
-        yield _objection("patched", target=patched)
+        if match := pattern.search(source):
+            yield _objection(reason, found=match[0][:80])
+    if device == "cpu" and (match := _CUDA.search(source)):
+        yield _objection("gpu", found=match[0])
+    if target := _patched_target(tree, refined.api):
+        yield _objection("patched", target=target)
     if refined.api and not staged.exercises(source, refined.api):
         yield _objection("unrelated", api=", ".join(refined.api))
     assert refined.signature is not None
@@ -108,7 +108,7 @@ def _objection(name: str, /, **values: object) -> str:
     return load("act").fragment(f"objection_{name}", **values)
 
 
-def _patched(tree: ast.Module, api: tuple[str, ...]) -> str:
+def _patched_target(tree: ast.Module, api: tuple[str, ...]) -> str:
     """An assignment to an attribute of an imported module or of a class in question, and the
     like.
     """
@@ -155,7 +155,7 @@ def action_question(
     environment: str,
     sources: str,
     history: str,
-    left: str,
+    exceeded: str,
     limit_s: float,
 ) -> Question:
     """What the writer is asked next. A run is stopped after `limit_s` seconds."""
@@ -168,7 +168,7 @@ def action_question(
         form=_form(refined),
         contexts=sources,
         history=history or prompt.fragment("no_history"),
-        left=left,
+        left=exceeded,
         limit=f"{limit_s:g}",
         lines=str(MOST_LINES),
         **_failure(refined, environment),
@@ -183,7 +183,7 @@ def parse_actions(data: dict[str, Any]) -> tuple[Action, ...]:
     return actions[: next(programs, len(actions)) + 1]
 
 
-def edited(text: str, edit: EditAction) -> str:
+def edit_text(text: str, edit: EditAction) -> str:
     """A program with lines replaced. An edit beyond its end is appended; lines are 1-based and
     inclusive.
     """
@@ -207,9 +207,9 @@ def _twin(refined: Interpretation) -> dict[str, str]:
     """What the twin has to do, and whether the model has to write one."""
     assert refined.signature is not None
     kinds = {type(member) for member in members_of(refined.signature)}
-    warned = shared("twin_warning" if WarningSignature in kinds else "twin_crash")
+    warning_words = shared("twin_warning" if WarningSignature in kinds else "twin_crash")
     return {
-        "twin": shared("twin_observation") if ObservationSignature in kinds else warned,
+        "twin": shared("twin_observation") if ObservationSignature in kinds else warning_words,
         "contrast_rule": shared("twin_required" if refined.needs_contrast else "twin_optional"),
     }
 
@@ -234,7 +234,7 @@ def _form(refined: Interpretation) -> str:
 
 # A bounded loop in which a model writes a program: write, check, run, think again.
 
-Read = Callable[[Environment, list[str]], tuple[SourceIndex | None, tuple[Context, ...]]]
+FindSources = Callable[[Environment, list[str]], tuple[SourceIndex | None, tuple[Context, ...]]]
 """An environment and the names of packages → their sources, and what of these to show."""
 
 
@@ -251,16 +251,24 @@ class Material:
     sources: SourceIndex | None = None
     contexts: tuple[Context, ...] = ()
     names: tuple[str, ...] = ()
-    read: Read | None = None
+    read: FindSources | None = None
 
-    def moved(self, spec: EnvironmentSpec, built: Environment, more: tuple[str, ...]) -> Material:
+    def moved(
+        self, spec: EnvironmentSpec, environment: Environment, more: tuple[str, ...]
+    ) -> Material:
         """The material of another environment: its sources, with those of `more` packages, are
         read anew; where that fails, the old ones stay.
         """
         names = tuple(dict.fromkeys((*self.names, *more)))
-        new = replace(self, spec=spec, environment=built, names=names)
-        found = self.read(built, list(names)) if self.read is not None else (None, ())
-        return replace(new, sources=found[0], contexts=found[1]) if found[1] else new
+        new = replace(self, spec=spec, environment=environment, names=names)
+        sources_and_contexts = (
+            self.read(environment, list(names)) if self.read is not None else (None, ())
+        )
+        return (
+            replace(new, sources=sources_and_contexts[0], contexts=sources_and_contexts[1])
+            if sources_and_contexts[1]
+            else new
+        )
 
 
 @dataclass(slots=True)
@@ -294,12 +302,14 @@ def write_program(
     budget: ModelBudget,
     refined: Interpretation,
     material: Material,
-    written: Reconstructed,
+    reconstruction: Reconstructed,
 ) -> SearchResult | None:
     """The first program that fails as reported, else the last one; None when none was run."""
-    written.update(contexts=tuple(context.title for context in material.contexts))
+    reconstruction.update(contexts=tuple(context.title for context in material.contexts))
     notebook = Notebook(material.contexts)
-    return _Writer(runner, budget, refined, material, written, material.spec, notebook).loop()
+    return _Writer(
+        runner, budget, refined, material, reconstruction, material.spec, notebook
+    ).loop()
 
 
 @dataclass(slots=True)
@@ -336,8 +346,8 @@ class _Writer:
                 if isinstance(action, GiveUpAction):
                     self._give_up(action)
                     return self.last
-                if (found := self._carry_out(action)) is not None:
-                    return found
+                if (result := self._carry_out(action)) is not None:
+                    return result
         self.runner.note(f"{self.programs} programs written by a model did not show the failure")
         return self.last
 
@@ -349,7 +359,7 @@ class _Writer:
             question = action_question(
                 self.material.report if first else self.material.again,
                 self.refined,
-                prompt_text.described(self.spec, self.environment),
+                prompt_text.describe_environment(self.spec, self.environment),
                 self.notebook.sources(),
                 ""
                 if self.without("feedback")
@@ -358,9 +368,9 @@ class _Writer:
                 self.runner.job.limits.timeout_s,
             )
             data = self.budget.ask(question).data
-        thought = " ".join(data["thought"].split())
-        self.notebook.answered(data["context"], thought)
-        self.written.update(hypothesis=thought)
+        hypothesis = " ".join(data["thought"].split())
+        self.notebook.answered(data["context"], hypothesis)
+        self.written.update(hypothesis=hypothesis)
         return parse_actions(data)
 
     def _give_up(self, action: GiveUpAction) -> None:
@@ -382,9 +392,9 @@ class _Writer:
             case WriteAction():
                 self.program, self.contrast = action.program, action.contrast
             case EditAction(file="program"):
-                self.program = edited(self.program, action)
+                self.program = edit_text(self.program, action)
             case EditAction():
-                self.contrast = edited(self.contrast, action)
+                self.contrast = edit_text(self.contrast, action)
         return self._try(action.change) if isinstance(action, WriteAction | EditAction) else None
 
     def _look_up(self, wish: SearchAction | ReadAction) -> None:
@@ -393,60 +403,64 @@ class _Writer:
 
     def _amended(self, action: AmendAction) -> str:
         """Judge by another exception from now on, once and only before anything has run."""
-        written, old, by = self.written, self.refined.signature, self.written.amendable
+        reconstruction, old, by = self.written, self.refined.signature, self.written.amendable
         issue = self.runner.job.issue
-        found = interpretation.amended(action.model_dump(), issue, self.refined) if by else None
-        if found is None or found.signature is None or old is None or not by:
+        new_reading = interpretation.amend(action.model_dump(), issue, self.refined) if by else None
+        if new_reading is None or new_reading.signature is None or old is None or not by:
             return shared("not_amended")
         why = f"amended before anything had run: {' '.join(action.reason.split())}"
-        known = written.record.readings if written.record is not None else ()
-        earlier = known[:-1] if by == "model" else known
-        told = (reading(by, old, why), reading("model", found.signature))
-        written.update(readings=(*earlier, *told), refined=found)
-        written.signature, written.amendable, self.refined = found.signature, "", found
-        self.runner = judging(self.runner, self.runner.bug, found.signature)
+        readings = reconstruction.record.readings if reconstruction.record is not None else ()
+        earlier = readings[:-1] if by == "model" else readings
+        additions = (reading(by, old, why), reading("model", new_reading.signature))
+        reconstruction.update(readings=(*earlier, *additions), refined=new_reading)
+        reconstruction.signature, reconstruction.amendable, self.refined = (
+            new_reading.signature,
+            "",
+            new_reading,
+        )
+        self.runner = judging(self.runner, self.runner.bug, new_reading.signature)
         return shared("amended")
 
     def _changed(self, action: EnvironmentAction) -> str:
         """Build the environment with another package or version. What the host asked for stays,
         and so does what the report states, unless it names the new version too.
         """
-        wanted = specify.by_model(action.package, action.version, action.reason, self._imported())
-        if wanted is None:
+        addition = specify.by_model(action.package, action.version, action.reason, self._imported())
+        if addition is None:
             return shared("not_installed", package=repr(action.package), reason="no such name")
-        known = next((row for row in self.spec.requirements if row.name == wanted.name), None)
+        present = next((row for row in self.spec.requirements if row.name == addition.name), None)
         issue = self.runner.job.issue
-        named = bool(action.version) and markdown.mentions(action.version, issue)
-        fixed = {PinSource.OPTION} if named else {PinSource.OPTION, PinSource.ISSUE}
-        if known is not None and known.specifier and known.rung in fixed:
-            version = known.specifier.removeprefix("==")
-            reason = known.reason
-            return shared("stated_version", package=known.name, version=version, reason=reason)
-        spec, told = self.runner.ports.builder.matched(specify.add(self.spec, wanted))
-        if refused := [each for each in told if each.startswith(f"{wanted.name} ")]:
-            why = fence("the index", refused[0][:400])
-            return shared("not_installed", package=wanted.name, reason=why)
+        is_in_report = bool(action.version) and markdown.mentions(action.version, issue)
+        fixed = {PinSource.OPTION} if is_in_report else {PinSource.OPTION, PinSource.ISSUE}
+        if present is not None and present.specifier and present.rung in fixed:
+            version = present.specifier.removeprefix("==")
+            reason = present.reason
+            return shared("stated_version", package=present.name, version=version, reason=reason)
+        spec, notes = self.runner.ports.builder.matched(specify.add(self.spec, addition))
+        if refusals := [note for note in notes if note.startswith(f"{addition.name} ")]:
+            why = fence("the index", refusals[0][:400])
+            return shared("not_installed", package=addition.name, reason=why)
         try:
-            built = self.runner.build(spec)
+            environment = self.runner.build(spec)
         except BuildError as error:
             why = fence("the builder", str(error)[:400])
-            return shared("not_installed", package=wanted.name, reason=why)
-        if built.lock == self.environment.lock and built.version(wanted.name):
-            stays = f"{wanted.name} {built.version(wanted.name)} is what can be had here"
-            return shared("not_installed", package=wanted.name, reason=stays)
-        self._move(spec, built, wanted.name)
-        return shared("installed", environment=prompt_text.described(spec, built))
+            return shared("not_installed", package=addition.name, reason=why)
+        if environment.lock == self.environment.lock and environment.version(addition.name):
+            stays = f"{addition.name} {environment.version(addition.name)} is what can be had here"
+            return shared("not_installed", package=addition.name, reason=stays)
+        self._move(spec, environment, addition.name)
+        return shared("installed", environment=prompt_text.describe_environment(spec, environment))
 
     def _imported(self) -> tuple[str, ...]:
         """What the program imports, and the names that the report is about."""
-        return (*symbols.imported(self.program), *self.refined.api)
+        return (*symbols.imported_modules(self.program), *self.refined.api)
 
-    def _move(self, spec: EnvironmentSpec, built: Environment, *more: str) -> None:
+    def _move(self, spec: EnvironmentSpec, environment: Environment, *more: str) -> None:
         """Go on in another environment, with the sources as they are there."""
         self.spec, before = spec, self.material
-        if built.id == before.environment.id:
+        if environment.id == before.environment.id:
             return
-        self.material = before.moved(spec, built, more)
+        self.material = before.moved(spec, environment, more)
         self.notebook.contexts = self.material.contexts
 
     def _probe(self, action: ProbeAction) -> None:
@@ -461,32 +475,32 @@ class _Writer:
                 script, self.environment, job, self.runner.signature, job.limits.seed, "probe"
             )
             result = self.runner.execute(spec)
-        text = prompt_text.probed(result, action.code)
-        return self.notebook.tell(text, prompt_text.probed(result))
+        text = prompt_text.probe_text(result, action.code)
+        return self.notebook.tell(text, prompt_text.probe_text(result))
 
     def _try(self, change: str) -> SearchResult | None:
         """Check the program and run it. One that is refused costs a call and no try."""
-        known = self.written.record or Reconstruction()
-        self.written.update(changes=(*known.changes, change))
+        record = self.written.record or Reconstruction()
+        self.written.update(changes=(*record.changes, change))
         if not self.without("checks") and (wrong := self._objections()):
             self.runner.say("candidates", "the program was not run: " + wrong[0])
-            self.notebook.tell(prompt_text.refused(wrong), prompt_text.refused(wrong[:1]))
+            self.notebook.tell(prompt_text.refusal_text(wrong), prompt_text.refusal_text(wrong[:1]))
             return None
         self.programs += 1
         self.written.amendable = ""
         origin = "a program written by a model"
         script = Script(files={"repro.py": self.program}, origin=origin, author="model")
-        found = recovery.run(self.runner, self.spec, script, change or "written by a model")
-        self._move(found.spec, found.environment)
-        self.program = found.script.source
-        if found.judgement.match is Match.MATCHED:
-            why = self._confounded(found)
+        result = recovery.run(self.runner, self.spec, script, change or "written by a model")
+        self._move(result.spec, result.environment)
+        self.program = result.script.source
+        if result.judgement.match is Match.MATCHED:
+            why = self._confounded(result)
             if not why:
-                return found
+                return result
             self.notebook.ran(why, why.partition("\n")[0])
             return None
-        self.last = found
-        self.notebook.ran(prompt_text.outcome(found.run), prompt_text.earlier(found.run.attempt))
+        self.last = result
+        self.notebook.ran(prompt_text.outcome(result.run), prompt_text.earlier(result.run.attempt))
         return None
 
     def _objections(self) -> list[str]:
@@ -500,7 +514,7 @@ class _Writer:
             wrong.append(load("act").fragment("objection_no_twin"))
         return wrong
 
-    def _confounded(self, found: SearchResult) -> str:
+    def _confounded(self, result: SearchResult) -> str:
         """A note that the failure may have another cause than the reported one; "" when the twin
         passes or none is needed. A twin that was not asked for and ends otherwise is no reason.
         """
@@ -510,7 +524,7 @@ class _Writer:
         twin = Script(files={"repro.py": self.contrast}, origin=origin, author="model")
         seed = self.runner.job.limits.seed
         with self.runner.stage("search", "running the contrast program, which must not fail"):
-            run = self.runner.run(twin, found.environment, seed, "contrast", "must not fail")
+            run = self.runner.run(twin, result.environment, seed, "contrast", "must not fail")
         judgement = run.judgement
         passed = run.match is Match.PASSED and not run.attempt.execution.exit_code
         same = judgement.match is Match.MATCHED  # what counts does not tell the two apart

@@ -126,25 +126,27 @@ def deciding(tree: ast.Module) -> str:
     own = {node.name for node in ast.walk(tree) if isinstance(node, Function)}
     sources = _bare(tree)
     flows = (*assignment_flows(tree), *call_flows(tree))
-    held = tainted_names(flows, lambda node: _is_version(node, sources))
-    versions = (node for node in ast.walk(tree) if _is_version(node, sources) or _reads(node, held))
+    tainted = tainted_names(flows, lambda node: _is_version(node, sources))
+    versions = (
+        node for node in ast.walk(tree) if _is_version(node, sources) or _reads(node, tainted)
+    )
     return next(filter(None, (_decision(node, parents, own) for node in versions)), "")
 
 
 def _bare(tree: ast.Module) -> set[str]:
     """Names that give versions when called or read, by the imports of the program."""
-    found = set[str]()
+    names = set[str]()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             module = node.module or ""
             for alias in node.names:
                 attribute = alias.name in _ATTRIBUTES
                 if attribute or (module in _MODULES and alias.name in _FROM_MODULES | _CALLS):
-                    found.add(alias.asname or alias.name)
+                    names.add(alias.asname or alias.name)
         elif isinstance(node, ast.Import):
-            renamed = (alias for alias in node.names if alias.name in _MODULES and alias.asname)
-            found |= {f"{alias.asname}." for alias in renamed}
-    return found
+            aliases = (alias for alias in node.names if alias.name in _MODULES and alias.asname)
+            names |= {f"{alias.asname}." for alias in aliases}
+    return names
 
 
 def _is_version(node: ast.AST, sources: set[str]) -> bool:
@@ -163,8 +165,8 @@ def _is_version(node: ast.AST, sources: set[str]) -> bool:
     )
 
 
-def _reads(node: ast.AST, held: set[str]) -> bool:
-    return isinstance(node, ast.Name) and node.id in held and isinstance(node.ctx, ast.Load)
+def _reads(node: ast.AST, tainted: set[str]) -> bool:
+    return isinstance(node, ast.Name) and node.id in tainted and isinstance(node.ctx, ast.Load)
 
 
 def _decision(node: ast.AST, parents: dict[ast.AST, ast.AST], own: set[str]) -> str:
@@ -214,8 +216,8 @@ _PATHS = ("/proc/", "site-packages", "sitecustomize", ".reprise", "REPRISE_")
 def doubt(files: Mapping[str, str]) -> str:
     """Why a difference between versions confirms no bug in this program, as a clause; or ""."""
     for path in sorted(files):
-        if path.endswith(".py") and (found := _of(files[path])):
-            return found
+        if path.endswith(".py") and (reason := _of(files[path])):
+            return reason
     return ""
 
 
@@ -223,71 +225,79 @@ def _of(source: str) -> str:
     tree = pasted_tree(source)
     if tree is None:
         return "the program cannot be analysed"
-    if found := next(_signs(tree), ""):
-        return found
-    if found := deciding(tree):
-        return f"what the program does depends on a version: `{found}`"
+    if sign := next(_signs(tree), ""):
+        return sign
+    if sign := deciding(tree):
+        return f"what the program does depends on a version: `{sign}`"
     return ""
 
 
 def _signs(tree: ast.Module) -> Iterator[str]:
-    known = _own(tree)
-    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    own_names = _own(tree)
+    functions_called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
-        name, shown = _name(node), dotted(node)
-        if isinstance(node, ast.Name) and name in _MAKES - known and id(node) not in called:
+        name, dotted_name = _name(node), dotted(node)
+        if (
+            isinstance(node, ast.Name)
+            and name in _MAKES - own_names
+            and id(node) not in functions_called
+        ):
             yield f"the program gives `{name}` another name"
-        if shown in _LEAVES or (name == "_exit" and not isinstance(node, ast.Name)):
-            yield f"the program can exit without Python's normal shutdown: `{shown}`"
+        if dotted_name in _LEAVES or (name == "_exit" and not isinstance(node, ast.Name)):
+            yield f"the program can exit without Python's normal shutdown: `{dotted_name}`"
         elif name in _TOUCHES or _imports(node, _TOUCHES):
             yield f"the program accesses the code that observes it: `{ast.unparse(node)[:80]}`"
         elif name in _LOADERS or _imports(node, _LOADERS | {"_exit"}):
             yield f"the program loads code under another name: `{ast.unparse(node)[:80]}`"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            if found := next((path for path in _PATHS if path in node.value), ""):
-                yield f"the program names a path that is not its own: `{found}`"
-        elif isinstance(node, ast.Call) and name not in known and (made := _made(node)):
-            yield made
+            if outside_path := next((path for path in _PATHS if path in node.value), ""):
+                yield f"the program names a path that is not its own: `{outside_path}`"
+        elif (
+            isinstance(node, ast.Call)
+            and name not in own_names
+            and (sign := _sign_of_made_code(node))
+        ):
+            yield sign
 
 
 def _name(node: ast.AST) -> str:
     """What an expression reads or calls, without what it is read from."""
     if isinstance(node, ast.Call):
         second = node.args[1:2] if is_call_of(node, "getattr") else []
-        told = [part.value for part in second if isinstance(part, ast.Constant)]
-        return str(told[0]) if told else name_of(node.func)
+        constants = [part.value for part in second if isinstance(part, ast.Constant)]
+        return str(constants[0]) if constants else name_of(node.func)
     return name_of(node) if isinstance(node, ast.Attribute | ast.Name) else ""
 
 
 def _own(tree: ast.Module) -> set[str]:
     """The names of builtins that a program imports from elsewhere or defines."""
-    imported = (node.names for node in nodes(tree, ast.ImportFrom))
-    found = {alias.asname or alias.name for names in imported for alias in names}
-    return found | {node.name for node in nodes(tree, ast.FunctionDef)}
+    import_names = (node.names for node in nodes(tree, ast.ImportFrom))
+    names = {alias.asname or alias.name for names in import_names for alias in names}
+    return names | {node.name for node in nodes(tree, ast.FunctionDef)}
 
 
 def _imports(node: ast.AST, names: set[str]) -> bool:
     if not isinstance(node, ast.Import | ast.ImportFrom):
         return False
-    found = {part for alias in node.names for part in alias.name.split(".")}
+    parts = {part for alias in node.names for part in alias.name.split(".")}
     module = node.module or "" if isinstance(node, ast.ImportFrom) else ""
-    return not names.isdisjoint(found | {module})
+    return not names.isdisjoint(parts | {module})
 
 
-def _made(call: ast.Call) -> str:
+def _sign_of_made_code(call: ast.Call) -> str:
     """Code that a call makes from a text that is not there to read, or under a file's name."""
     name = call.func.id if isinstance(call.func, ast.Name) else ""
     if name not in _MAKES:
         return ""
     text = call.args[0] if call.args else None
-    written = text.value if isinstance(text, ast.Constant) else None
-    if not isinstance(written, str):
+    code = text.value if isinstance(text, ast.Constant) else None
+    if not isinstance(code, str):
         return f"the program runs code that it generates: `{ast.unparse(call)[:80]}`"
     if name == "compile" and not _is_unnamed(call.args[1:2]):
         return f"the program compiles code under another file's name: `{ast.unparse(call)[:80]}`"
-    return _of(written) if name in {"exec", "eval", "compile"} else ""
+    return _of(code) if name in {"exec", "eval", "compile"} else ""
 
 
-def _is_unnamed(given: list[ast.expr]) -> bool:
-    name = given[0].value if given and isinstance(given[0], ast.Constant) else None
+def _is_unnamed(arguments: list[ast.expr]) -> bool:
+    name = arguments[0].value if arguments and isinstance(arguments[0], ast.Constant) else None
     return isinstance(name, str) and name.startswith("<")

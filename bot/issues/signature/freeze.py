@@ -27,7 +27,7 @@ from bot.kernel.bug import (
 )
 from bot.kernel.plain_text import distinct
 from bot.kernel.source.syntax import module_of, name_of
-from bot.kernel.tracebacks import suffixed
+from bot.kernel.tracebacks import has_suffix
 
 IDLE_BOUND_S = 20.0
 BUSY_BOUND_S = 60.0
@@ -37,7 +37,7 @@ _BUSY = re.compile(
     r"infinite loop|100 ?% (?:of )?(?:one )?cpu|cpu (?:usage )?(?:at|is) 100|spins?\b|busy",
     re.IGNORECASE,
 )
-_REPEATED = re.compile(
+_REPETITION = re.compile(
     r"\bspam|every (?:step|batch|update|call|iteration|time)|repeated|multiple times|floods?\b"
     r"|again and again",
     re.I,
@@ -56,8 +56,8 @@ def freeze(bug: BugReport) -> AnySignature | None:
     Its tracebacks, contrasted outputs and warnings; else the checks of its own program; else a hang
     or non-finite values.
     """
-    wanted = bug.symptom is Symptom.MISSING_ERROR
-    crashes, outputs = () if wanted else _crashes(bug), _outputs(bug)
+    is_missing_error = bug.symptom is Symptom.MISSING_ERROR
+    crashes, outputs = () if is_missing_error else _crashes(bug), _outputs(bug)
     members: list[Member] = [*crashes, *outputs, *_warnings(bug)]
     if bug.symptom in _VALUES and any(output.expected for output in outputs):
         # Wrong and right values side by side outweigh an exception logged on the way.
@@ -75,20 +75,22 @@ def freeze(bug: BugReport) -> AnySignature | None:
 
 def _crashes(bug: BugReport) -> list[CrashSignature]:
     aside = {fence.index for fence in bug.fences if fence.role in _ASIDE}
-    reported = [row for row in bug.tracebacks if row.fence not in aside]
-    found: dict[str, set[str]] = {}
+    tracebacks = [row for row in bug.tracebacks if row.fence not in aside]
+    messages_by_class: dict[str, set[str]] = {}
     crashes: list[CrashSignature] = []
-    for row in sorted(reported, key=lambda row: -len(row.frames)):
+    for row in sorted(tracebacks, key=lambda row: -len(row.frames)):
         crash = _crash(bug, row)
         name = crash.exception.rsplit(".", 1)[-1]
         words = wording.normalise(wording.core(crash.message)).lower()
-        known = found.setdefault(name, set())
+        messages = messages_by_class.setdefault(name, set())
         # Exceptions such as `queue.Empty` have no message; a ValueError without one was cut.
-        complete = row.fence is not None and not suffixed(crash.exception)
-        shown = crash.message or crash.frame or crash.checks or crash.exception.startswith("SIG")
-        covered = any(words in other or (other and other in words) for other in known)
-        if not covered and (shown or complete):
-            known.add(words)
+        complete = row.fence is not None and not has_suffix(crash.exception)
+        is_specific = (
+            crash.message or crash.frame or crash.checks or crash.exception.startswith("SIG")
+        )
+        is_covered = any(words in other or (other and other in words) for other in messages)
+        if not is_covered and (is_specific or complete):
+            messages.add(words)
             crashes.append(crash)
     return crashes
 
@@ -126,20 +128,24 @@ def _outputs(bug: BugReport) -> list[OutputSignature]:
     sentences: list[Output] = []
     blocks: list[Output] = []
     for row in bug.outputs:
-        stated = row.fence is None or (row.fence in remarked and "\n" not in row.text)
-        (sentences if stated else blocks).append(row)
+        is_sentence = row.fence is None or (row.fence in remarked and "\n" not in row.text)
+        (sentences if is_sentence else blocks).append(row)
     signature = _contrast(bug, _texts(blocks, "observed"), _texts(blocks, "expected"))
     if bug.tracebacks:
         return [signature] if signature and signature.expected else []
     if signature:
         return [signature]
-    observed, expected = (
-        tuple((values.shown(text),) for text in _texts(sentences, role) if _is_value(text))
+    observed_chunks, expected = (
+        tuple((values.clean_display(text),) for text in _texts(sentences, role) if _is_value(text))
         for role in ("observed", "expected")
     )
-    if not observed or not expected or values.cleaned(observed) == values.cleaned(expected):
+    if (
+        not observed_chunks
+        or not expected
+        or values.clean_chunks(observed_chunks) == values.clean_chunks(expected)
+    ):
         return _remarks(bug, sentences)
-    return [OutputSignature(observed=observed[:1], expected=expected[:1], within_line=True)]
+    return [OutputSignature(observed=observed_chunks[:1], expected=expected[:1], within_line=True)]
 
 
 def _texts(rows: list[Output], role: str) -> list[str]:
@@ -147,16 +153,16 @@ def _texts(rows: list[Output], role: str) -> list[str]:
 
 
 def _contrast(bug: BugReport, observed: list[str], expected: list[str]) -> OutputSignature | None:
-    seen, wanted = _comparable(observed), _comparable(expected)
+    observed_chunks, expected_chunks = _comparable(observed), _comparable(expected)
     lines = (line for fence in bug.programs for line in staged.constant_lines(fence.text))
     constant = set(map(values.clean, lines))
     wrong, right = (
         tuple(
-            shown
-            for chunk, shown in side.items()
+            original
+            for chunk, original in side.items()
             if chunk not in other and not constant.issuperset(chunk)
         )
-        for side, other in ((seen, wanted), (wanted, seen))
+        for side, other in ((observed_chunks, expected_chunks), (expected_chunks, observed_chunks))
     )
     return OutputSignature(observed=wrong, expected=right) if wrong else None
 
@@ -165,8 +171,8 @@ def _comparable(texts: list[str]) -> dict[values.Chunk, values.Chunk]:
     """The distinct chunks of pasted outputs, by the form in which they are compared."""
     every = (chunk for text in texts for chunk in values.chunks(text))
     chunks = (chunk for chunk in every if not wording.is_placed(chunk[0]))
-    found = distinct(chunks, lambda chunk: tuple(map(values.clean, chunk)))
-    return dict(zip(values.cleaned(found), found, strict=True))
+    distinct_chunks = distinct(chunks, lambda chunk: tuple(map(values.clean, chunk)))
+    return dict(zip(values.clean_chunks(distinct_chunks), distinct_chunks, strict=True))
 
 
 def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
@@ -179,7 +185,7 @@ def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
     }
     # A printed truth value is the reporter's own check, as an assertion would be.
     telling = tuple(
-        (values.shown(row.text),)
+        (values.clean_display(row.text),)
         for row in rows
         if row.role == "observed" and row.fence is not None and _is_value(row.text)
         if row.text in {"True", "False"} or (about and about in lines.get(row.line, ""))
@@ -199,7 +205,7 @@ def _is_value(text: str) -> bool:
 def _warnings(bug: BugReport) -> list[WarningSignature]:
     quotes = (bug.symptom_quote, *(row.quote for row in bug.warnings))
     prose = " ".join(quote.text for quote in quotes if quote)
-    least = 2 if _REPEATED.search(prose) else 1
+    least = 2 if _REPETITION.search(prose) else 1
     return [
         WarningSignature(category=row.category, message=row.message, at_least=least)
         for row in bug.warnings[:2]
@@ -212,9 +218,9 @@ def _asserts(bug: BugReport) -> tuple[str, ...]:
     fences = (fence for fence in bug.programs if fence.role not in _ASIDE)
     rows = [row for fence in fences for row in _program_asserts(fence)]
     for name in filter(None, map(_last_name, bug.api)):
-        named = re.compile(rf"\b{re.escape(name)}\b")
-        if told := dict.fromkeys(line for line, about in rows if named.search(about)):
-            return tuple(told)
+        pattern = re.compile(rf"\b{re.escape(name)}\b")
+        if matches := dict.fromkeys(line for line, about in rows if pattern.search(about)):
+            return tuple(matches)
     return tuple(dict.fromkeys(line for line, _ in rows))
 
 
@@ -224,36 +230,36 @@ def _calls(bug: BugReport) -> tuple[str, ...]:
     """
     programs = [fence for fence in bug.programs if fence.role not in _ASIDE]
     for name in filter(None, map(_last_name, bug.api)):
-        if found := [line for fence in programs for line in _callers(fence.text, name)]:
-            return tuple(found) if len(found) == 1 else ()
+        if call_lines := [line for fence in programs for line in _callers(fence.text, name)]:
+            return tuple(call_lines) if len(call_lines) == 1 else ()
     return ()
 
 
 def _callers(text: str, name: str) -> list[str]:
     """The simple statements that call a function or method of this name."""
     simple = (ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return)
-    found = [node for node in ast.walk(module_of(text)) if isinstance(node, simple)]
-    called = (
+    statements = [node for node in ast.walk(module_of(text)) if isinstance(node, simple)]
+    calls = (
         node
-        for node in found
+        for node in statements
         for call in ast.walk(node)
         if isinstance(call, ast.Call) and name_of(call.func) == name
     )
-    return [ast.get_source_segment(text, node) or ast.unparse(node) for node in called]
+    return [ast.get_source_segment(text, node) or ast.unparse(node) for node in calls]
 
 
 def _program_asserts(fence: Fence) -> list[tuple[str, str]]:
     """Each assertion with its text and the assignments of the names in it (what it is about)."""
-    assigned: dict[str, str] = {}
+    code_by_name: dict[str, str] = {}
     rows: list[tuple[str, str]] = []
     statements = [node for node in ast.walk(module_of(fence.text)) if isinstance(node, ast.stmt)]
     for node in sorted(statements, key=lambda node: node.lineno):
         code = ast.unparse(node)
         targets = node.targets if isinstance(node, ast.Assign) else []
-        assigned |= {target.id: code for target in targets if isinstance(target, ast.Name)}
+        code_by_name |= {target.id: code for target in targets if isinstance(target, ast.Name)}
         if _is_check(node):
             names = {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
-            about = [code, *(assigned.get(name, "") for name in names)]
+            about = [code, *(code_by_name.get(name, "") for name in names)]
             rows.append((ast.get_source_segment(fence.text, node) or code, " ".join(about)))
     return rows
 
@@ -289,7 +295,7 @@ def other(member: Member) -> AlternateReading | None:
         line = f"{member.exception}: {member.message}" if member.message else member.exception
         return AlternateReading(OutputSignature(observed=values.chunks(line)))
     if isinstance(member, OutputSignature) and not member.within_line and member.observed:
-        return _raised(member)
+        return _raised_reading(member)
     return None
 
 
@@ -309,28 +315,33 @@ def same(one: AnySignature, other: AnySignature) -> bool:
 def _alike(one: Member, other: Member) -> bool:
     match one, other:
         case CrashSignature(), CrashSignature():
-            known = one.message and other.message
-            words = not known or wording.resemblance(one.message, other.message) >= wording.ENOUGH
-            told = all(each.exception or each.message for each in (one, other))
-            return told and wording.same_exception(one.exception, other.exception) and words
+            have_messages = one.message and other.message
+            words = (
+                not have_messages
+                or wording.resemblance(one.message, other.message) >= wording.ENOUGH
+            )
+            are_specific = all(side.exception or side.message for side in (one, other))
+            return are_specific and wording.same_exception(one.exception, other.exception) and words
         case WarningSignature(), WarningSignature():
             return wording.resemblance(one.message, other.message) >= wording.ENOUGH
     return one == other
 
 
 def _unsure(member: CrashSignature) -> bool:
-    shown = member.frame or member.checks or member.exception.startswith("SIG")
-    return bool(member.exception) and not shown and not tracebacks.suffixed(member.exception)
+    is_specific = member.frame or member.checks or member.exception.startswith("SIG")
+    return (
+        bool(member.exception) and not is_specific and not tracebacks.has_suffix(member.exception)
+    )
 
 
-def _raised(member: OutputSignature) -> AlternateReading | None:
+def _raised_reading(member: OutputSignature) -> AlternateReading | None:
     """The exception that an output's last line may be; the lines above must be printed first."""
     *above, (*before, last) = member.observed
-    match = tracebacks.NAMED.match(last)
+    match = tracebacks.CLASS_LINE.match(last)
     if match is None or not tracebacks.could_be(match["exc"]) or "Warning" in match["exc"]:
         return None
     words = (match["msg"] or "").strip()
-    if not words and not tracebacks.named(match["exc"]):
+    if not words and not tracebacks.is_class_name(match["exc"]):
         return None  # a single word
     shapes = wording.shapes(wording.core(words))
     crash = CrashSignature(exception=match["exc"], message=words, shapes=shapes)

@@ -29,7 +29,7 @@ class _Spot(NamedTuple):
     code: str
 
 
-def same(places: tuple[Place, ...], failure: Failure, *, worded: bool) -> bool:
+def same(places: tuple[Place, ...], failure: Failure, *, is_reworded: bool) -> bool:
     """Whether an exception arose in the reported place.
 
     The stacks have to meet where the library is entered and where the exception is raised: one may
@@ -38,42 +38,49 @@ def same(places: tuple[Place, ...], failure: Failure, *, worded: bool) -> bool:
     exception is raised in another function of the file, as after a change of the library, the same
     words (`worded`) and a line of code in common stand in.
     """
-    reported = _spots((place.file, place.function, place.line, place.code) for place in places)
-    if not reported or not places[-1].file:
+    reported_spots = _spots(
+        (place.file, place.function, place.line, place.code) for place in places
+    )
+    if not reported_spots or not places[-1].file:
         return True
     last = next((row for row in failure.frames[::-1] if not _GENERATED.match(row.path)), None)
-    seen = _spots(
+    observed_spots = _spots(
         (row.module_path or row.package, row.function, row.line, row.code) for row in failure.frames
     )
-    if not seen or (last is not None and not last.package):
+    if not observed_spots or (last is not None and not last.package):
         return False
-    if not any(spot.function in _WRAPPERS for spot in (reported[-1], seen[-1])):
-        reported, seen = _unwrapped(reported), _unwrapped(seen)
-    entered = _among(reported[0], seen) or _among(seen[0], reported)
-    if not (entered or _is_sibling(reported, seen)):
+    if not any(spot.function in _WRAPPERS for spot in (reported_spots[-1], observed_spots[-1])):
+        reported_spots, observed_spots = _unwrap(reported_spots), _unwrap(observed_spots)
+    has_shared_entry = _among(reported_spots[0], observed_spots) or _among(
+        observed_spots[0], reported_spots
+    )
+    if not (has_shared_entry or _is_sibling(reported_spots, observed_spots)):
         return False
-    if _is_namesake(reported, seen):
+    if _is_namesake(reported_spots, observed_spots):
         return False
-    if _among(reported[-1], seen) or _among(seen[-1], reported):
+    if _among(reported_spots[-1], observed_spots) or _among(observed_spots[-1], reported_spots):
         return True
-    moved = worded and reported[-1].file == seen[-1].file
-    return moved and any(row.code and _written(row) in map(_written, seen) for row in reported)
+    is_moved = is_reworded and reported_spots[-1].file == observed_spots[-1].file
+    return is_moved and any(
+        row.code and _text_of_spot(row) in map(_text_of_spot, observed_spots)
+        for row in reported_spots
+    )
 
 
-def _is_sibling(reported: list[_Spot], seen: list[_Spot]) -> bool:
+def _is_sibling(reported_spots: list[_Spot], observed_spots: list[_Spot]) -> bool:
     """Whether two functions of a file lead the same way: `fit` and `fit_transform`."""
-    (one, *rest), (other, *more) = reported, seen
+    (one, *rest), (other, *more) = reported_spots, observed_spots
     names, others = ([spot[:2] for spot in way] for way in (rest, more))
     return len(rest) > 1 and names == others and one.file == other.file == rest[0].file
 
 
-def _is_namesake(reported: list[_Spot], seen: list[_Spot]) -> bool:
+def _is_namesake(reported_spots: list[_Spot], observed_spots: list[_Spot]) -> bool:
     """Whether a package is of the same release, by a line that both stacks have, and another
     method of the reported name in one of its files was entered.
     """
-    fixed = {_package(spot) for spot in reported if spot.code and spot in seen}
-    for spot in (spot for spot in reported if _package(spot) in fixed and spot.line):
-        lines = [other.line or 0 for other in seen if other[:2] == spot[:2]]
+    fixed = {_package(spot) for spot in reported_spots if spot.code and spot in observed_spots}
+    for spot in (spot for spot in reported_spots if _package(spot) in fixed and spot.line):
+        lines = [other.line or 0 for other in observed_spots if other[:2] == spot[:2]]
         if lines and min(abs(line - (spot.line or 0)) for line in lines) > _FAR:
             return True
     return False
@@ -81,15 +88,15 @@ def _is_namesake(reported: list[_Spot], seen: list[_Spot]) -> bool:
 
 def _spots(rows: Iterable[tuple[str, str, int | None, str]]) -> list[_Spot]:
     """The places in libraries; those in Python's own only where there are no others."""
-    found = [
+    spots = [
         _Spot(_file(file), function.rsplit(".", 1)[-1], line, " ".join(code.split()))
         for file, function, line, code in rows
         if file
     ]
-    return [spot for spot in found if spot.file != _STANDARD] or found
+    return [spot for spot in spots if spot.file != _STANDARD] or spots
 
 
-def _unwrapped(spots: list[_Spot]) -> list[_Spot]:
+def _unwrap(spots: list[_Spot]) -> list[_Spot]:
     return [spot for spot in spots if spot.function not in _WRAPPERS]
 
 
@@ -97,7 +104,7 @@ def _package(spot: _Spot) -> str:
     return spot.file.partition("/")[0]
 
 
-def _written(spot: _Spot) -> tuple[str, str, str]:
+def _text_of_spot(spot: _Spot) -> tuple[str, str, str]:
     return spot.file, spot.function, spot.code
 
 
@@ -139,28 +146,28 @@ _AROUND = {
 _FROM_C = {"RuntimeError", "NotImplementedError"}
 
 
-def fails(failure: Failure, wanted: CrashSignature) -> bool:
+def fails(failure: Failure, signature: CrashSignature) -> bool:
     """Whether an exception escaped from a library at one of the wanted statements. Without a
     reported class, one that a compiled library raises must be of a kind that Python does not.
     """
     last = failure.innermost
     name = failure.exception.rsplit(".", 1)[-1]
-    if failure.swallowed or last is None or not _at(failure, wanted.checks):
+    if failure.swallowed or last is None or not _at(failure, signature.checks):
         return False
     if setup_failures.recognise(name, failure.message) or (
-        not wanted.exception and name in _AROUND
+        not signature.exception and name in _AROUND
     ):
         return False
     if last.package:
-        return last.package != "<stdlib>" or bool(wanted.exception)
-    known = name not in _OWN if wanted.exception else name in _FROM_C
-    return known and not last.code.strip().startswith("raise")
+        return last.package != "<stdlib>" or bool(signature.exception)
+    is_foreign = name not in _OWN if signature.exception else name in _FROM_C
+    return is_foreign and not last.code.strip().startswith("raise")
 
 
 def _at(failure: Failure, statements: tuple[str, ...]) -> bool:
-    wanted = [_plain(text) for text in statements]
+    plain_statements = [_plain(text) for text in statements]
     own = (_plain(frame.code) for frame in failure.frames if not frame.package and frame.code)
-    return any(code and (code in text or text in code) for code in own for text in wanted)
+    return any(code and (code in text or text in code) for code in own for text in plain_statements)
 
 
 def _plain(code: str) -> str:

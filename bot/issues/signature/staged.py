@@ -63,8 +63,8 @@ def literal(node: ast.AST) -> str:
 
 def is_computed(test: ast.expr) -> bool:
     """Whether a condition depends on anything but constants."""
-    computed = (ast.Name, ast.Call, ast.Attribute, ast.Subscript)
-    return any(isinstance(node, computed) for node in ast.walk(test))
+    computed_kinds = (ast.Name, ast.Call, ast.Attribute, ast.Subscript)
+    return any(isinstance(node, computed_kinds) for node in ast.walk(test))
 
 
 def utters(text: str, message: str) -> bool:
@@ -92,7 +92,7 @@ def handles(source: str) -> bool:
     return any(isinstance(node, ast.ExceptHandler) for node in ast.walk(tree))
 
 
-def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, Guard]]:
+def _guarded_statements(tree: ast.Module) -> Iterator[tuple[ast.stmt, Guard]]:
     """Each statement and what decides if it runs.
 
     A raise inside an `except` is not guarded: it merely replaces another error.
@@ -102,12 +102,12 @@ def _guarded(tree: ast.Module) -> Iterator[tuple[ast.stmt, Guard]]:
     while stack:
         node, condition, handler = stack.pop()
         test = node.test if isinstance(node, ast.If | ast.While) else None
-        decided = _decides(test, libraries) if test is not None else Guard.NONE
+        decision = _decides(test, libraries) if test is not None else Guard.NONE
         for child in ast.iter_child_nodes(node):
-            inside = max(condition, decided if child is not test else Guard.NONE)
+            inside = max(condition, decision if child is not test else Guard.NONE)
             if isinstance(child, ast.stmt):
-                caught = handler and not isinstance(child, ast.Raise)
-                yield child, max(inside, Guard.COMPUTED if caught else Guard.NONE)
+                is_caught = handler and not isinstance(child, ast.Raise)
+                yield child, max(inside, Guard.COMPUTED if is_caught else Guard.NONE)
             if isinstance(child, _HOLDERS):
                 stack.append((child, inside, handler or isinstance(child, ast.ExceptHandler)))
 
@@ -120,7 +120,7 @@ def _decides(test: ast.expr, libraries: set[str]) -> Guard:
 
 def _library_values(tree: ast.Module) -> set[str]:
     """The names of a program that hold a library, or what was computed with one."""
-    imported = {name for node in ast.walk(tree) for name in _imported(node)}
+    imported = {name for node in ast.walk(tree) for name in _imported_names(node)}
     flows = (
         *data_flow.assignment_flows(tree),
         *data_flow.block_flows(tree),
@@ -131,7 +131,7 @@ def _library_values(tree: ast.Module) -> set[str]:
     )
 
 
-def _imported(node: ast.AST) -> Iterator[str]:
+def _imported_names(node: ast.AST) -> Iterator[str]:
     """The names that a statement imports from outside the standard library."""
     names = node.names if isinstance(node, ast.Import | ast.ImportFrom) else ()
     for alias in names:
@@ -146,21 +146,21 @@ def self_raised(source: str, message: str, *, prints: bool = True) -> str:
     message; or "".
     """
     tree = module_of(source)
-    assigned, imitates = _assigned(tree), bool(_HARDWARE.search(message))
-    for statement, guard in _guarded(tree):
+    assignments, imitates = _assignments(tree), bool(_HARDWARE.search(message))
+    for statement, guard in _guarded_statements(tree):
         if not prints and _printing(statement) is not None:
             continue
         own = _words(statement, guard=guard, imitates=imitates)
-        for words in filter(None, (own, *_made(statement, guard))):
+        for words in filter(None, (own, *_exception_arguments(statement, guard))):
             values = (
-                value for name in data_flow.names_in(words) for value in assigned.get(name, ())
+                value for name in data_flow.names_in(words) for value in assignments.get(name, ())
             )
             if any(utters(literal(part), message) for part in (words, *values)):
                 return ast.get_source_segment(source, statement) or ast.unparse(statement)
     return ""
 
 
-def _made(statement: ast.stmt, guard: Guard) -> Iterator[ast.expr]:
+def _exception_arguments(statement: ast.stmt, guard: Guard) -> Iterator[ast.expr]:
     """The exceptions that a statement makes without raising them: for a mock, a future, a later
     raise.
     """
@@ -168,19 +168,19 @@ def _made(statement: ast.stmt, guard: Guard) -> Iterator[ast.expr]:
         return
     parts = (part for part in ast.iter_child_nodes(statement) if not isinstance(part, _HOLDERS))
     for node in (node for part in parts for node in ast.walk(part)):
-        made = isinstance(node, ast.Call) and tracebacks.suffixed(name_of(node.func))
-        if isinstance(node, ast.Call) and made and not is_check(name_of(node.func), guard):
+        is_exception = isinstance(node, ast.Call) and tracebacks.has_suffix(name_of(node.func))
+        if isinstance(node, ast.Call) and is_exception and not is_check(name_of(node.func), guard):
             yield from node.args
 
 
-def _assigned(tree: ast.Module) -> dict[str, list[ast.expr]]:
+def _assignments(tree: ast.Module) -> dict[str, list[ast.expr]]:
     """Every value that is assigned to each name."""
-    found: dict[str, list[ast.expr]] = {}
+    by_name: dict[str, list[ast.expr]] = {}
     for node in (node for node in ast.walk(tree) if isinstance(node, ast.Assign)):
         for target in node.targets:
             if isinstance(target, ast.Name):
-                found.setdefault(target.id, []).append(node.value)
-    return found
+                by_name.setdefault(target.id, []).append(node.value)
+    return by_name
 
 
 def _words(statement: ast.stmt, *, guard: Guard, imitates: bool) -> ast.expr | None:
@@ -209,7 +209,7 @@ def self_made(source: str, exception: str, message: str, *, prints: bool) -> str
     """
     if not exception.startswith("SIG"):
         return self_raised(source, message, prints=prints)
-    return found[0] if (found := _SENDS.search(source)) else ""
+    return match[0] if (match := _SENDS.search(source)) else ""
 
 
 def is_check(exception: str, guard: Guard) -> bool:
@@ -221,23 +221,23 @@ def is_check(exception: str, guard: Guard) -> bool:
 
 def raised_by_itself(source: str, line: int | None, code: str) -> bool:
     """Whether a line of a program that raised is its own raise and no check of a computed value."""
-    found = _RAISES.match(code.strip())
-    if found is None:
+    match = _RAISES.match(code.strip())
+    if match is None:
         return False
     guards = (
         guard
-        for statement, guard in _guarded(module_of(source))
+        for statement, guard in _guarded_statements(module_of(source))
         if line is not None and statement.lineno <= line <= (statement.end_lineno or line)
     )
-    return not is_check(found["name"].rsplit(".", 1)[-1], max(guards, default=Guard.NONE))
+    return not is_check(match["name"].rsplit(".", 1)[-1], max(guards, default=Guard.NONE))
 
 
 def constant_lines(source: str) -> tuple[str, ...]:
     """The lines that a program prints whatever happens: unguarded prints of constants."""
     return tuple(
         line
-        for statement, guarded in _guarded(module_of(source))
-        if not guarded and (call := _printing(statement))
+        for statement, guard in _guarded_statements(module_of(source))
+        if not guard and (call := _printing(statement))
         if not any(map(is_computed, call.args))
         for line in literal(ast.Tuple(elts=call.args)).splitlines()
     )
@@ -275,11 +275,13 @@ def unfounded(source: str, api: tuple[str, ...], name: str) -> str:
     if not prints:
         return f"it never prints a line {MARK} with `{name}`"
     reach = _Reach(tree, api)
-    touched = reach.touched_names()
-    if not touched and not reach.is_used():
+    names_touched = reach.touched_names()
+    if not names_touched and not reach.is_used():
         return f"it uses none of {', '.join(api)}"
     values = [_values(call, name) or call.args for call in prints]
-    if all(any(reach.depends(value, touched) for value in given) for given in values):
+    if all(
+        any(reach.depends(value, names_touched) for value in value_names) for value_names in values
+    ):
         return ""
     return f"what it prints as `{name}` does not come from {', '.join(api)}"
 
@@ -315,8 +317,8 @@ class _Reach:
         self._packages = {name.split(".")[0] for name in api if name}
         self._wanted = {name.rsplit(".", 1)[-1] for name in api if name}
         imports = list(self._imports())
-        self._imported = {bound for bound, _ in imports}
-        self._reported = {bound for bound, name in imports if name in self._wanted}
+        self._imported = {name_bound for name_bound, _ in imports}
+        self._reported = {name_bound for name_bound, name in imports if name in self._wanted}
 
     def _imports(self) -> Iterator[tuple[str, str]]:
         """Local names imported from the packages, each with the last part of what it names."""
@@ -339,9 +341,9 @@ class _Reach:
             isinstance(node, ast.Attribute) and node.attr in self._wanted and bool(self._imported)
         )
 
-    def depends(self, node: ast.AST, touched: set[str]) -> bool:
+    def depends(self, node: ast.AST, names_touched: set[str]) -> bool:
         """Whether anything in a node is touched."""
-        return data_flow.depends_on(node, self.touches, touched)
+        return data_flow.depends_on(node, self.touches, names_touched)
 
     def touched_names(self) -> set[str]:
         """All names that depend on the reported code."""
@@ -369,7 +371,7 @@ def _constants(tree: ast.Module) -> set[str]:
     """Names that are only ever set to immutable values, such as a number passed to a call."""
     nodes = list(ast.walk(tree))
     names = (node for node in nodes if isinstance(node, ast.Name))
-    stored = Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
+    store_counts = Counter(node.id for node in names if isinstance(node.ctx, ast.Store))
     plain = Counter(
         name
         for node in nodes
@@ -377,7 +379,7 @@ def _constants(tree: ast.Module) -> set[str]:
         for target in node.targets
         for name in data_flow.names_in(target)
     )
-    return {name for name, times in plain.items() if times == stored[name]}
+    return {name for name, times in plain.items() if times == store_counts[name]}
 
 
 def _immutable(value: ast.expr) -> bool:
@@ -406,11 +408,11 @@ _CODE = (ast.Subscript, ast.Lambda, ast.ListComp, ast.GeneratorExp, ast.Await)
 
 def staged(source: str, member: Member) -> str:
     """The line with which a program itself causes the reported failure, or ""."""
-    if (found := _TAMPERS.search(source)) is not None:
-        return found[0]
+    if (match := _TAMPERS.search(source)) is not None:
+        return match[0]
     if isinstance(member, CrashSignature):
         # What is surely an exception is not made by a print; what may be a printed line could be.
-        prints = not tracebacks.suffixed(member.exception)
+        prints = not tracebacks.has_suffix(member.exception)
         return self_made(source, member.exception, member.message, prints=prints)
     if isinstance(member, WarningSignature):
         return self_raised(source, member.message)
@@ -444,8 +446,8 @@ def written_down(source: str) -> str:
 
     held = data_flow.tainted_names(data_flow.assignment_flows(tree), computes)
     values = (part for call in prints for part in call.args)
-    computed = any(data_flow.depends_on(part, computes, held) for part in values)
-    return ast.unparse(prints[0]) if prints and not computed else ""
+    is_computed = any(data_flow.depends_on(part, computes, held) for part in values)
+    return ast.unparse(prints[0]) if prints and not is_computed else ""
 
 
 def _set_once(tree: ast.Module) -> set[str]:

@@ -28,7 +28,7 @@ _MOST_LINES = 5000
 Chunk = tuple[str, ...]
 
 
-def shown(line: str) -> str:
+def clean_display(line: str) -> str:
     """A line as a person reads it: without escapes, blanks joined."""
     return " ".join(strip_ansi(line).split())
 
@@ -51,15 +51,15 @@ def lines(text: str) -> list[str]:
     """The non-blank lines of an output, cleaned; a progress bar's carriage returns end lines
     too.
     """
-    return list(map(clean, told(text)))
+    return list(map(clean, nonempty_lines(text)))
 
 
-def told(text: str) -> list[str]:
+def nonempty_lines(text: str) -> list[str]:
     """The same lines as a person reads them."""
-    return list(filter(None, map(shown, re.split(r"[\r\n]+", text)[:_MOST_LINES])))
+    return list(filter(None, map(clean_display, re.split(r"[\r\n]+", text)[:_MOST_LINES])))
 
 
-def cleaned(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
+def clean_chunks(chunks: tuple[Chunk, ...]) -> tuple[Chunk, ...]:
     """Chunks with their lines made comparable."""
     return tuple(tuple(map(clean, chunk)) for chunk in chunks)
 
@@ -69,11 +69,11 @@ def chunks(text: str) -> tuple[Chunk, ...]:
     ellipsis are left out.
     """
     paragraphs = re.split(r"\n\s*\n", text.replace("\r\n", "\n"))
-    found = (
-        tuple(line for line in told(paragraph) if line not in {"...", "\u2026"})
+    chunk_list = (
+        tuple(line for line in nonempty_lines(paragraph) if line not in {"...", "\u2026"})
         for paragraph in paragraphs
     )
-    return tuple(filter(None, found))
+    return tuple(filter(None, chunk_list))
 
 
 def same_number(one: float, other: float, rtol: float, atol: float) -> bool:
@@ -118,9 +118,9 @@ def _in_order(
     chunk: Chunk, output: list[str], start: int, rtol: float, atol: float, slack: int
 ) -> int | None:
     at, foreign = start, 0
-    for place, wanted in enumerate(chunk):
-        while at < len(output) and not same_line(output[at], wanted, rtol, atol):
-            if place == 0 or foreign == slack or skeleton(output[at]) == skeleton(wanted):
+    for place, expected_line in enumerate(chunk):
+        while at < len(output) and not same_line(output[at], expected_line, rtol, atol):
+            if place == 0 or foreign == slack or skeleton(output[at]) == skeleton(expected_line):
                 return None
             at, foreign = at + 1, foreign + 1
         if at == len(output):
@@ -132,7 +132,10 @@ def _in_order(
 def _permuted(chunk: Chunk, window: list[str], rtol: float, atol: float) -> bool:
     rest = list(chunk)
     for line in window:
-        hit = next((wanted for wanted in rest if same_line(line, wanted, rtol, atol)), None)
+        hit = next(
+            (expected_line for expected_line in rest if same_line(line, expected_line, rtol, atol)),
+            None,
+        )
         if hit is None:
             return False
         rest.remove(hit)
@@ -144,9 +147,9 @@ def skeleton(line: str) -> str:
     return _NUMBER.sub("#", line)
 
 
-def written(line: str) -> str:
+def number_pattern(line: str) -> str:
     """A cleaned line with only how its numbers are written: whole ones as `#`, others as `#.`."""
-    return _NUMBER.sub(lambda found: "#." if set(found[0].lower()) & set(".en") else "#", line)
+    return _NUMBER.sub(lambda match: "#." if set(match[0].lower()) & set(".en") else "#", line)
 
 
 def count(line: str) -> int:
@@ -172,12 +175,12 @@ def within(value: str, output: list[str], rtol: float, atol: float) -> int | Non
     """The first line of the output that contains a short value as a whole word (numbers within
     tolerance), or None.
     """
-    wanted = clean(value)
-    word = re.compile(r"(?<!\w)" + re.escape(wanted) + r"(?!\w)")
-    numeric = _NUMBER.fullmatch(wanted)
+    clean_value = clean(value)
+    word = re.compile(r"(?<!\w)" + re.escape(clean_value) + r"(?!\w)")
+    numeric = _NUMBER.fullmatch(clean_value)
     for index, line in enumerate(output):
         numbers = _NUMBER.findall(line) if numeric else ()
-        near = any(_same_text_number(wanted, number, rtol, atol) for number in numbers)
+        near = any(_same_text_number(clean_value, number, rtol, atol) for number in numbers)
         if near or (not numeric and word.search(line)):
             return index
     return None
@@ -192,33 +195,33 @@ _COMPARE = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operato
 _IS = {"finite": math.isfinite, "nan": math.isnan}
 
 
-def printed(lines: Iterable[str], name: str) -> list[Any]:
+def printed_values(lines: Iterable[str], name: str) -> list[Any]:
     """What a program printed under a name, in order: lines `REPRISE {"name": value}`."""
-    found = []
+    values = []
     for line in lines:
         head, _, rest = line.strip().partition(" ")
         if head.rstrip(":") == MARK and len(rest) <= _MOST_LINE:
             with suppress(ValueError):  # this parser bounds the depth
                 row = from_json(rest)
-                found += [_value(row[name])] if isinstance(row, dict) and name in row else []
-    return found
+                values += [_value(row[name])] if isinstance(row, dict) and name in row else []
+    return values
 
 
-def check_holds(predicate: Predicate, seen: Any) -> bool:
+def check_holds(predicate: Predicate, value: Any) -> bool:
     """Whether a value fits a predicate; a value of the wrong type does not."""
-    wanted, op = predicate.value, predicate.op
-    wanted = _value(list(wanted) if isinstance(wanted, tuple) else wanted)
+    bound, op = predicate.value, predicate.op
+    bound = _value(list(bound) if isinstance(bound, tuple) else bound)
     if op in {"==", "!="}:
-        return _same(seen, wanted, predicate.rtol) is (op == "==")
+        return _same(value, bound, predicate.rtol) is (op == "==")
     if op in {"contains", "lacks"}:
-        fits = op == "contains" or isinstance(seen, str | list | dict)
-        return fits and _contains(seen, wanted) is (op == "contains")
+        fits = op == "contains" or isinstance(value, str | list | dict)
+        return fits and _contains(value, bound) is (op == "contains")
     if op == "type":
-        both = isinstance(seen, str) and isinstance(wanted, str)
-        return both and seen.rsplit(".", 1)[-1] == wanted.rsplit(".", 1)[-1]
+        both = isinstance(value, str) and isinstance(bound, str)
+        return both and value.rsplit(".", 1)[-1] == bound.rsplit(".", 1)[-1]
     if op in _IS:
-        return _number(seen) and _IS[op](seen)
-    return _number(seen) and _number(wanted) and _COMPARE[op](seen, wanted)
+        return _number(value) and _IS[op](value)
+    return _number(value) and _number(bound) and _COMPARE[op](value, bound)
 
 
 def outcome(signature: ObservationSignature, lines: Iterable[str]) -> tuple[bool | None, str]:
@@ -226,15 +229,15 @@ def outcome(signature: ObservationSignature, lines: Iterable[str]) -> tuple[bool
 
     None when neither is clear.
     """
-    values = printed(lines, signature.name)
+    values = printed_values(lines, signature.name)
     if not values:
         return None, f"the program did not print `{signature.name}`"
-    shown = ", ".join(json.dumps(value)[:200] for value in values[:5])
+    listing = ", ".join(json.dumps(value)[:200] for value in values[:5])
     wrong = [check_holds(signature.wrong, value) for value in values]
     right = [check_holds(signature.right, value) for value in values]
     if any(wrong) and not any(right):
-        return True, shown
-    return (False if all(right) and not any(wrong) else None), shown
+        return True, listing
+    return (False if all(right) and not any(wrong) else None), listing
 
 
 def words(predicate: Predicate) -> str:
@@ -254,19 +257,23 @@ def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _same(seen: Any, wanted: Any, rtol: float) -> bool:
-    if isinstance(seen, bool) or isinstance(wanted, bool):
-        return seen is wanted
-    if _number(seen) and _number(wanted):
-        both_nan = math.isnan(seen) and math.isnan(wanted)
-        return both_nan or math.isclose(seen, wanted, rel_tol=rtol, abs_tol=1e-12)
-    if isinstance(seen, list) and isinstance(wanted, list):
-        alike = (_same(one, other, rtol) for one, other in zip(seen, wanted, strict=False))
-        return len(seen) == len(wanted) and all(alike)
-    return type(seen) is type(wanted) and bool(seen == wanted)
+def _same(value: Any, expected_value: Any, rtol: float) -> bool:
+    if isinstance(value, bool) or isinstance(expected_value, bool):
+        return value is expected_value
+    if _number(value) and _number(expected_value):
+        both_nan = math.isnan(value) and math.isnan(expected_value)
+        return both_nan or math.isclose(value, expected_value, rel_tol=rtol, abs_tol=1e-12)
+    if isinstance(value, list) and isinstance(expected_value, list):
+        alike = (_same(one, other, rtol) for one, other in zip(value, expected_value, strict=False))
+        return len(value) == len(expected_value) and all(alike)
+    return type(value) is type(expected_value) and bool(value == expected_value)
 
 
-def _contains(seen: Any, wanted: Any) -> bool:
-    if isinstance(seen, list):
-        return any(_same(item, wanted, 1e-4) for item in seen)
-    return isinstance(seen, str | dict) and isinstance(wanted, str) and wanted in seen
+def _contains(value: Any, expected_value: Any) -> bool:
+    if isinstance(value, list):
+        return any(_same(item, expected_value, 1e-4) for item in value)
+    return (
+        isinstance(value, str | dict)
+        and isinstance(expected_value, str)
+        and expected_value in value
+    )

@@ -65,15 +65,15 @@ _TABLE = [
     (r"expected a number between -1 and 1, got \S+", "math domain error"),
     (r" OR one path is relative and the other is absolute\.?", ""),
 ]  # fmt: skip
-_REWORDED = [(re.compile(pattern), plain) for pattern, plain in _TABLE]
-_LISTED = re.compile(r"(abstract methods? )((?:'?\w+'?(?:, )?)+)")
+_REWORDINGS = [(re.compile(pattern), plain) for pattern, plain in _TABLE]
+_NAME_LIST = re.compile(r"(abstract methods? )((?:'?\w+'?(?:, )?)+)")
 
 
 def canonical(message: str) -> str:
     """A message in the wording that all versions of Python are brought to."""
-    for pattern, plain in _REWORDED:
+    for pattern, plain in _REWORDINGS:
         message = pattern.sub(plain, message)
-    return _LISTED.sub(lambda match: match[1] + match[2].replace("'", ""), message)
+    return _NAME_LIST.sub(lambda match: match[1] + match[2].replace("'", ""), message)
 
 
 # Comparing the words of two error messages: tolerant where wording varies, strict where it is the
@@ -89,7 +89,7 @@ _PATH = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?(?:[/\\][\w.+@~-]+){2,}[/\\]?")
 # A bracket behind a name or another bracket is an index, no shape.
 _SHAPE = re.compile(r"\b\d+(?:x\d+)+\b|(?:(?<![\w\]'\"])\[|\()\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]")
 _NUMBER = re.compile(r"(?<![\w<])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w>])", re.IGNORECASE)
-_QUOTED = re.compile(r"['\"`]([A-Za-z_][\w.]*)['\"`]")
+_QUOTED_NAME = re.compile(r"['\"`]([A-Za-z_][\w.]*)['\"`]")
 _AXIS = re.compile(r"\b(?:axis|dim|dimension) (-?\d+)")
 _TOKEN = re.compile(r"<\w+>|\w+(?:\.\w+)*|[^\w\s]")
 _CURLY = str.maketrans({"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u00a0": " "})
@@ -118,7 +118,7 @@ _VARYING = (
 )
 
 # Other names of one class: Python renamed it, or had it twice.
-_RENAMED = {
+_NEW_NAMES = {
     "error": "PatternError",
     "re.error": "PatternError",
     "re.PatternError": "PatternError",
@@ -184,8 +184,10 @@ def shapes(message: str) -> tuple[str, ...]:
     """The operand shapes in a message, in order, without spaces: "14x7", "(2,3)"; brackets of
     either kind count as the same.
     """
-    found = _SHAPE.findall(_PATH.sub("<path>", strip_ansi(message)))
-    return tuple(re.sub(r"[\[(](.*?),?[\])]", r"(\1)", "".join(shape.split())) for shape in found)
+    shape_texts = _SHAPE.findall(_PATH.sub("<path>", strip_ansi(message)))
+    return tuple(
+        re.sub(r"[\[(](.*?),?[\])]", r"(\1)", "".join(shape.split())) for shape in shape_texts
+    )
 
 
 def core(message: str) -> str:
@@ -205,47 +207,57 @@ def tokens(text: str) -> list[str]:
     return _TOKEN.findall(_NUMBER.sub("<n>", text).lower())[:_MOST_TOKENS]
 
 
-def resemblance(reported: str, seen: str, own_names: frozenset[str] = frozenset()) -> float:
+def resemblance(
+    reported_text: str, observed_text: str, own_names: frozenset[str] = frozenset()
+) -> float:
     """How much of the reported core phrase occurs, in order, in the message that was seen: 0 to 1.
 
     0 as well when a quoted library name of the reported phrase is missing from what was seen. A
     phrase of one or two words must be equal. Reported text that was cut with an ellipsis is
     compared as far as it goes.
     """
-    phrase = normalise(core(reported), own_names).removesuffix("...").removesuffix("\u2026").strip()
-    whole = normalise(seen, own_names)
-    if reported.rstrip().endswith(("...", "\u2026")):
-        plain = normalise(seen, own_names, reword=False)
+    phrase = (
+        normalise(core(reported_text), own_names).removesuffix("...").removesuffix("\u2026").strip()
+    )
+    whole = normalise(observed_text, own_names)
+    if reported_text.rstrip().endswith(("...", "\u2026")):
+        plain = normalise(observed_text, own_names, reword=False)
         whole = plain if plain.startswith(phrase) else whole
-    wanted, given = tokens(phrase), tokens(whole)
-    if not wanted:
+    reported_tokens, observed_tokens = tokens(phrase), tokens(whole)
+    if not reported_tokens:
         return 1.0
-    if len(wanted) <= 2:  # too short for a resemblance: a key, a number
-        return float(phrase.lower() in {normalise(core(seen), own_names).lower(), whole.lower()})
-    names = {name.lower() for name in _QUOTED.findall(phrase)} - {
+    if len(reported_tokens) <= 2:  # too short for a resemblance: a key, a number
+        return float(
+            phrase.lower() in {normalise(core(observed_text), own_names).lower(), whole.lower()}
+        )
+    names = {name.lower() for name in _QUOTED_NAME.findall(phrase)} - {
         name.lower() for name in own_names
     }
     if any(not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", whole.lower()) for name in names):
         return 0.0
-    matcher = SequenceMatcher(None, wanted, given, autojunk=False)
-    if _exchanged(wanted, given, matcher.get_opcodes()):
+    matcher = SequenceMatcher(None, reported_tokens, observed_tokens, autojunk=False)
+    if _exchanged(reported_tokens, observed_tokens, matcher.get_opcodes()):
         return 0.0
-    met = [
-        wanted[at]
+    matching_tokens = [
+        reported_tokens[at]
         for block in matcher.get_matching_blocks()
         for at in range(block.a, block.a + block.size)
     ]
-    words = [word for word in wanted if _WORD.match(word)]
-    said = sum(bool(_WORD.match(token)) for token in met) / len(words) if words else 1.0
-    return min(len(met) / len(wanted), said)
+    words = [word for word in reported_tokens if _WORD.match(word)]
+    share_of_words = (
+        sum(bool(_WORD.match(token)) for token in matching_tokens) / len(words) if words else 1.0
+    )
+    return min(len(matching_tokens) / len(reported_tokens), share_of_words)
 
 
-def _exchanged(wanted: list[str], given: list[str], opcodes: Sequence[_Opcode]) -> bool:
+def _exchanged(
+    reported_tokens: list[str], observed_tokens: list[str], opcodes: Sequence[_Opcode]
+) -> bool:
     """Whether one or two words stand in the place of as many others: one template, filled in
     otherwise. The value of a `name=value` does not count.
     """
     pairs = [
-        (wanted[at - 1 : at], wanted[at], given[first + at - start])
+        (reported_tokens[at - 1 : at], reported_tokens[at], observed_tokens[first + at - start])
         for kind, start, end, first, last in opcodes
         if kind == "replace" and end - start == last - first <= _MOST_EXCHANGED
         for at in range(start, end)
@@ -260,18 +272,24 @@ def _exchanged(wanted: list[str], given: list[str], opcodes: Sequence[_Opcode]) 
     )
 
 
-def likeness(reported: str, seen: str, own_names: frozenset[str] = frozenset()) -> float:
+def likeness(
+    reported_text: str, observed_text: str, own_names: frozenset[str] = frozenset()
+) -> float:
     """How far two whole messages say the same: 0 to 1.
 
     What a library puts around another message ("Exception encountered when calling ...") may be
     missing from what was seen; and no further line may be the same with other words in it.
     """
-    found = resemblance(reported, seen, own_names)
-    if found < ENOUGH and len(tokens(core(seen))) >= _PHRASE:
-        inner = (resemblance(seen, line, own_names) for line in reported.splitlines()[1:])
-        found = max([found, *inner])
-    apart = found >= ENOUGH and _apart(_further(reported), _further(seen), own_names)
-    return 0.0 if apart else found
+    likeness_so_far = resemblance(reported_text, observed_text, own_names)
+    if likeness_so_far < ENOUGH and len(tokens(core(observed_text))) >= _PHRASE:
+        inner = (
+            resemblance(observed_text, line, own_names) for line in reported_text.splitlines()[1:]
+        )
+        likeness_so_far = max([likeness_so_far, *inner])
+    apart = likeness_so_far >= ENOUGH and _apart(
+        _further(reported_text), _further(observed_text), own_names
+    )
+    return 0.0 if apart else likeness_so_far
 
 
 def _further(message: str) -> list[str]:
@@ -280,40 +298,48 @@ def _further(message: str) -> list[str]:
     return lines[1:_MOST_FURTHER]
 
 
-def _apart(reported: list[str], seen: list[str], own_names: frozenset[str]) -> bool:
+def _apart(reported_lines: list[str], observed_lines: list[str], own_names: frozenset[str]) -> bool:
     """Whether a reported line was seen with other words in the same form, and not as it is; or none
     was seen among others.
     """
-    lost = [
+    missing_lines = [
         line
-        for line in reported
-        if not any(resemblance(line, other, own_names) >= ENOUGH for other in seen)
+        for line in reported_lines
+        if not any(resemblance(line, other, own_names) >= ENOUGH for other in observed_lines)
     ]
-    words = [tokens(normalise(other, own_names)) for other in seen]
+    words = [tokens(normalise(other, own_names)) for other in observed_lines]
     near = (
         SequenceMatcher(None, tokens(normalise(line, own_names)), other).ratio()
-        for line in lost
+        for line in missing_lines
         for other in words
     )
-    return bool(seen and lost) and (lost == reported or any(ratio >= _FORM for ratio in near))
+    return bool(observed_lines and missing_lines) and (
+        missing_lines == reported_lines or any(ratio >= _FORM for ratio in near)
+    )
 
 
-def same_shapes(reported: tuple[str, ...], seen: str) -> bool:
+def same_shapes(reported_shapes: tuple[str, ...], observed_text: str) -> bool:
     """Whether the message that was seen contains every reported shape."""
-    return Counter(reported) <= Counter(shapes(seen))
+    return Counter(reported_shapes) <= Counter(shapes(observed_text))
 
 
-def same_exception(reported: str, seen: str, bases: tuple[str, ...] = ()) -> bool:
+def same_exception(reported_name: str, observed_name: str, bases: tuple[str, ...] = ()) -> bool:
     """Whether two exception names mean the same class: the module and a leading underscore do
     not count, a base class does only for names that libraries have moved (the reported one must
     be an ancestor, and not one of the roots). Where the report names no class, the words decide.
     """
-    if not reported:
+    if not reported_name:
         return True
-    short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in (reported, seen))
-    renamed = _RENAMED.get(reported, reported) == _RENAMED.get(seen, seen)
-    moved = short not in {"Exception", "BaseException", "Warning"}
-    return short == other or renamed or (moved and short in {base.lstrip("_") for base in bases})
+    short, other = (name.rsplit(".", 1)[-1].lstrip("_") for name in (reported_name, observed_name))
+    is_renamed = _NEW_NAMES.get(reported_name, reported_name) == _NEW_NAMES.get(
+        observed_name, observed_name
+    )
+    may_have_moved = short not in {"Exception", "BaseException", "Warning"}
+    return (
+        short == other
+        or is_renamed
+        or (may_have_moved and short in {base.lstrip("_") for base in bases})
+    )
 
 
 # Warnings among what a program printed, in whatever form its libraries print them.
@@ -327,7 +353,7 @@ _LONGEST_WARNING = 4000  # more than any warning has; the comparison is quadrati
 _QUOTES = re.compile(r"[\s`'\"]+")
 
 
-def lines(printed: Sequence[str], wanted: WarningSignature) -> list[str]:
+def lines(printed_lines: Sequence[str], signature: WarningSignature) -> list[str]:
     """The lines that give the reported warning. The source line that Python prints below a
     warning is no second one.
 
@@ -335,10 +361,10 @@ def lines(printed: Sequence[str], wanted: WarningSignature) -> list[str]:
     """
     return [
         line
-        for before, line in pairwise(["", *printed])
+        for before, line in pairwise(["", *printed_lines])
         if not (line[:1].isspace() and _PLACE.match(before))
-        and (wanted.category in line or (_PLACE.match(line) and not _CATEGORY.search(line)))
-        and _says(line[:_LONGEST_WARNING], wanted.message)
+        and (signature.category in line or (_PLACE.match(line) and not _CATEGORY.search(line)))
+        and _says(line[:_LONGEST_WARNING], signature.message)
     ]
 
 
@@ -347,10 +373,12 @@ def is_placed(line: str) -> bool:
     return bool(_PLACE.match(line) and _CATEGORY.search(line))
 
 
-def nearest(printed: Sequence[str], most: int = 3) -> list[str]:
+def nearest(printed_lines: Sequence[str], most: int = 3) -> list[str]:
     """Some lines that look like warnings, to explain why none was the reported one."""
-    found = (line.strip() for line in printed if _PLACE.match(line) or _CATEGORY.search(line))
-    return list(dict.fromkeys(found))[:most]
+    lines_of_warnings = (
+        line.strip() for line in printed_lines if _PLACE.match(line) or _CATEGORY.search(line)
+    )
+    return list(dict.fromkeys(lines_of_warnings))[:most]
 
 
 def _says(line: str, message: str) -> bool:
@@ -368,30 +396,35 @@ def _says(line: str, message: str) -> bool:
 _FEWEST, _MOST, _STEM = 5, 0.7, 4
 
 
-def same_stems(reported: str, seen: str, own_names: frozenset[str]) -> bool:
+def same_stems(reported_text: str, observed_text: str, own_names: frozenset[str]) -> bool:
     """Whether two messages of some length differ only in the forms of their words ("mismatch",
     "mismatched") and in small words.
     """
-    wanted, given = (_tokens(text, own_names) for text in (reported, seen))
-    if len(wanted) != len(given) or len(wanted) < _FEWEST:
+    reported_tokens, observed_tokens = (
+        _tokens(text, own_names) for text in (reported_text, observed_text)
+    )
+    if len(reported_tokens) != len(observed_tokens) or len(reported_tokens) < _FEWEST:
         return False
     return all(
-        one == other or _related(one, other) for one, other in zip(wanted, given, strict=True)
+        one == other or _related(one, other)
+        for one, other in zip(reported_tokens, observed_tokens, strict=True)
     )
 
 
-def mostly(reported: str, seen: str, own_names: frozenset[str]) -> bool:
+def mostly(reported_text: str, observed_text: str, own_names: frozenset[str]) -> bool:
     """Whether most words of a reported message of some length were seen in their order."""
-    cores = (core(text) for text in (reported, seen))
-    wanted, given = (_tokens(text, own_names) for text in cores)
-    matcher = SequenceMatcher(None, wanted, given, autojunk=False)
-    met = sum(block.size for block in matcher.get_matching_blocks())
-    return len(wanted) >= _FEWEST and met >= _MOST * max(len(wanted), len(given))
+    cores = (core(text) for text in (reported_text, observed_text))
+    reported_tokens, observed_tokens = (_tokens(text, own_names) for text in cores)
+    matcher = SequenceMatcher(None, reported_tokens, observed_tokens, autojunk=False)
+    matching_count = sum(block.size for block in matcher.get_matching_blocks())
+    return len(reported_tokens) >= _FEWEST and matching_count >= _MOST * max(
+        len(reported_tokens), len(observed_tokens)
+    )
 
 
 def _tokens(text: str, own_names: frozenset[str]) -> list[str]:
-    found = tokens(normalise(text, own_names))
-    return [token for token in found if token not in FILLERS]
+    all_tokens = tokens(normalise(text, own_names))
+    return [token for token in all_tokens if token not in FILLERS]
 
 
 def _related(one: str, other: str) -> bool:

@@ -57,36 +57,38 @@ def find(environment: Environment, packages: Sequence[str]) -> tuple[SourceTree,
     """The trees of the packages first, then of what they need directly and of the others that were
     asked for. No file is in two.
     """
-    seen: set[str] = set()
-    kept: list[SourceTree] = []
+    paths: set[str] = set()
+    trees: list[SourceTree] = []
     total = 0
-    for tree in (*_clones(environment, packages), *_installed(environment, packages)):
+    for tree in (*_clones(environment, packages), *_installed_trees(environment, packages)):
         own = []
         for path, size in tree.files:
-            if path not in seen and len(seen) < _MAX_FILES and total + size <= _MAX_TOTAL:
-                seen.add(path)
+            if path not in paths and len(paths) < _MAX_FILES and total + size <= _MAX_TOTAL:
+                paths.add(path)
                 own.append((path, size))
                 total += size
-        kept += [replace(tree, files=tuple(own))] if own else []
-    return tuple(kept)
+        trees += [replace(tree, files=tuple(own))] if own else []
+    return tuple(trees)
 
 
-def _installed(environment: Environment, packages: Sequence[str]) -> Iterator[SourceTree]:
-    known: dict[str, tuple[Path, Path]] = {}
+def _installed_trees(environment: Environment, packages: Sequence[str]) -> Iterator[SourceTree]:
+    distributions: dict[str, tuple[Path, Path]] = {}
     for site in _sites(environment):
         for info in sorted(site.glob("*.dist-info")):
             name = info.name.removesuffix(".dist-info").partition("-")[0]
-            known.setdefault(canonicalize_name(name), (site, info))
-    wanted: list[str] = list(dict.fromkeys(map(canonicalize_name, packages)))
+            distributions.setdefault(canonicalize_name(name), (site, info))
+    names: list[str] = list(dict.fromkeys(map(canonicalize_name, packages)))
     needed: dict[str, None] = {}
-    for name in wanted:
-        if name in known:
-            yield _distribution(name, *known[name], main=True)
-            needed.update(dict.fromkeys(_needs(known[name][1])))
-    asked = [each.name for each in environment.packages if each.rung is not PinSource.DEPENDENCY]
-    for name in dict.fromkeys((*needed, *map(canonicalize_name, asked))):
-        if name in known and name not in wanted:
-            yield _distribution(name, *known[name], main=False)
+    for name in names:
+        if name in distributions:
+            yield _distribution(name, *distributions[name], main=True)
+            needed.update(dict.fromkeys(_needs(distributions[name][1])))
+    package_names = [
+        package.name for package in environment.packages if package.rung is not PinSource.DEPENDENCY
+    ]
+    for name in dict.fromkeys((*needed, *map(canonicalize_name, package_names))):
+        if name in distributions and name not in names:
+            yield _distribution(name, *distributions[name], main=False)
 
 
 def _sites(environment: Environment) -> Iterator[Path]:
@@ -98,16 +100,16 @@ def _sites(environment: Environment) -> Iterator[Path]:
 
 
 def _distribution(name: str, site: Path, info: Path, *, main: bool) -> SourceTree:
-    text = _bounded(info / "RECORD", _RECORD_BYTES)
-    listed = (line.rsplit(",", 2)[0].strip('"') for line in text.splitlines())
-    files = tuple(_regular(site, sorted({path for path in listed if path.endswith(".py")})))
+    text = _read_bounded(info / "RECORD", _RECORD_BYTES)
+    paths = (line.rsplit(",", 2)[0].strip('"') for line in text.splitlines())
+    files = tuple(_regular(site, sorted({path for path in paths if path.endswith(".py")})))
     version = info.name.removesuffix(".dist-info").partition("-")[2]
     return SourceTree(name, version, site, files, main)
 
 
 def _needs(info: Path) -> Iterator[str]:
     """Names of what a distribution needs without extras."""
-    head = _bounded(info / "METADATA", _METADATA_BYTES).partition("\n\n")[0]
+    head = _read_bounded(info / "METADATA", _METADATA_BYTES).partition("\n\n")[0]
     for line in re.findall(r"(?m)^Requires-Dist:[ \t]*(.{1,500})$", head):
         try:
             requirement = Requirement(line)
@@ -155,14 +157,14 @@ def _regular(root: Path, paths: Iterable[str]) -> Iterator[tuple[str, int]]:
         if folder not in safe:
             safe[folder] = (root / folder).resolve().is_relative_to(whole)
         try:
-            found = os.lstat(root / path)
+            status = os.lstat(root / path)
         except (OSError, ValueError):
             continue
-        if safe[folder] and stat.S_ISREG(found.st_mode) and found.st_size <= MAX_BYTES:
-            yield path, found.st_size
+        if safe[folder] and stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES:
+            yield path, status.st_size
 
 
-def _bounded(path: Path, most: int) -> str:
+def _read_bounded(path: Path, most: int) -> str:
     try:
         with path.open("rb") as file:
             return file.read(most).decode("utf-8", "replace")
@@ -195,7 +197,7 @@ _ADD_SEGMENT = "insert into segment values(?, ?, ?, ?, ?, ?, ?, ?)"
 _ADD_WORDS = "insert into words(rowid, name, module, head, body) values(?, ?, ?, ?, ?)"
 _SEGMENTS = """select file.path, segment.kind, segment.name, segment.first, segment.final, segment.part
 from segment join file on file.id = segment.file where """
-_RANKED = """select rowid, bm25(words, ?, ?, ?, ?) as score from words
+_RANK_SEGMENTS = """select rowid, bm25(words, ?, ?, ?, ?) as score from words
 where words match ? order by score, rowid limit ?"""
 
 
@@ -221,7 +223,7 @@ def rows(path: str, data: bytes) -> list[Row]:
     """What is kept of one source: kind, name, lines, part, simple name and words per segment."""
     return [
         (*segment[1:], "" if segment.kind == "module" else segment.simple_name, *words)
-        for segment, words in index.rows(path, index.read(data))
+        for segment, words in index.rows(path, index.decode(data))
     ]
 
 
@@ -252,9 +254,9 @@ def _write(target: Path, files: Iterator[tuple[str, bytes]]) -> None:
         numbers = count(1)
         for file, (path, data) in enumerate(files, 1):
             base.execute("insert into file values(?, ?)", (file, path))
-            found = [(next(numbers), row) for row in rows(path, data)]
-            base.executemany(_ADD_SEGMENT, [(number, file, *row[:6]) for number, row in found])
-            base.executemany(_ADD_WORDS, [(number, *row[6:]) for number, row in found])
+            segments = [(next(numbers), row) for row in rows(path, data)]
+            base.executemany(_ADD_SEGMENT, [(number, file, *row[:6]) for number, row in segments])
+            base.executemany(_ADD_WORDS, [(number, *row[6:]) for number, row in segments])
         base.execute("commit")
         base.executescript(_COMMON)
 
@@ -283,7 +285,7 @@ class TreeReader:
 
     def ranked(self, query: str, limit: int) -> Sequence[tuple[int, float]]:
         """Numbers and scores (lower is better) of the best matches of a full-text query."""
-        return self._base.execute(_RANKED, (*index.WEIGHTS, query, limit)).fetchall()
+        return self._base.execute(_RANK_SEGMENTS, (*index.WEIGHTS, query, limit)).fetchall()
 
     def matching(self, query: str, limit: int) -> list[Segment]:
         """The first segments that match a full-text query."""

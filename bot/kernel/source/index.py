@@ -58,7 +58,7 @@ class IndexRow(NamedTuple):
     columns: tuple[str, str, str, str]
 
 
-def read(data: bytes) -> str:
+def decode(data: bytes) -> str:
     """The text of a file with plain line ends; invalid UTF-8 is replaced."""
     return normal(data.decode("utf-8", "replace").removeprefix("\ufeff"))
 
@@ -73,8 +73,8 @@ def rows(path: str, text: str) -> Iterator[IndexRow]:
         head_end = begin
         if segment.kind != "module" and segment.part == 0:
             last = min(segment.end, segment.start + _HEAD_LINES)
-            found = _HEAD.match(text, begin, starts[last])
-            head_end = found.end() if found else starts[segment.start]
+            head_match = _HEAD.match(text, begin, starts[last])
+            head_end = head_match.end() if head_match else starts[segment.start]
         # A set keeps the index small. Its order is irrelevant: no query uses positions.
         head = set(identifiers(text, begin, head_end))
         words = head.union(identifiers(text, head_end, end))
@@ -102,8 +102,8 @@ def query_words(query: str, most: int = 32) -> tuple[str, ...]:
     names = identifiers(query)
     specific = [name for name in names if not is_stop_word(name)]
     words = dict.fromkeys(index_words(specific or names).split())
-    found = (word for word in words if len(word) > 1 and not (specific and word in _STOP))
-    return tuple(islice(found, most))
+    selection = (word for word in words if len(word) > 1 and not (specific and word in _STOP))
+    return tuple(islice(selection, most))
 
 
 def is_stop_word(word: str) -> bool:
@@ -134,8 +134,8 @@ class _Expansions(dict[str, str]):
     """
 
     def __missing__(self, name: str) -> str:
-        self[name] = found = _expanded(name)
-        return found
+        self[name] = expansion = _expanded(name)
+        return expansion
 
 
 _EXPANSIONS = _Expansions()
@@ -162,8 +162,8 @@ _GAP = r"""(?:\s+|[ \t]*["']\s*\n\s*[rbfuRBFU]{0,2}["'][ \t]*)"""
 
 def literal_words(text: str) -> tuple[str, ...]:
     """The words that an index has for every piece that holds the text."""
-    found = identifiers(text[:_MOST_TEXT])
-    return tuple(dict.fromkeys(name.lower() for name in found))
+    names = identifiers(text[:_MOST_TEXT])
+    return tuple(dict.fromkeys(name.lower() for name in names))
 
 
 def literal_pattern(text: str) -> re.Pattern[str]:
@@ -180,19 +180,19 @@ def windows(message: str) -> tuple[str, ...]:
     """Short runs of plain words of a message. What stands between them (numbers, quoted names,
     shapes) may vary, and so may a word next to it.
     """
-    made = [
+    texts = [
         " ".join(run[at : at + _WINDOW]).rstrip(",;:.")
         for run in _runs(message)
         for at in range(max(len(run) - _WINDOW, 0) + 1)
     ]
-    return tuple(dict.fromkeys(text for text in made if len(text) >= _SHORTEST and " " in text))
+    return tuple(dict.fromkeys(text for text in texts if len(text) >= _SHORTEST and " " in text))
 
 
 def _runs(message: str) -> Iterator[list[str]]:
     """Plain words that stand next to each other."""
     tokens = message[:_MOST_TEXT].split()
-    broken = [at for at, token in enumerate(tokens) if not _PLAIN.fullmatch(token.rstrip(".!?"))]
-    for before, after in pairwise((-1, *broken, len(tokens))):
+    breaks = [at for at, token in enumerate(tokens) if not _PLAIN.fullmatch(token.rstrip(".!?"))]
+    for before, after in pairwise((-1, *breaks, len(tokens))):
         if run := [token.rstrip(".!?") for token in tokens[before + 1 : after]]:
             yield run
 
@@ -202,14 +202,14 @@ def _runs(message: str) -> Iterator[list[str]]:
 
 _PROSE_CHARACTERS = 8_000
 _MOST_NAMES = 40
-_FENCED = re.compile(r"(?ms)^[ \t]{0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]{0,3}\1|\Z)")
+_FENCED_BLOCK = re.compile(r"(?ms)^[ \t]{0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t]{0,3}\1|\Z)")
 _SURROUNDINGS = re.compile(
     r"(?ims)^#{1,6}[^\n]{0,40}\b(?:versions?|environment|system "
     r"info|collect_env|dependencies)\b[^\n]*\n.*?(?=^#{1,6}\s|\Z)"
 )
 _ADDRESS = re.compile(r"https?://\S+")
 _COMMENTED = re.compile(r"(?s)<!--.*?-->")
-_TICKED = re.compile(r"`([^`\n]{2,160})`")
+_CODE_SPAN = re.compile(r"`([^`\n]{2,160})`")
 _CHAIN = re.compile(r"(?<![\w.])[A-Za-z_]\w*(?:\.[A-Za-z_]\w*){0,8}")
 _TELLING = re.compile(
     r"(?<![\w./-])(?:[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+|[A-Za-z]\w*_\w+|_+[A-Za-z]\w+|[A-Z]+[a-z0-9]+[A-Z]\w*|[A-Za-z_]\w+(?=\(\)))(?![\w/])"
@@ -260,48 +260,50 @@ def prose(issue: Issue) -> str:
     """The body's own words: no blocks, comments or addresses, no section on versions, and not
     more than a reader would.
     """
-    text = _SURROUNDINGS.sub("\n", _FENCED.sub("\n", _COMMENTED.sub(" ", issue.body)))
+    text = _SURROUNDINGS.sub("\n", _FENCED_BLOCK.sub("\n", _COMMENTED.sub(" ", issue.body)))
     return _ADDRESS.sub(" ", text)[:_PROSE_CHARACTERS]
 
 
-def ticked(text: str) -> list[str]:
+def code_spans(text: str) -> list[str]:
     """What stands between backticks."""
-    return _TICKED.findall(text)
+    return _CODE_SPAN.findall(text)
 
 
 def names(bug: BugReport, issue: Issue) -> tuple[Name, ...]:
     """Names of code, the most telling first, each once; a name in a program tells more when the
     words speak of it too.
     """
-    said = dict.fromkeys(query_words(prose(issue), 400), 1.0) | dict.fromkeys(
+    weights = dict.fromkeys(query_words(prose(issue), 400), 1.0) | dict.fromkeys(
         query_words(issue.title, 100), 2.5
     )
     best: dict[str, Name] = {}
-    written = (_spoken(name, said) for name in _in_programs(bug))
-    found = (
+    names_in_programs = (_weigh_by_text(name, weights) for name in _in_programs(bug))
+    names_in_text = (
         *_in_words(issue.title, 8.0, "the title"),
         *_in_words(prose(issue), 6.0, "the text"),
-        *written,
+        *names_in_programs,
     )
-    for name in (*found, *(Name(text, 4.0, "the report") for text in bug.api)):
-        told = name.text not in _BUILTIN and len(name.text) > 2 and not is_stop_word(name.text)
-        if told and (name.text not in best or best[name.text].weight < name.weight):
+    for name in (*names_in_text, *(Name(text, 4.0, "the report") for text in bug.api)):
+        is_telling = (
+            name.text not in _BUILTIN and len(name.text) > 2 and not is_stop_word(name.text)
+        )
+        if is_telling and (name.text not in best or best[name.text].weight < name.weight):
             best[name.text] = name
     return tuple(sorted(best.values(), key=lambda name: -name.weight)[:_MOST_NAMES])
 
 
-def _spoken(name: Name, said: Mapping[str, float]) -> Name:
+def _weigh_by_text(name: Name, weights: Mapping[str, float]) -> Name:
     own = query_words(name.text.rpartition(".")[2])
     return name._replace(
-        weight=name.weight + max((said.get(word, 0.0) for word in own), default=0.0)
+        weight=name.weight + max((weights.get(word, 0.0) for word in own), default=0.0)
     )
 
 
 def quoted_lines(bug: BugReport) -> tuple[str, ...]:
     """Lines of source that the report shows, long enough to identify their place."""
     kinds = {FenceKind.PROGRAM, FenceKind.DIFF}
-    shown = (fence.text for fence in bug.fences if fence.kind in kinds or fence.role is Role.SOURCE)
-    lines = (line.lstrip("+- ").strip() for text in shown for line in text.splitlines()[:400])
+    texts = (fence.text for fence in bug.fences if fence.kind in kinds or fence.role is Role.SOURCE)
+    lines = (line.lstrip("+- ").strip() for text in texts for line in text.splitlines()[:400])
     return tuple(
         dict.fromkeys(
             line
@@ -312,12 +314,12 @@ def quoted_lines(bug: BugReport) -> tuple[str, ...]:
 
 
 def _in_words(text: str, weight: float, where: str) -> Iterator[Name]:
-    for ticked in _TICKED.findall(text):
-        chains = _CHAIN.findall(ticked)
-        plain = len(chains) == 1 and len(chains[0]) + 3 >= len(ticked)
+    for code_span in _CODE_SPAN.findall(text):
+        chains = _CHAIN.findall(code_span)
+        plain = len(chains) == 1 and len(chains[0]) + 3 >= len(code_span)
         for position, chain in enumerate(chains[:8]):
             yield Name(chain, weight if plain or position == 0 else weight / 3, where)
-    for chain in _TELLING.findall(_TICKED.sub(" ", text)):
+    for chain in _TELLING.findall(_CODE_SPAN.sub(" ", text)):
         yield Name(chain, weight * 0.7, where)
 
 
@@ -330,73 +332,75 @@ def _in_programs(bug: BugReport) -> Iterator[Name]:
                 Name(chain, 2.0, "its program") for chain in _TELLING.findall(fence.text)[:40]
             )
             continue
-        known = _imported(tree)
+        full_names = _names_imported(tree)
         own = {
             node.name for node in ast.walk(tree) if isinstance(node, syntax.Function | ast.ClassDef)
         }
-        for full in known.values():
+        for full in full_names.values():
             yield Name(full, 2.0, "its program")
         for call in syntax.calls(tree):
             head, _, rest = call.partition(".")
-            if head in known:
-                yield Name(f"{known[head]}.{rest}" if rest else known[head], 3.0, "its program")
+            if head in full_names:
+                yield Name(
+                    f"{full_names[head]}.{rest}" if rest else full_names[head], 3.0, "its program"
+                )
             elif rest and head not in own:
                 yield Name(call.rpartition(".")[2], 1.5, "its program")
-        yield from (Name(base, 2.5, "its program") for base in _bases(tree, known))
+        yield from (Name(base, 2.5, "its program") for base in _bases(tree, full_names))
 
 
-def _imported(tree: ast.Module) -> dict[str, str]:
-    known: dict[str, str] = {}
+def _names_imported(tree: ast.Module) -> dict[str, str]:
+    full_names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and not node.level and node.module:
-            known |= {
+            full_names |= {
                 alias.asname or alias.name: f"{node.module}.{alias.name}"
                 for alias in node.names
                 if alias.name != "*"
             }
         elif isinstance(node, ast.Import):
-            known |= {alias.asname or alias.name: alias.name for alias in node.names}
-    return known
+            full_names |= {alias.asname or alias.name: alias.name for alias in node.names}
+    return full_names
 
 
-def _bases(tree: ast.Module, known: dict[str, str]) -> Iterator[str]:
+def _bases(tree: ast.Module, full_names: dict[str, str]) -> Iterator[str]:
     for base in (base for node in syntax.nodes(tree, ast.ClassDef) for base in node.bases):
         head, _, rest = syntax.dotted(base).partition(".")
-        if head in known:
-            yield f"{known[head]}.{rest}" if rest else known[head]
+        if head in full_names:
+            yield f"{full_names[head]}.{rest}" if rest else full_names[head]
 
 
 def links(text: str) -> Iterator[Link]:
     """The links to Python sources, each once, in order."""
-    seen = set()
-    for found in sorted(
+    visited = set()
+    for match in sorted(
         [*_LINK.finditer(text), *_RAW.finditer(text)], key=lambda match: match.start()
     ):
-        groups = found.groupdict()
+        groups = match.groupdict()
         ref, _, path = groups["rest"].partition("/")
         start = int(groups.get("start") or 0)
         link = Link(groups["repository"], ref, path, start, max(int(groups.get("end") or 0), start))
-        if path and link not in seen:
-            seen.add(link)
+        if path and link not in visited:
+            visited.add(link)
             yield link
 
 
-def installed(path: str, files: Sequence[str]) -> str | None:
+def installed_file(path: str, files: Sequence[str]) -> str | None:
     """The installed file that a path means: the same, one that ends with it, or one that its own
     end names; None when it is not clear which.
     """
-    wanted = path.replace("\\", "/").strip("/")
-    if "site-packages/" in wanted:
-        wanted = wanted.rpartition("site-packages/")[2]
-    parts = [part for part in wanted.split("/") if part not in {"", ".", ".."}]
+    file_path = path.replace("\\", "/").strip("/")
+    if "site-packages/" in file_path:
+        file_path = file_path.rpartition("site-packages/")[2]
+    parts = [part for part in file_path.split("/") if part not in {"", ".", ".."}]
     for skipped in range(max(len(parts) - 1, 1)):
         ending = "/".join(parts[skipped:])
-        found = [file for file in files if file == ending or file.endswith(f"/{ending}")]
-        if ending in found:
+        matches = [file for file in files if file == ending or file.endswith(f"/{ending}")]
+        if ending in matches:
             return ending
-        if len(found) == 1:
-            return found[0]
-        if found:
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
             return None
     return None
 
@@ -408,7 +412,7 @@ _LOWER = 0.6
 _CANDIDATES = 60
 _CALLERS = 1_600
 _READ_LINES = 2_000
-_HELD = 400
+_MOST_SEGMENTS = 400
 _SHOWN_WHOLE = 600
 _SECONDARY = frozenset(
     {"tests", "test", "testing", "_internal", "_vendor", "vendor", "benchmarks", "examples"}
@@ -449,9 +453,11 @@ class SegmentIndex:
     def search(self, query: str, limit: int = 10) -> tuple[Chunk, ...]:
         """Best first; tests and dependencies are ranked lower."""
         words = query_words(query)
-        ranked = self.store.ranked(words, limit * 3) if words else ()
-        scores = {found: score * self._weight(found.path) for found, score in ranked}
-        best = sorted(scores, key=lambda found: (-round(scores[found], 6), found.path, found.start))
+        hits = self.store.ranked(words, limit * 3) if words else ()
+        scores = {segment: score * self._weight(segment.path) for segment, score in hits}
+        best = sorted(
+            scores, key=lambda segment: (-round(scores[segment], 6), segment.path, segment.start)
+        )
         return self._chunks(best, limit, scores)
 
     def symbol(self, name: str, limit: int = 5) -> tuple[Chunk, ...]:
@@ -460,14 +466,16 @@ class SegmentIndex:
         rest = plain.partition(".")[2]
         if len(plain) > 300 or not all(part.isidentifier() for part in plain.split(".")):
             return ()
-        found = (symbols.lookup(self.store, one, limit, self._main) for one in (plain, rest) if one)
-        return self._chunks(map(self._whole, next(filter(None, found), ())), limit)
+        segment_lists = (
+            symbols.lookup(self.store, one, limit, self._main) for one in (plain, rest) if one
+        )
+        return self._chunks(map(self._whole, next(filter(None, segment_lists), ())), limit)
 
     def literal(self, text: str, limit: int = 5) -> tuple[Chunk, ...]:
         """The main packages first, tests last."""
         words = literal_words(text)
-        found = self.store.containing(words, _CALLERS) if words else ()
-        ordered = sorted(found, key=lambda segment: -self._weight(segment.path))[:_HELD]
+        segments = self.store.containing(words, _CALLERS) if words else ()
+        ordered = sorted(segments, key=lambda segment: -self._weight(segment.path))[:_MOST_SEGMENTS]
         pattern = literal_pattern(text)
         hits = ((segment, pattern.search(self._text(segment))) for segment in ordered)
         lines = {
@@ -476,28 +484,28 @@ class SegmentIndex:
         }
         chunks = ((self._chunk(segment), line) for segment, line in lines.items())
         return tuple(
-            each.model_copy(update={"focus": line, "score": self._weight(each.path)})
-            for each, line in chunks
-            if each
+            chunk.model_copy(update={"focus": line, "score": self._weight(chunk.path)})
+            for chunk, line in chunks
+            if chunk
         )
 
     def read(self, path: str, start: int, end: int) -> Chunk | None:
         """At most 2,000 lines. A range that ends past the file is cut, one that begins there is
         None.
         """
-        known = installed(path, self.store.paths())
-        if known is None:
+        file = installed_file(path, self.store.paths())
+        if file is None:
             return None
         first = max(start, 1)
-        return self._lines_of(known, first, min(end, first + _READ_LINES - 1))
+        return self._lines_of(file, first, min(end, first + _READ_LINES - 1))
 
     def around(self, path: str, line: int) -> Chunk | None:
         """The whole definition where it is short enough to be shown, else the part of it with the
         line.
         """
-        known = installed(path, self.store.paths())
-        found = self._segment(known, line) if known is not None else None
-        chunk = self._chunk(self._whole(found)) if found is not None else None
+        file = installed_file(path, self.store.paths())
+        segment = self._segment(file, line) if file is not None else None
+        chunk = self._chunk(self._whole(segment)) if segment is not None else None
         return chunk and chunk.model_copy(update={"focus": line})
 
     def callers(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
@@ -507,8 +515,8 @@ class SegmentIndex:
             return ()
         name = symbols.callable_name(target)
         package = target.path.partition("/")[0]
-        found = self.store.containing((name.lower(),), _CALLERS)
-        ordered = sorted(found, key=lambda segment: (
+        segments = self.store.containing((name.lower(),), _CALLERS)
+        ordered = sorted(segments, key=lambda segment: (
             segment.path.partition("/")[0] != package, -self._weight(segment.path),
             segment.path != target.path, segment.path, segment.start))  # fmt: skip
         texts = ((segment, self._text(segment)) for segment in ordered[: _CALLERS // 2])
@@ -518,14 +526,14 @@ class SegmentIndex:
     def callees(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
         """Only what is defined in these sources."""
         caller = self._segment(chunk.path, chunk.start)
-        found = symbols.callees(self.store, caller, chunk.text) if caller is not None else ()
-        return self._chunks(found, limit)
+        segments = symbols.callees(self.store, caller, chunk.text) if caller is not None else ()
+        return self._chunks(segments, limit)
 
     def loops(self, limit: int = 5) -> tuple[Chunk, ...]:
         """Segments with the words of an idiom, judged by their syntax."""
         scores = self._loop_scores
         complete = (segment for segment in scores if scores[segment] > 0)
-        best = sorted(complete, key=lambda found: (-scores[found], found.path, found.start))
+        best = sorted(complete, key=lambda segment: (-scores[segment], segment.path, segment.start))
         chunks = self._chunks(best, limit, scores)
         return tuple(chunk.model_copy(update={"kind": "loop"}) for chunk in chunks)
 
@@ -536,8 +544,10 @@ class SegmentIndex:
     @cached_property
     def _loop_scores(self) -> dict[Segment, float]:
         words = loops.CANDIDATES
-        found = dict.fromkeys(s for all_ in words for s in self.store.containing(all_, _CANDIDATES))
-        return {segment: self._loop(segment) * self._weight(segment.path) for segment in found}
+        candidates = dict.fromkeys(
+            s for all_ in words for s in self.store.containing(all_, _CANDIDATES)
+        )
+        return {segment: self._loop(segment) * self._weight(segment.path) for segment in candidates}
 
     def _loop(self, segment: Segment) -> float:
         tree = syntax.tree_of_lines(self._text(self._with_class(segment)))
@@ -569,12 +579,12 @@ class SegmentIndex:
     def _chunks(
         self, segments: Iterable[Segment], limit: int, scores: Mapping[Segment, float] | None = None
     ) -> tuple[Chunk, ...]:
-        made = (
+        chunks = (
             chunk.model_copy(update={"score": round(scores[segment], 6) if scores else 0.0})
             for segment in segments
             if (chunk := self._chunk(segment)) is not None
         )
-        return tuple(islice(made, limit))
+        return tuple(islice(chunks, limit))
 
     def _chunk(self, segment: Segment) -> Chunk | None:
         text = self._text(segment).rstrip()

@@ -47,11 +47,11 @@ def halves(work: Work) -> tuple[Work, Work]:
     """Two parts of about one size: the largest first, each to the smaller part."""
     one: Work = ()
     other: Work = ()
-    for each in sorted(work, key=lambda each: -each[0].size):
+    for item in sorted(work, key=lambda item: -item[0].size):
         if _size(one) <= _size(other):
-            one += (each,)
+            one += (item,)
         else:
-            other += (each,)
+            other += (item,)
     return one, other
 
 
@@ -82,11 +82,11 @@ _LARGE = 10_000_000
 class SqliteStore(SegmentStore):
     """Safe to use from several threads."""
 
-    def __init__(self, opened: Sequence[tuple[SourceTree, TreeReader]]) -> None:
-        self._readers = {path: reader for _, reader in opened for path in reader.paths}
-        self._trees = {path: tree for tree, reader in opened for path in reader.paths}
-        self._main = [reader for tree, reader in opened if tree.main]
-        self._dependencies = [reader for tree, reader in opened if not tree.main]
+    def __init__(self, readers: Sequence[tuple[SourceTree, TreeReader]]) -> None:
+        self._readers = {path: reader for _, reader in readers for path in reader.paths}
+        self._trees = {path: tree for tree, reader in readers for path in reader.paths}
+        self._main = [reader for tree, reader in readers if tree.main]
+        self._dependencies = [reader for tree, reader in readers if not tree.main]
         self._paths = sorted(self._readers)
         self._lock = Lock()
         self._text = lru_cache(_CACHED_TEXTS)(_text)
@@ -121,8 +121,10 @@ class SqliteStore(SegmentStore):
     def containing(self, words: Sequence[str], limit: int) -> Sequence[Segment]:
         query = " AND ".join(f'body:"{word}"' for word in words)
         with self._lock:
-            found = [segment for reader in self._all for segment in reader.matching(query, limit)]
-        return sorted(found, key=_position)[:limit]
+            segments = [
+                segment for reader in self._all for segment in reader.matching(query, limit)
+            ]
+        return sorted(segments, key=_position)[:limit]
 
     @override
     def ranked(self, words: Sequence[str], limit: int) -> Sequence[tuple[Segment, float]]:
@@ -131,35 +133,35 @@ class SqliteStore(SegmentStore):
         one would always win; and a word in a dependency says little about the report.
         """
         with self._lock:
-            found = [
-                *_ranked(self._main, words, limit, _MAX_POSTINGS[0]),
+            hits = [
+                *_rank(self._main, words, limit, _MAX_POSTINGS[0]),
                 *(
                     (segment, score * _SHARE_OF_DEPENDENCIES)
-                    for segment, score in _ranked(
-                        self._dependencies, words, limit, _MAX_POSTINGS[1]
-                    )
+                    for segment, score in _rank(self._dependencies, words, limit, _MAX_POSTINGS[1])
                 ),
             ]
-        return sorted(found, key=lambda hit: (-hit[1], *_position(hit[0])))[:limit]
+        return sorted(hits, key=lambda hit: (-hit[1], *_position(hit[0])))[:limit]
 
     def _segments(self, path: str) -> Sequence[Segment]:
         return self._readers[path].segments(path) if path in self._readers else ()
 
     def _named(self, last: str) -> Sequence[Segment]:
-        found = (segment for reader in self._all for segment in reader.named(last))
-        return sorted(found, key=_position)
+        segments = (segment for reader in self._all for segment in reader.named(last))
+        return sorted(segments, key=_position)
 
     @property
     def _all(self) -> Sequence[TreeReader]:
         return (*self._main, *self._dependencies)
 
 
-def _ranked(
+def _rank(
     readers: Sequence[TreeReader], words: Sequence[str], limit: int, max_postings: int
 ) -> Sequence[tuple[Segment, float]]:
     query = " OR ".join(f'"{word}"' for word in _rarest(words, readers, max_postings))
-    found = ((*hit, reader) for reader in readers for hit in reader.ranked(query, limit))
-    hits = sorted(found, key=lambda hit: hit[1])
+    hits_with_readers = (
+        (*hit, reader) for reader in readers for hit in reader.ranked(query, limit)
+    )
+    hits = sorted(hits_with_readers, key=lambda hit: hit[1])
     best = hits[0][1] if hits else -1.0
     return [(reader.segment(row), score / best) for row, score, reader in hits[: limit * 2]]
 
@@ -173,8 +175,8 @@ def _rarest(
     counts = {word: sum(reader.common.get(word, 0) for reader in readers) for word in words}
     rarest = sorted(words, key=lambda word: counts[word])
     totals = accumulate(counts[word] for word in rarest)
-    kept = sum(total <= max_postings for total in totals)
-    return rarest[: max(_MIN_WORDS, kept)]
+    count = sum(total <= max_postings for total in totals)
+    return rarest[: max(_MIN_WORDS, count)]
 
 
 def _position(segment: Segment) -> tuple[str, int]:
@@ -183,7 +185,7 @@ def _position(segment: Segment) -> tuple[str, int]:
 
 def _text(root: Path, path: str) -> str | None:
     data = content(root, path)
-    return None if data is None else index.read(data)
+    return None if data is None else index.decode(data)
 
 
 @dataclass
@@ -202,13 +204,13 @@ class SqliteIndexer:
         """
         cache = Cache(self.cache, cancel)
         try:
-            found = database.find(environment, packages)
-            places = [(tree, database.place(cache, tree)) for tree in found]
+            source_trees = database.find(environment, packages)
+            places = [(tree, database.place(cache, tree)) for tree in source_trees]
             missing = tuple((tree, place) for tree, place in places if not place.exists())
             if sum(tree.size for tree, _ in missing) > _LARGE:
                 build_in_two(cache, missing)
-            opened = [(tree, _reader(cache, tree, place)) for tree, place in places]
-            return SegmentIndex(SqliteStore(opened))
+            readers = [(tree, _reader(cache, tree, place)) for tree, place in places]
+            return SegmentIndex(SqliteStore(readers))
         except Interrupted as error:
             raise Stopped("the index was cancelled") from error
         except (SandboxError, OSError, sqlite3.Error) as error:

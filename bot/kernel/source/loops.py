@@ -43,13 +43,13 @@ def _explicit(tree: ast.AST) -> Iterator[float]:
     """The innermost loops that call backward and an optimizer's step; one that also clears the
     gradients is complete.
     """
-    wanted = {"backward", "step"}
+    call_names = {"backward", "step"}
     training = [
-        node for node in ast.walk(tree) if isinstance(node, _Loop) and wanted <= _called(node)
+        node for node in ast.walk(tree) if isinstance(node, _Loop) and call_names <= _calls_in(node)
     ]
     for loop in training:
         if not any(inner in training for inner in ast.walk(loop) if inner is not loop):
-            clears = "zero_grad" in _called(loop) or _clears_gradients(loop)
+            clears = "zero_grad" in _calls_in(loop) or _clears_gradients(loop)
             yield 1.0 if clears else 0.8
 
 
@@ -60,16 +60,16 @@ def _scoped(tree: ast.AST) -> Iterator[float]:
     makers = _makers(tree)
     outer_grads = {name for name, maker in makers.items() if maker.rpartition(".")[2] in _GRADS}
     for scope in _scopes(tree):
-        called = _called(scope)
-        applies = "gradient" in called and called & {"apply_gradients", "assign_sub"}
+        calls = _calls_in(scope)
+        applies = "gradient" in calls and calls & {"apply_gradients", "assign_sub"}
         if applies and any(map(_opens_tape, syntax.nodes(scope, ast.With))):
-            yield 1.0 if "apply_gradients" in called else 0.8
-        if called & (_GRADS | outer_grads):
-            if "apply_updates" in called or called & {"apply_gradients", "gradient"} == {
+            yield 1.0 if "apply_gradients" in calls else 0.8
+        if calls & (_GRADS | outer_grads):
+            if "apply_updates" in calls or calls & {"apply_gradients", "gradient"} == {
                 "apply_gradients"
             }:
                 yield 1.0
-            elif called & {"tree_map", "map"} and syntax.nodes(scope, ast.Sub):
+            elif calls & {"tree_map", "map"} and syntax.nodes(scope, ast.Sub):
                 yield 0.8
 
 
@@ -89,7 +89,7 @@ def _calls(tree: ast.AST) -> Iterator[float]:
         for node in syntax.nodes(tree, ast.Call)
         if isinstance(node.func, ast.Attribute)
     ]
-    compiled = {syntax.dotted(receiver) for _, name, receiver in methods if name == "compile"}
+    receivers = {syntax.dotted(receiver) for _, name, receiver in methods if name == "compile"}
     for call, method, receiver in methods:
         name = syntax.dotted(receiver)
         direct = syntax.dotted(receiver.func) if isinstance(receiver, ast.Call) else ""
@@ -98,17 +98,17 @@ def _calls(tree: ast.AST) -> Iterator[float]:
         if trains or (method, maker) == ("fit", "Trainer"):
             yield 0.9
         elif method == "fit" and not maker.endswith("Trainer"):
-            yield _fit_score(call, f"{name} {maker}", compiled=name in compiled)
+            yield _fit_score(call, f"{name} {maker}", is_compiled=name in receivers)
 
 
-def _fit_score(call: ast.Call, receiver: str, *, compiled: bool) -> float:
+def _fit_score(call: ast.Call, receiver: str, *, is_compiled: bool) -> float:
     """How certain a call of `fit` trains a model: compiled, with epochs, or at least with data and
     not on a preprocessor.
     """
     keywords = {keyword.arg for keyword in call.keywords}
     if _PREPROCESSING.search(receiver):
         return 0.0
-    if keywords & _FIT_ARGUMENTS or compiled:
+    if keywords & _FIT_ARGUMENTS or is_compiled:
         return 0.9
     return 0.5 if len(call.args) >= 2 or keywords & {"X", "x", "y"} else 0.0
 
@@ -124,7 +124,7 @@ def _makers(tree: ast.AST) -> dict[str, str]:
     }
 
 
-def _called(tree: ast.AST) -> set[str]:
+def _calls_in(tree: ast.AST) -> set[str]:
     """Simple names of what is called anywhere in a tree."""
     functions = [node.func for node in syntax.nodes(tree, ast.Call)]
     return {func.attr for func in functions if isinstance(func, ast.Attribute)} | {

@@ -121,7 +121,7 @@ def _blocks(text: str, starts: list[int]) -> Iterator[_Block]:
         if match[1] is None:
             continue
         indent, owner = len(match[1]), stack[-1]
-        dedented = indent <= owner.indent
+        is_dedent = indent <= owner.indent
         while indent <= owner.indent:
             stack.pop()
             owner = stack[-1]
@@ -134,7 +134,7 @@ def _blocks(text: str, starts: list[int]) -> Iterator[_Block]:
             yield stack[-1]
         elif match["decorator"]:
             decorated = decorated or bisect_right(starts, match.start())
-        elif dedented and not decorated:
+        elif is_dedent and not decorated:
             yield _Block(owner.kind, owner.name, owner.indent, bisect_right(starts, match.start()))
 
 
@@ -161,15 +161,15 @@ def _cuts(text: str, starts: list[int], block: _Block, after: int) -> Iterator[i
 def _statements(text: str, starts: list[int], block: _Block, after: int) -> list[int]:
     """Lines that begin a statement of the outermost body of a block."""
     begin = starts[block.start - 1]
-    found = [
+    rows = [
         (bisect_right(starts, begin + match.start()), len(match[1]))
         for match in _LINE.finditer(f"\n{text[begin : starts[after - 1]]}")
         if match[1] is not None and not match["clause"]
     ]
     if block.defines:
-        found = [(line, indent) for line, indent in found if indent > block.indent]
-    least = min((indent for _, indent in found), default=0)
-    return [line for line, indent in found if indent == least]
+        rows = [(line, indent) for line, indent in rows if indent > block.indent]
+    least = min((indent for _, indent in rows), default=0)
+    return [line for line, indent in rows if indent == least]
 
 
 # Fits chunks into a number of lines: the strongest whole, then the heads of the others. Lines of
@@ -217,7 +217,7 @@ def part(chunk: Chunk, first: int, end: int) -> Chunk:
     return chunk.model_copy(update=changes)
 
 
-def shown(text: str) -> list[int]:
+def nonempty_lines(text: str) -> list[int]:
     """The offsets of the lines of a source that a prompt shows."""
     left_out = syntax.docstrings(text)
     return [at for at in range(text.count("\n") + 1) if at not in left_out]
@@ -225,85 +225,94 @@ def shown(text: str) -> list[int]:
 
 def size(chunks: Iterable[Chunk]) -> int:
     """Lines shown in all."""
-    return sum(len(shown(chunk.text)) for chunk in chunks)
+    return sum(len(nonempty_lines(chunk.text)) for chunk in chunks)
 
 
 def cut(chunk: Chunk, lines: int) -> tuple[Chunk, ...]:
     """The chunk in at most so many lines: whole, or its head and the lines around its focus."""
-    kept = shown(chunk.text)
-    if len(kept) <= lines:
+    line_numbers = nonempty_lines(chunk.text)
+    if len(line_numbers) <= lines:
         return (chunk,)
     lines_of_head = head_lines(chunk.text)
-    head = sum(at < lines_of_head for at in kept)
-    head = head if head < len(kept) else 0  # no definition
-    focus = sum(at < chunk.focus - chunk.start for at in kept)
+    head = sum(at < lines_of_head for at in line_numbers)
+    head = head if head < len(line_numbers) else 0  # no definition
+    focus = sum(at < chunk.focus - chunk.start for at in line_numbers)
     if head >= lines or focus < lines:
-        return (part(chunk, 0, kept[lines - 1] + 1),)
+        return (part(chunk, 0, line_numbers[lines - 1] + 1),)
     room = lines - head
-    first = min(max(focus - int(room * _BEFORE), head), len(kept) - room)
-    window = part(chunk, kept[first], kept[first + room - 1] + 1)
-    return (part(chunk, 0, kept[head - 1] + 1), window) if head else (window,)
+    first = min(max(focus - int(room * _BEFORE), head), len(line_numbers) - room)
+    window = part(chunk, line_numbers[first], line_numbers[first + room - 1] + 1)
+    return (part(chunk, 0, line_numbers[head - 1] + 1), window) if head else (window,)
 
 
-def fitted(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
+def fit_chunks(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
     """The chunks, given most important first, in about so many lines: the bodies of those that
     count nearly as much as the first, then the heads of the others.
     """
     best = max((chunk.score for chunk in chunks), default=0.0)
-    kept: dict[int, tuple[Chunk, ...]] = {}
+    by_place: dict[int, tuple[Chunk, ...]] = {}
     for heads in (False, True):
         for at, chunk in enumerate(chunks):
             strong = chunk.score >= best * _WHOLE
-            left = lines - size(piece for pieces in kept.values() for piece in pieces)
-            if at not in kept and (heads or strong):
-                kept |= _room(at, trimmed(chunk) if heads else chunk, left, not kept)
-    return tuple(piece for at in sorted(kept) for piece in kept[at])
+            lines_left = lines - size(piece for pieces in by_place.values() for piece in pieces)
+            if at not in by_place and (heads or strong):
+                by_place |= _room(at, trimmed(chunk) if heads else chunk, lines_left, not by_place)
+    return tuple(piece for at in sorted(by_place) for piece in by_place[at])
 
 
-def _room(at: int, chunk: Chunk, left: int, first: bool) -> dict[int, tuple[Chunk, ...]]:
+def _room(at: int, chunk: Chunk, lines_left: int, first: bool) -> dict[int, tuple[Chunk, ...]]:
     """What of a chunk has room in the lines that are left; the first always has some."""
-    most = min(max(left, 1 if first else 0), LONGEST_BODY)
+    most = min(max(lines_left, 1 if first else 0), LONGEST_BODY)
     needed = min(size([chunk]), _SHORTEST + head_lines(chunk.text))
     return {at: cut(chunk, most)} if needed <= most or first else {}
 
 
-def merged(chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
+def merge_chunks(chunks: Sequence[Chunk]) -> tuple[Chunk, ...]:
     """The chunks without those that lie within others; their reasons are kept."""
-    kept: list[Chunk] = []
+    chunk_list: list[Chunk] = []
     for chunk in chunks:
         at = next(
-            (i for i, each in enumerate(kept) if _within(chunk, each) or _within(each, chunk)), None
+            (
+                i
+                for i, other in enumerate(chunk_list)
+                if _within(chunk, other) or _within(other, chunk)
+            ),
+            None,
         )
         if at is None:
-            kept.append(chunk)
+            chunk_list.append(chunk)
             continue
-        other = kept[at]
+        other = chunk_list[at]
         wide = other if _within(chunk, other) else chunk
         why = tuple(dict.fromkeys((*other.why, *chunk.why)))
-        known = {"why": why, "score": max(other.score, chunk.score)}
-        kept[at] = wide.model_copy(update=known | {"focus": other.focus or chunk.focus})
-    return tuple(kept)
+        changes = {"why": why, "score": max(other.score, chunk.score)}
+        chunk_list[at] = wide.model_copy(update=changes | {"focus": other.focus or chunk.focus})
+    return tuple(chunk_list)
 
 
 def beyond(
-    chunks: Iterable[Chunk], known: Iterable[Chunk], least: float = 0.5
+    chunks: Iterable[Chunk], covered: Iterable[Chunk], least: float = 0.5
 ) -> tuple[Chunk, ...]:
     """What of the chunks is not among the known lines, in as many parts as it takes; a chunk of
     which less than the share `least` is new is left out.
     """
-    seen = list(known)
-    kept: list[Chunk] = []
+    all_covered = list(covered)
+    pieces: list[Chunk] = []
     for chunk in chunks:
-        free = [at for at in range(chunk.start, chunk.end + 1) if not _holds(seen, chunk.path, at)]
+        free = [
+            at
+            for at in range(chunk.start, chunk.end + 1)
+            if not _holds(all_covered, chunk.path, at)
+        ]
         if not free or len(free) < least * (chunk.end - chunk.start + 1):
             continue
         ends = [at for at in free if at + 1 not in free]
         starts = [at for at in free if at - 1 not in free]
         runs = zip(starts, ends, strict=True)
         new = [part(chunk, a - chunk.start, b + 1 - chunk.start) for a, b in runs]
-        kept += new
-        seen += new
-    return tuple(kept)
+        pieces += new
+        all_covered += new
+    return tuple(pieces)
 
 
 def _holds(chunks: Iterable[Chunk], path: str, line: int) -> bool:

@@ -24,7 +24,7 @@ _LOADERS = {"import_module", "__import__", "importorskip"}
 
 
 @lru_cache(maxsize=64)
-def imported(source: str) -> tuple[str, ...]:
+def imported_modules(source: str) -> tuple[str, ...]:
     """Dotted names of what is imported from outside the standard library, in order; relative
     imports are left out.
     """
@@ -42,7 +42,7 @@ def imported(source: str) -> tuple[str, ...]:
 
 def top_level(source: str) -> tuple[str, ...]:
     """The top-level packages that a program imports from outside the standard library."""
-    return tuple(dict.fromkeys(name.partition(".")[0] for name in imported(source)))
+    return tuple(dict.fromkeys(name.partition(".")[0] for name in imported_modules(source)))
 
 
 def _from_tree(tree: ast.AST) -> list[str]:
@@ -132,20 +132,20 @@ def bases(text: str, name: str) -> tuple[str, ...]:
 @lru_cache(maxsize=256)
 def _bases_of_classes(text: str) -> dict[str, tuple[str, ...]]:
     tree = syntax.tree_of_lines(text) or ast.Module([], [])
-    found: dict[str, tuple[str, ...]] = {}
+    bases_by_class: dict[str, tuple[str, ...]] = {}
     for node in syntax.statements(tree):
         if isinstance(node, ast.ClassDef):
-            plain = (each.value if isinstance(each, ast.Subscript) else each for each in node.bases)
-            found.setdefault(node.name, tuple(filter(None, map(syntax.dotted, plain))))
-    return found
+            plain = (base.value if isinstance(base, ast.Subscript) else base for base in node.bases)
+            bases_by_class.setdefault(node.name, tuple(filter(None, map(syntax.dotted, plain))))
+    return bases_by_class
 
 
 def _base(node: ast.ImportFrom, package: str) -> str:
     """The absolute name of the module that an import statement names."""
     if not node.level:
         return node.module or ""
-    kept = package.split(".")[: package.count(".") + 2 - node.level]
-    return ".".join(filter(None, (*kept, node.module)))
+    parts = package.split(".")[: package.count(".") + 2 - node.level]
+    return ".".join(filter(None, (*parts, node.module)))
 
 
 # Finds definitions by name: through modules and re-exports where these lead to one, else by the
@@ -184,14 +184,14 @@ def lookup(
     parts = name.split(".")
     others = store.named(parts[-1])
     ending = "." + ".".join(parts[-2:])
-    found = [other for other in others if len(parts) == 1 or other.dotted.endswith(ending)]
-    if first is None and not found:
-        found = [other for other in others if _in_order(parts, other.dotted.split("."))]
-    found.sort(key=lambda other: _distance(other, parts, main))
-    return tuple(dict.fromkeys([*([first] if first else []), *found]))[:limit]
+    matches = [other for other in others if len(parts) == 1 or other.dotted.endswith(ending)]
+    if first is None and not matches:
+        matches = [other for other in others if _in_order(parts, other.dotted.split("."))]
+    matches.sort(key=lambda other: _distance(other, parts, main))
+    return tuple(dict.fromkeys([*([first] if first else []), *matches]))[:limit]
 
 
-def bound(store: DefinitionStore, path: str, name: str, owner: str = "") -> Segment | None:
+def definition_of(store: DefinitionStore, path: str, name: str, owner: str = "") -> Segment | None:
     """What a dotted name means inside a file: a local definition, an import of it, or a member
     of the class `owner`.
     """
@@ -239,8 +239,8 @@ class _Resolution:
         if head in known.names:
             full = f"{known.names[head]}.{rest}" if rest else known.names[head]
             return self.absolute(full) or self.inside(path, full)
-        found = (self.absolute(f"{star}.{name}") for star in known.stars)
-        return next(filter(None, found), None)
+        definitions = (self.absolute(f"{star}.{name}") for star in known.stars)
+        return next(filter(None, definitions), None)
 
     def member(
         self, path: str, owner: str, name: str, *, inherited: bool = False
@@ -249,15 +249,15 @@ class _Resolution:
         if not self._first_time(path, f"{owner}:{name}"):
             return None
         own = None if inherited else self._definition(path, f"{owner}.{name}")
-        found = (self.member(base.path, base.name, name) for base in self._bases(path, owner))
-        return own or next(filter(None, found), None)
+        definitions = (self.member(base.path, base.name, name) for base in self._bases(path, owner))
+        return own or next(filter(None, definitions), None)
 
     def _bases(self, path: str, owner: str) -> Iterator[Segment]:
         named = bases(self.store.text(path) or "", owner.rpartition(".")[2])
         for base in named if self.level < _MOST_LEVELS else ():
-            found = _Resolution(self.store, self.level + 1).inside(path, base)
-            if found is not None and found.kind == "class":
-                yield found
+            definition = _Resolution(self.store, self.level + 1).inside(path, base)
+            if definition is not None and definition.kind == "class":
+                yield definition
 
     def _first_time(self, path: str, name: str) -> bool:
         new = (path, name) not in self.seen
@@ -272,23 +272,23 @@ class _Resolution:
         one.
         """
         segments = self.store.segments(path)
-        found = [each for each in segments if each.name == name and not each.part]
-        return found[-1] if found else None
+        definitions = [segment for segment in segments if segment.name == name and not segment.part]
+        return definitions[-1] if definitions else None
 
 
 def _in_order(parts: Sequence[str], full: Sequence[str]) -> bool:
     """Whether the parts occur in this order in a full name: re-exports leave modules out."""
-    left = iter(full)
-    return all(part in left for part in parts)
+    rest = iter(full)
+    return all(part in rest for part in parts)
 
 
 def _distance(
-    found: Segment, parts: Sequence[str], main: Sequence[str]
+    definition: Segment, parts: Sequence[str], main: Sequence[str]
 ) -> tuple[int, bool, int, int, int, str, int]:
     """How far a definition is from what was asked for: shared end and beginning of the name, the
     package, how public it is.
     """
-    own = found.dotted.split(".")
+    own = definition.dotted.split(".")
     shared = sum(a == b for a, b in zip(reversed(own), reversed(parts), strict=False))
     secondary = any(part in _SECONDARY or part.startswith("test_") for part in own[:-1])
     return (
@@ -297,8 +297,8 @@ def _distance(
         (bool(main) and own[0] not in main) + 2 * secondary,
         sum(part.startswith("_") for part in own),
         len(own),
-        found.path,
-        found.start,
+        definition.path,
+        definition.start,
     )
 
 
@@ -322,12 +322,12 @@ _COMMON = frozenset(
 
 def callees(store: DefinitionStore, segment: Segment, text: str) -> Iterator[Segment]:
     """Definitions of what a segment calls, each once, in the order of the calls."""
-    seen = {segment}
-    for name in dict.fromkeys(_called(text)):
-        found = _target(store, segment, name)
-        if found is not None and found not in seen:
-            seen.add(found)
-            yield found
+    visited = {segment}
+    for name in dict.fromkeys(_calls_in(text)):
+        definition = _target(store, segment, name)
+        if definition is not None and definition not in visited:
+            visited.add(definition)
+            yield definition
 
 
 def callers(
@@ -341,7 +341,7 @@ def callers(
     for segment, text in candidates:
         if (segment.path, segment.name) == (target.path, target.name):
             continue
-        calls = [call for call in dict.fromkeys(_called(text)) if call.rpartition(".")[2] == name]
+        calls = [call for call in dict.fromkeys(_calls_in(text)) if call.rpartition(".")[2] == name]
         if any(_is_target(_target(store, segment, call), target) for call in calls):
             yield segment
         elif calls:
@@ -357,15 +357,15 @@ def callable_name(target: Segment) -> str:
     return owner.rpartition(".")[2] if last in _CONSTRUCTORS and owner else last
 
 
-def _is_target(found: Segment | None, target: Segment) -> bool:
+def _is_target(definition: Segment | None, target: Segment) -> bool:
     return (
-        found is not None
-        and found.path == target.path
-        and f"{target.name}.".startswith(f"{found.name}.")
+        definition is not None
+        and definition.path == target.path
+        and f"{target.name}.".startswith(f"{definition.name}.")
     )
 
 
-def _called(text: str) -> Iterator[str]:
+def _calls_in(text: str) -> Iterator[str]:
     tree = syntax.tree_of_lines(text)
     names = syntax.calls(tree) if tree is not None else _CALL.findall(text)
     return (name for name in names if name not in _BUILTIN)
@@ -373,10 +373,10 @@ def _called(text: str) -> Iterator[str]:
 
 def _target(store: DefinitionStore, caller: Segment, name: str) -> Segment | None:
     owner = caller.name if caller.kind == "class" else caller.name.rpartition(".")[0]
-    found = bound(store, caller.path, name, owner)
+    definition = definition_of(store, caller.path, name, owner)
     last = name.rpartition(".")[2]
-    if found is not None or "." not in name or last in _COMMON or len(last) < 4:
-        return found
+    if definition is not None or "." not in name or last in _COMMON or len(last) < 4:
+        return definition
     namesakes = store.named(last)
     package = caller.path.partition("/")[0]
     same = [other for other in namesakes if other.path.partition("/")[0] == package]

@@ -36,7 +36,7 @@ NOT_CODE = (
     r"""|"(?:[^"\\\n]|\\.)*+"?|'(?:[^'\\\n]|\\.)*+'?"""
 )
 """A joined line, a comment or a string, in a pattern with DOTALL."""
-_KEPT = 300_000
+_LONGEST_CACHED = 300_000
 _TOKEN = re.compile(rf"{NOT_CODE}|\w+|[^\w\s]", re.DOTALL)
 
 
@@ -67,7 +67,7 @@ def tree_of(text: str) -> ast.Module | None:
     """The tree as `parse` gives it; None for what does not parse or no parser should be asked to
     read. Those of large files, hundreds of megabytes, are not kept.
     """
-    return _cached(text) if len(text) <= _KEPT else _tree(text)
+    return _cached(text) if len(text) <= _LONGEST_CACHED else _tree(text)
 
 
 def _tree(text: str) -> ast.Module | None:
@@ -133,7 +133,10 @@ def statements(tree: ast.AST) -> Iterator[ast.AST]:
     while level:
         yield from level
         level = [
-            child for node in level for held in _BLOCKS for child in getattr(node, held, None) or ()
+            child
+            for node in level
+            for block in _BLOCKS
+            for child in getattr(node, block, None) or ()
         ]
 
 
@@ -169,12 +172,12 @@ def docstrings(text: str) -> frozenset[int]:
     """The offsets of the lines of docstrings, but for the first line with words. Found by their
     place, so that lines cut out of a definition need not parse.
     """
-    found = set[int]()
+    lines = set[int]()
     for literal in _DOCSTRING.finditer(text):
         blank = len(literal["text"]) - len(literal["text"].lstrip())
         first = text.count("\n", 0, literal.start("text") + blank)
-        found |= set(range(first + 1, text.count("\n", 0, literal.end()) + 1))
-    return frozenset(found)
+        lines |= set(range(first + 1, text.count("\n", 0, literal.end()) + 1))
+    return frozenset(lines)
 
 
 # Whether a text is a Python program, and how sure its statements make us.
@@ -194,7 +197,7 @@ _MARKS = re.compile(
     re.M,
 )
 _FAMILIAR = frozenset({"print", "model", "main", "run", "test", "f", "exec", "len", "type"})
-_COMPUTED = (ast.Call, ast.Attribute, ast.Subscript, ast.Lambda, ast.BinOp, ast.ListComp)
+_COMPUTED_NODES = (ast.Call, ast.Attribute, ast.Subscript, ast.Lambda, ast.BinOp, ast.ListComp)
 _ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign)
 _LITERALS = (
     *(ast.Constant, ast.List, ast.Tuple, ast.Dict),
@@ -245,8 +248,8 @@ def looks_like(text: str) -> bool:
 
 def evidence(tree: ast.Module) -> Evidence:
     """How strongly the statements indicate a program, not words or output that happen to parse."""
-    found = {_statement(statement) for statement in tree.body}
-    return "strong" if "strong" in found else "weak" if "weak" in found else "none"
+    strengths = {_statement(statement) for statement in tree.body}
+    return "strong" if "strong" in strengths else "weak" if "weak" in strengths else "none"
 
 
 def _statement(node: ast.stmt) -> Evidence:
@@ -255,7 +258,7 @@ def _statement(node: ast.stmt) -> Evidence:
     if isinstance(node, ast.AnnAssign) and node.value is None:
         return "none"
     weak = isinstance(node, ast.Pass | ast.Delete | ast.Return | ast.Global)
-    plain = not isinstance(getattr(node, "value", None), _COMPUTED)
+    plain = not isinstance(getattr(node, "value", None), _COMPUTED_NODES)
     return "weak" if weak or (isinstance(node, _ASSIGNMENTS) and plain) else "strong"
 
 

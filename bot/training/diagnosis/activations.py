@@ -19,7 +19,7 @@ from bot.training.diagnosis.rule import (
     change,
     evidence,
     kernel,
-    named,
+    label,
     nonlinear,
     recurrent,
 )
@@ -31,7 +31,7 @@ _ALL = 0.99
 _ENOUGH = 8
 _SQUASHING = {"softmax": 0.85, "log_softmax": 0.85, "exponential": 0.7}
 _SIGMOIDS = ("sigmoid", "hard_sigmoid")
-_BOUNDED = (*_SIGMOIDS, "tanh", "softsign", "hard_tanh")
+_BOUNDED_FUNCTIONS = (*_SIGMOIDS, "tanh", "softsign", "hard_tanh")
 _FUNCTIONS = ("Dot", "Lambda", "Maximum", "Minimum", "Multiply")  # of Keras: known or not, no line
 _VANISHED = (1e-3, 1e-4)  # AutoTrainer: first over last gradient, and the first itself
 
@@ -53,9 +53,9 @@ def hidden_sign(
 
 def _advice(layer: Layer) -> str:
     if not layer.activation:
-        return f"Add a relu after {named(layer)}."
+        return f"Add a relu after {label(layer)}."
     better = "gelu" if layer.activation == "relu" else "relu"
-    return f"Replace the `{layer.activation}` in {named(layer)} with {better}."
+    return f"Replace the `{layer.activation}` in {label(layer)} with {better}."
 
 
 def hidden_functions(training: Training) -> tuple[Layer, ...]:
@@ -84,11 +84,11 @@ def missing(training: Training) -> Signs:
         bottleneck = narrow and not one_map
         if bottleneck and not training.learning.poor:
             continue
-        joined = _joined(training, layer, after)
+        is_joined = _is_joined(training, layer, after)
         confidence = (
-            0.3 if bottleneck or joined else _MISSING.get(training.learning.health, UNHARMED)
+            0.3 if bottleneck or is_joined else _MISSING.get(training.learning.health, UNHARMED)
         )
-        text = f"No activation follows {named(layer)}, so it and the next layer are one linear map."
+        text = f"No activation follows {label(layer)}, so it and the next layer are one linear map."
         yield hidden_sign(layer, confidence, text, also=("ARM",))
 
 
@@ -102,9 +102,9 @@ def _one_map(training: Training) -> bool:
     """Whether all layers make up one linear map, and the run can get no further. Of an autoencoder
     that may be meant: it finds the principal components.
     """
-    learned = training.learning
-    stuck = learned.below(_ALL) and not learned.falling and not copies(training)
-    return stuck and len(training.hidden) > 1 and not hidden_functions(training)
+    learning = training.learning
+    is_stuck = learning.below(_ALL) and not learning.falling and not copies(training)
+    return is_stuck and len(training.hidden) > 1 and not hidden_functions(training)
 
 
 def _projects(training: Training, layer: Layer) -> bool:
@@ -120,7 +120,7 @@ def _factorised(layer: Layer, after: Layer) -> bool:
     return apart and isinstance(size, tuple) and set(size) == {1}
 
 
-def _joined(training: Training, layer: Layer, after: Layer) -> bool:
+def _is_joined(training: Training, layer: Layer, after: Layer) -> bool:
     """Whether other layers feed the next one too: attention multiplies, a U-Net concatenates."""
     order = training.order
     between = training.layers[order[layer.index] + 1 : order[after.index] + 1]
@@ -149,7 +149,7 @@ def squashing(training: Training) -> Signs:
         ):
             continue  # it may be a variance, as in a VAE
         if strength and training.learning.below(0.97):
-            text = f"`{layer.activation}` in {named(layer)} lets one unit drown out the others."
+            text = f"`{layer.activation}` in {label(layer)} lets one unit drown out the others."
             alone = not layer.weights and not layer.functional  # a layer of its own
             yield hidden_sign(layer, strength, text, also=("AAL",) if alone else ())
 
@@ -172,8 +172,8 @@ def saturated(training: Training) -> Signs:
     """Units of sigmoid or tanh at their bounds, where gradients vanish."""
     for layer in hidden_functions(training):
         share = _typical(training, layer.index, "saturated")
-        if share > _SATURATED and training.learning.poor and layer.activation in _BOUNDED:
-            text = f"{share:.0%} of the outputs of {named(layer)} are saturated."
+        if share > _SATURATED and training.learning.poor and layer.activation in _BOUNDED_FUNCTIONS:
+            text = f"{share:.0%} of the outputs of {label(layer)} are saturated."
             yield hidden_sign(layer, 0.7 if share > _FULL else 0.55, text)
 
 
@@ -182,13 +182,13 @@ def sigmoid_inside(training: Training) -> Signs:
     sigmoids = [x for x in hidden_functions(training) if x.activation in _SIGMOIDS]
     if not sigmoids or not training.learning.doubtful:
         return
-    others = [x for x in hidden_functions(training) if x.activation not in _BOUNDED]
+    others = [x for x in hidden_functions(training) if x.activation not in _BOUNDED_FUNCTIONS]
     if not training.learning.poor and not others:
         return
     faint = vanishing_ratio(training)
     certain = faint is not None and faint < 0.05
     for layer in sigmoids:
-        text = f"The sigmoid in {named(layer)} passes on at most a quarter of a gradient."
+        text = f"The sigmoid in {label(layer)} passes on at most a quarter of a gradient."
         weak = 0.45 if training.learning.badly else 0.38 if others else 0.3
         yield hidden_sign(layer, 0.6 if certain or len(sigmoids) > 2 else weak, text)
 
@@ -199,12 +199,12 @@ def vanishing(training: Training) -> Signs:
     if ratio is None or ratio >= _VANISHED[0] or not training.learning.badly:
         return
     first = training.learners[0]
-    if any(x.activation in _BOUNDED for x in hidden_functions(training)):
+    if any(x.activation in _BOUNDED_FUNCTIONS for x in hidden_functions(training)):
         return
-    shown = (evidence("first over last gradient", ratio, _VANISHED[0]),)
+    measurements = (evidence("first over last gradient", ratio, _VANISHED[0]),)
     better = change("layers", ("batch_norm", "residual"), "Add batch norm or residual connections.")
-    text = f"Gradients vanish before they reach {named(first)}."
-    yield Sign("LAD", 0.3, text, (first.index,), (), shown, better, symptom=True)
+    text = f"Gradients vanish before they reach {label(first)}."
+    yield Sign("LAD", 0.3, text, (first.index,), (), measurements, better, symptom=True)
 
 
 def vanishing_ratio(training: Training) -> float | None:
@@ -238,7 +238,7 @@ def dead(training: Training) -> Signs:
     """Units that are zero for whole batches from the start."""
     for layer in _dying(training):
         if _first(training, layer.index, "dead") >= _DEAD:
-            text = f"Most units of {named(layer)} are zero for every sample."
+            text = f"Most units of {label(layer)} are zero for every sample."
             yield hidden_sign(layer, 0.4, text)
 
 
@@ -246,7 +246,7 @@ def killed(training: Training) -> Signs:
     """Units that were alive at the start: steps were too large, the function is but the victim."""
     died = [x for x in _dying(training) if _first(training, x.index, "dead") < _DEAD]
     if died:
-        layers = ", ".join(map(named, died))
+        layers = ", ".join(map(label, died))
         text = f"Most units of {layers} died during training: the steps were too large."
         everything = all(_typical(training, x.index, "dead") > 0.95 for x in died)
         yield rate_sign(training, 0.82 if everything else 0.65, False, text, symptom=not everything)
@@ -258,20 +258,20 @@ def _batch(training: Training) -> int:
     return shape[0] if shape else 1
 
 
-def _seen(training: Training, index: int, name: str) -> list[float]:
+def _gradients_of(training: Training, index: int, name: str) -> list[float]:
     values = [getattr(x, name) for x in training.returned.get(index, ())]
     return [x for x in values if x is not None]
 
 
 def _typical(training: Training, index: int, name: str) -> float:
     """The share in the later half of the sampled steps: its lower quartile, at least three."""
-    seen = _seen(training, index, name)
-    late = sorted(seen[len(seen) // 2 :])
-    return late[len(late) // 4] if len(seen) >= 3 else 0.0
+    norms = _gradients_of(training, index, name)
+    late = sorted(norms[len(norms) // 2 :])
+    return late[len(late) // 4] if len(norms) >= 3 else 0.0
 
 
 def _first(training: Training, index: int, name: str) -> float:
-    return next(iter(_seen(training, index, name)), 0.0)
+    return next(iter(_gradients_of(training, index, name)), 0.0)
 
 
 RULES: tuple[Rule, ...] = (

@@ -63,9 +63,9 @@ def _more_epochs(
 
 def few(training: Training) -> Signs:
     """A run of a few epochs or updates that learned little, and was not cut short."""
-    learned, plan = training.learning, training.plan
+    learning, plan = training.learning, training.plan
     unsettled = unsettled_averages(training)
-    if not (learned.poor or _short(training) or unsettled) or learned.broken:
+    if not (learning.poor or _short(training) or unsettled) or learning.broken:
         return
     if not training.updates or training.cut:
         return
@@ -73,7 +73,7 @@ def few(training: Training) -> Signs:
     confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
     if confidence:
         text = "The run made too few updates to learn."
-        if unsettled and learned.well:
+        if unsettled and learning.well:
             text = "The run made too few updates for the moving averages of batch normalization."
         seldom = epochs is not None and epochs <= _SHORT_RUN
         yield _more_epochs(training, max(confidence, 0.6) if seldom else confidence, text)
@@ -95,32 +95,32 @@ def unsettled_averages(training: Training) -> bool:
     for layer in training.layers:
         share = layer.settings.get("momentum") if "BatchNorm" in layer.type else None
         if isinstance(share, float):
-            kept = share if training.model.framework == "keras" else 1 - share
-            if kept**training.updates > _UNSETTLED:
+            share_left = share if training.model.framework == "keras" else 1 - share
+            if share_left**training.updates > _UNSETTLED:
                 return True
     return False
 
 
 def _short(training: Training) -> bool:
     """Whether so short a run may have left something to learn, though it learned a fair share."""
-    learned, updates = training.learning, training.updates
-    short = updates < _VERY_SHORT or (updates < _SHORT and learned.pace > _ROOM)
-    steep = updates < _FEW and learned.falling and learned.pace > _STEEP
-    return (short and learned.below(0.95)) or (steep and learned.below(0.85))
+    learning, updates = training.learning, training.updates
+    short = updates < _VERY_SHORT or (updates < _SHORT and learning.pace > _ROOM)
+    steep = updates < _FEW and learning.falling and learning.pace > _STEEP
+    return (short and learning.below(0.95)) or (steep and learning.below(0.85))
 
 
 def still_falling(training: Training) -> Signs:
     """The loss falls at the end, and there is room below: more epochs, or a higher rate."""
-    learned = training.learning
+    learning = training.learning
     long = training.updates > _MANY
-    if not learned.falling or learned.pace < _ROOM or long or training.cut:
+    if not learning.falling or learning.pace < _ROOM or long or training.cut:
         return
     if any(total_step(training)):
         return  # more of such steps would do, but larger ones are what is missing
-    if not learned.below(0.6) and not (learned.poor and learned.pace > _STEEP):
+    if not learning.below(0.6) and not (learning.poor and learning.pace > _STEEP):
         return
     text = "The loss was still falling when training ended."
-    strong = min(0.45 + 2 * learned.pace, 0.75)  # a curve is never certain of its cause
+    strong = min(0.45 + 2 * learning.pace, 0.75)  # a curve is never certain of its cause
     yield _more_epochs(training, strong, text, symptom=True)
     if small_steps(training):
         yield rate_sign(training, strong - 0.1, True, text, symptom=True)
@@ -137,8 +137,8 @@ def _below_its_band(training: Training) -> bool:
 
 def tiny_batch(training: Training) -> Signs:
     """Batches of so few samples that steps follow noise."""
-    plan, learned = training.plan, training.learning
-    if plan is None or not plan.batch_size or not learned.doubtful:
+    plan, learning = training.plan, training.learning
+    if plan is None or not plan.batch_size or not learning.doubtful:
         return
     if (plan.samples or training.updates) < _FEW_SAMPLES:
         return
@@ -149,13 +149,13 @@ def tiny_batch(training: Training) -> Signs:
 
 def huge_batch(training: Training) -> Signs:
     """Batches of much of the data: few updates in an epoch."""
-    plan, learned = training.plan, training.learning
+    plan, learning = training.plan, training.learning
     if plan is None or (plan.batch_size or 0) < _LARGE or training.updates >= 8 * _FEW:
         return
-    short = training.updates < (_FEW if learned.pace > _ROOM else _VERY_SHORT)
-    steep = training.updates < _VERY_SHORT and learned.falling and learned.pace > _STEEP
+    short = training.updates < (_FEW if learning.pace > _ROOM else _VERY_SHORT)
+    steep = training.updates < _VERY_SHORT and learning.falling and learning.pace > _STEEP
     unsettled = unsettled_averages(training)
-    if not (steep or unsettled or learned.below(0.95 if short else 0.75)):
+    if not (steep or unsettled or learning.below(0.95 if short else 0.75)):
         return
     share = (plan.batch_size or 0) / plan.samples if plan.samples else 0.2
     if share >= 0.1 and (plan.samples or training.updates < _FEW):
@@ -181,17 +181,19 @@ def _batch(training: Training, confidence: float, message: str, way: str) -> Sig
 
 def plain_optimizer(training: Training) -> Signs:
     """An optimiser without momentum or adapted steps in a run that crawls."""
-    learned, optimizer = training.learning, training.optimizer
+    learning, optimizer = training.learning, training.optimizer
     if optimizer is None or optimizer.momentum > 0 or optimizer.name not in _PLAIN:
         return
-    below = (learned.poor or learned.meaningless) and _below_its_band(training)
-    crawls = learned.falling and (learned.below(0.6) or (learned.poor and learned.pace > _STEEP))
-    decaying = optimizer.name in _DECAYING and learned.below(0.9)
-    if not (learned.below(0.5) or below or crawls or decaying):
+    below = (learning.poor or learning.meaningless) and _below_its_band(training)
+    crawls = learning.falling and (
+        learning.below(0.6) or (learning.poor and learning.pace > _STEEP)
+    )
+    decaying = optimizer.name in _DECAYING and learning.below(0.9)
+    if not (learning.below(0.5) or below or crawls or decaying):
         return
     yield Sign(
         "OCH",
-        0.6 if below else 0.45 if learned.falling else 0.4,
+        0.6 if below else 0.45 if learning.falling else 0.4,
         f"`{optimizer.name}` without momentum makes little progress here.",
         evidence=(evidence("optimizer", optimizer.name),),
         change=change(
@@ -228,15 +230,17 @@ _LITTLE, _NEAR = 0.35, 0.2
 _CHANCE, _CLEAR = 2.0, 5.0
 
 
-def broken(training: Training) -> Signs:
+def breaks(training: Training) -> Signs:
     """A loss that became invalid or ended far above its start."""
-    learned = training.learning
-    start, end = learned.start, learned.end
+    learning = training.learning
+    start, end = learning.start, learning.end
     if start is not None and _tiny_batches(training):
-        start = max(start, learned.points[0])  # the first losses are noise
+        start = max(start, learning.points[0])  # the first losses are noise
     rose = start is not None and end is not None and start > 0 and end > 3 * start
-    if learned.broken or rose:
-        text = f"The loss {'became NaN or infinite' if learned.broken else 'rose during training'}."
+    if learning.broken or rose:
+        text = (
+            f"The loss {'became NaN or infinite' if learning.broken else 'rose during training'}."
+        )
         yield rate_sign(training, 0.75, False, text, symptom=True)
 
 
@@ -248,26 +252,26 @@ def _tiny_batches(training: Training) -> bool:
 
 def jumps(training: Training) -> Signs:
     """A loss that falls and rises again and again."""
-    learned = training.learning
-    if learned.poor and learned.points and learned.rises >= _JUMPS * len(learned.points):
+    learning = training.learning
+    if learning.poor and learning.points and learning.rises >= _JUMPS * len(learning.points):
         yield rate_sign(training, 0.5, False, "The loss jumps up and down.", symptom=True)
 
 
-def stuck(training: Training) -> Signs:
+def never_below_constant(training: Training) -> Signs:
     """A loss that stays with the trivial predictor, for no reason that stands in the program."""
-    learned = training.learning
-    if learned.broken or not learned.below(_LITTLE):
+    learning = training.learning
+    if learning.broken or not learning.below(_LITTLE):
         return
     ratio = update_ratio(training)
     text = "The loss stays near that of a constant prediction."
     sound = ratio is not None and _SOUND[0] <= ratio <= _SOUND[1]
     slow = _slow(training)
     up = slow or (ratio is not None and ratio < _SOUND[0])
-    stays = learned.badly and not learned.falling
+    stays = learning.badly and not learning.falling
     if stays:
         likely = 0.45 if slow or not sound else _GUESS if in_band(training) else 0.36
         yield rate_sign(training, likely, up, text, symptom=True)
-    near = learned.skill is None or learned.skill > -_NEAR
+    near = learning.skill is None or learning.skill > -_NEAR
     follow = targets_follow(training)
     if sound and near and training.updates > _LONG and not follow:
         better = change("preprocessing", ("labels",), "Check that each label belongs to its input.")
@@ -275,19 +279,19 @@ def stuck(training: Training) -> Signs:
         yield Sign("CPP", 0.36, words, change=better, symptom=True)
     optimizer = training.optimizer
     if stays and optimizer and optimizer.name not in ("adam", "adamw"):
-        shown = (evidence("optimizer", optimizer.name),)
+        measurements = (evidence("optimizer", optimizer.name),)
         better = change("optimizer", ("adam",), f"Try Adam{in_line(optimizer.line)}.")
-        yield Sign("OCH", 0.3, text, evidence=shown, change=better, symptom=True)
+        yield Sign("OCH", 0.3, text, evidence=measurements, change=better, symptom=True)
 
 
 def targets_follow(training: Training) -> bool | None:
     """Whether samples that are alike have targets that are alike, or unlike as in XOR; None where
     that is not clear.
     """
-    found = training.data.agreement if training.data else None
-    if found is None or _CHANCE < abs(found) < _CLEAR:
+    agreement = training.data.agreement if training.data else None
+    if agreement is None or _CHANCE < abs(agreement) < _CLEAR:
         return None
-    return abs(found) >= _CLEAR
+    return abs(agreement) >= _CLEAR
 
 
 def unrelated(training: Training) -> Signs:
@@ -295,12 +299,14 @@ def unrelated(training: Training) -> Signs:
     labels that do not belong to their inputs look so, and hard tasks as well.
     """
     if training.learning.poor and training.updates > _LONG and targets_follow(training) is False:
-        found = training.data.agreement if training.data else None
+        agreement = training.data.agreement if training.data else None
         yield Sign(
             "CPP",
             0.45,
             "Similar samples do not have similar targets.",
-            evidence=(evidence("agreement of neighbours above chance", found or 0.0, "over 5"),),
+            evidence=(
+                evidence("agreement of neighbours above chance", agreement or 0.0, "over 5"),
+            ),
             change=change(
                 "preprocessing", ("labels",), "Check that each label belongs to its input."
             ),
@@ -316,11 +322,11 @@ def _slow(training: Training) -> bool:
 
 CURVE_RULES: tuple[Rule, ...] = (
     Rule("loss-breaks", "rate", ("HLR",), "DeepLocalize 5; DeepDiagnosis 6; AutoTrainer (explode)",
-         "The loss becomes NaN or infinite, or rises.", broken),
+         "The loss becomes NaN or infinite, or rises.", breaks),
     Rule("loss-jumps", "dynamics", ("HLR",), "AutoTrainer (unstable)",
          "The loss falls and rises again and again.", jumps),
     Rule("targets-unrelated", "data", ("CPP",), "Reprise",
          "Targets do not depend on the inputs.", unrelated),
     Rule("loss-stuck", "dynamics", ("HLR", "OCH", "CPP"), "DeepLocalize 5 (MDL); DeepDiagnosis 7",
-         "The loss never gets below that of a constant prediction.", stuck),
+         "The loss never gets below that of a constant prediction.", never_below_constant),
 )  # fmt: skip

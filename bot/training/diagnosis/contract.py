@@ -15,7 +15,7 @@ from bot.training.diagnosis.rule import (
     evidence,
     in_line,
     kernel,
-    named,
+    label,
     nonlinear,
 )
 from sandbox.probe.training.vocabulary import RECTIFIERS
@@ -90,10 +90,10 @@ def _alike(loss: Loss) -> bool:
 def last_function(training: Training) -> str:
     """The function that was effectively applied to the predictions last, "linear" for none."""
     loss, output = training.loss, training.output
-    seen, own = loss.activation if loss else "", output.activation if output else ""
-    if own == "relu" and seen == "linear" and loss and loss.predictions.minimum == 0:
+    loss_function, own = loss.activation if loss else "", output.activation if output else ""
+    if own == "relu" and loss_function == "linear" and loss and loss.predictions.minimum == 0:
         return own  # a dropout stands behind it
-    return seen or own or "linear"
+    return loss_function or own or "linear"
 
 
 def last_layer(training: Training) -> tuple[int, ...]:
@@ -129,7 +129,16 @@ def copies(training: Training) -> bool:
 # function.
 
 _SLACK = 1e-3
-_BOUNDED = ("relu", "tanh", "sigmoid", "hard_sigmoid", "softsign", "relu6", "softplus", "elu")
+_BOUNDED_FUNCTIONS = (
+    "relu",
+    "tanh",
+    "sigmoid",
+    "hard_sigmoid",
+    "softsign",
+    "relu6",
+    "softplus",
+    "elu",
+)
 
 
 def at_end(
@@ -146,9 +155,13 @@ def at_end(
     """
     loss = training.loss
     assert loss is not None
-    fed, function = loss.predictions, last_function(training)
+    predictions, function = loss.predictions, last_function(training)
     place = last_layer(training)
-    span = f"{fed.minimum:.4g} to {fed.maximum:.4g}" if fed.minimum is not None else "none finite"
+    span = (
+        f"{predictions.minimum:.4g} to {predictions.maximum:.4g}"
+        if predictions.minimum is not None
+        else "none finite"
+    )
     name = f"activation({','.join(map(str, place))})"
     if fault == "ACH" and not also and _beside_another(training):
         also = ("AAL",)
@@ -166,7 +179,7 @@ def at_end(
 def advice(training: Training, better: str, function: str = "") -> str:
     """How the output gets another activation in place of `function`, or none."""
     function = function or last_function(training)
-    at = f" of {named(training.output)}" if training.output else ""
+    at = f" of {label(training.output)}" if training.output else ""
     if better == "linear":
         return f"Remove the `{function}` from the output{at}"
     if function in ("linear", better):
@@ -194,8 +207,8 @@ def softmax_of_one(training: Training) -> Signs:
     constant = {"softmax": 1.0, "log_softmax": 0.0}.get(function)
     if loss is None or constant is None:
         return
-    fed = (loss.predictions.minimum, loss.predictions.maximum)
-    if all(x is not None and abs(x - constant) <= _SLACK for x in fed):
+    bounds = (loss.predictions.minimum, loss.predictions.maximum)
+    if all(x is not None and abs(x - constant) <= _SLACK for x in bounds):
         text = f"`{function}` over a single unit returns {constant:.0f} for every input."
         if kind(loss) == "values":
             yield at_end(training, 0.98, text, ("linear",), also=("AAL",))
@@ -217,7 +230,7 @@ def twice(training: Training) -> Signs:
         reason = f"`{loss.name}`{in_line(loss.line)} applies it itself"
         words = f"{advice(training, 'linear', own)}: {reason}."
         yield at_end(training, 0.95, text, ("linear",), "AAL", ("ACH",), words)
-    elif function in (RECTIFIERS if training.learning.well else _BOUNDED):
+    elif function in (RECTIFIERS if training.learning.well else _BOUNDED_FUNCTIONS):
         text = f"`{loss.name}` expects unbounded logits, but `{function}` bounds them."
         confidence = UNHARMED if training.learning.well else 0.85
         yield at_end(training, confidence, text, ("linear",), "AAL", ("ACH",))
@@ -305,8 +318,11 @@ def one_of_many(training: Training) -> Signs:
         if loss.name in ENTROPIES:
             text = f"A sample can have several labels, but `{loss.name}` lets only one win."
             better = other_loss(loss, ("binary_crossentropy",), "binary cross-entropy")
-            shown = (evidence("loss", loss.name), evidence("predictions", last_function(training)))
-            yield Sign("LCH", 0.93, text, evidence=shown, change=better)
+            measurements = (
+                evidence("loss", loss.name),
+                evidence("predictions", last_function(training)),
+            )
+            yield Sign("LCH", 0.93, text, evidence=measurements, change=better)
         return
     text = "A sample can have several labels, but softmax lets only one win."
     yield at_end(training, 0.93, text, ("sigmoid",))

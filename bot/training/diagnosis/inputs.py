@@ -23,7 +23,7 @@ from bot.training.diagnosis.rule import (
 _UNEVEN = 100.0
 _SMALL = 0.03
 _APART, _MOSTLY = 4.0, 0.5
-_SHIFTED, _FAR_OFF = 3.0, 10.0
+_FAR_SHIFT, _FAR_OFF = 3.0, 10.0
 _BELOW = 0.25
 _PLAIN = 0.5
 _FEW = 100
@@ -35,9 +35,9 @@ _ALIKE = "Standardize the inputs, training and evaluation data alike."
 _STANDARDISE = change("preprocessing", ("standardise",), _ALIKE)
 
 
-def _sign(confidence: float, message: str, shown: Measurement, words: str = _ALIKE) -> Sign:
+def _sign(confidence: float, message: str, measurement: Measurement, words: str = _ALIKE) -> Sign:
     better = change("preprocessing", ("standardise",), words)
-    return Sign("CPP", confidence, message, evidence=(shown,), change=better)
+    return Sign("CPP", confidence, message, evidence=(measurement,), change=better)
 
 
 def invalid(training: Training) -> Signs:
@@ -56,26 +56,28 @@ def alike(training: Training) -> Signs:
     data = training.data
     if data is not None and data.constant_columns >= 1 and training.learning.poor:
         text = "All samples are identical: every column of the inputs is constant."
-        shown = evidence("share of constant columns", data.constant_columns, "under 1")
-        yield _sign(0.9, text, shown, "Check how the program loads and transforms the inputs.")
+        measurement = evidence("share of constant columns", data.constant_columns, "under 1")
+        yield _sign(
+            0.9, text, measurement, "Check how the program loads and transforms the inputs."
+        )
 
 
 def unscaled(training: Training) -> Signs:
     """Inputs far larger, or far smaller, than one."""
-    learned = training.learning
-    given = _numbers(training)
-    if given is None or given.std is None or _normed(training):
+    learning = training.learning
+    inputs = _numbers(training)
+    if inputs is None or inputs.std is None or _has_normalization(training):
         return
-    size = _size(given)
+    size = _size(inputs)
     level = next((x for limit, x in reversed(_LEVELS) if size > limit), 0.0)
     if level < _PLAIN and training.updates < _FEW:
         level = 0.0  # too short a run to blame what slows it a little
-    if level and not learned.well and learned.below(_REACH.get(level, 0.75)):
-        shown = evidence("root mean square of the inputs", size, "about 1")
-        yield _sign(level, "The inputs are not scaled.", shown)
-    elif learned.poor and not _codes(training) and 0 < given.std < _SMALL and size < 10 * _SMALL:
-        shown = evidence("std of the inputs", given.std, "about 1")
-        yield _sign(0.6, "The inputs are almost zero.", shown)
+    if level and not learning.well and learning.below(_REACH.get(level, 0.75)):
+        measurement = evidence("root mean square of the inputs", size, "about 1")
+        yield _sign(level, "The inputs are not scaled.", measurement)
+    elif learning.poor and not _codes(training) and 0 < inputs.std < _SMALL and size < 10 * _SMALL:
+        measurement = evidence("std of the inputs", inputs.std, "about 1")
+        yield _sign(0.6, "The inputs are almost zero.", measurement)
 
 
 def _codes(training: Training) -> bool:
@@ -98,7 +100,7 @@ def _beside_codes(training: Training, layer: Layer) -> bool:
     return bool(wide and embedded and (wide.fan_in or 0) > embedded)
 
 
-def _normed(training: Training) -> bool:
+def _has_normalization(training: Training) -> bool:
     """Whether the model scales its inputs itself, before anything else."""
     first = next((x for x in training.layers if x.type not in _SHAPES), None)
     return first is not None and first.type.startswith(_NORMS)
@@ -123,19 +125,19 @@ def large_targets(training: Training) -> Signs:
         return
     size = _size(targets)
     if size > _FAR and training.learning.below(0.9):
-        shown = evidence("root mean square of the targets", size, "about 1")
-        yield _sign(0.5, "The targets are not scaled.", shown, "Standardize the targets.")
+        measurement = evidence("root mean square of the targets", size, "about 1")
+        yield _sign(0.5, "The targets are not scaled.", measurement, "Standardize the targets.")
 
 
 def uneven(training: Training) -> Signs:
     """Columns of very different scale."""
     data = training.data
-    if data is None or data.ids or not training.learning.poor or _normed(training):
+    if data is None or data.ids or not training.learning.poor or _has_normalization(training):
         return
     ratio = data.feature_std_ratio
     if ratio is not None and ratio > _UNEVEN and _size(data.inputs) > 1:
-        shown = evidence("largest std / smallest std", ratio, "under 100")
-        yield _sign(0.6, "The columns of the inputs differ widely in scale.", shown)
+        measurement = evidence("largest std / smallest std", ratio, "under 100")
+        yield _sign(0.6, "The columns of the inputs differ widely in scale.", measurement)
 
 
 def parts_differ(training: Training) -> Signs:
@@ -147,12 +149,12 @@ def parts_differ(training: Training) -> Signs:
         share = _columns_apart(train, other)
         if share >= _MOSTLY or _apart(train.inputs, other.inputs):
             stds = f"{train.inputs.std or 0:.3g} and {other.inputs.std or 0:.3g}"
-            shown = (
+            measurements = (
                 evidence("std of both", stds, "equal"),
                 *([evidence("columns on another scale", f"{share:.0%}")] if share else []),
             )
             text = f"Training and {other.part} inputs differ in scale."
-            yield Sign("CPP", 0.85, text, evidence=shown, change=_STANDARDISE)
+            yield Sign("CPP", 0.85, text, evidence=measurements, change=_STANDARDISE)
             return
         if _centred(train.inputs, other.inputs):
             text = (
@@ -161,8 +163,8 @@ def parts_differ(training: Training) -> Signs:
             low, high = other.inputs.minimum or 0.0, other.inputs.maximum or 0.0
             span = f"{low:.3g} to {high:.3g}"
             limit = f"{train.inputs.minimum or 0:.3g} to {train.inputs.maximum or 0:.3g}"
-            shown = (evidence(f"{other.part} inputs", span, limit),)
-            yield Sign("CPP", 0.85, text, evidence=shown, change=_STANDARDISE)
+            measurements = (evidence(f"{other.part} inputs", span, limit),)
+            yield Sign("CPP", 0.85, text, evidence=measurements, change=_STANDARDISE)
             return
 
 
@@ -184,7 +186,7 @@ def _apart(a: Summary, b: Summary) -> bool:
     """Whether one is spread far wider, or lies far off and is far larger."""
     if not a.std or not b.std or a.mean is None or b.mean is None:
         return False
-    off = abs(a.mean - b.mean) > _SHIFTED * max(a.std, b.std)
+    off = abs(a.mean - b.mean) > _FAR_SHIFT * max(a.std, b.std)
     sizes = _size(a), _size(b)
     return max(a.std / b.std, b.std / a.std) > _APART or (off and max(sizes) > 2 * min(sizes))
 
@@ -211,10 +213,10 @@ def unseen_classes(training: Training) -> Signs:
             text = f"The {other.part} data contain classes that the training data lack."
             if not unseen:
                 text = f"The {other.part} data contain only one of {len(train.classes)} classes."
-            learned = ", ".join(map(str, train.classes)) or _bounds(train)
-            seen = ", ".join(map(str, other.classes)) or _bounds(other)
-            shown = (evidence(f"classes of the {other.part} data", seen, learned),)
-            yield Sign("CPP", 0.9, text, evidence=shown, change=_SHUFFLE)
+            known_classes = ", ".join(map(str, train.classes)) or _bounds(train)
+            classes = ", ".join(map(str, other.classes)) or _bounds(other)
+            measurements = (evidence(f"classes of the {other.part} data", classes, known_classes),)
+            yield Sign("CPP", 0.9, text, evidence=measurements, change=_SHUFFLE)
             return
 
 
@@ -241,9 +243,9 @@ def _bounds(data: Data) -> str:
 _SHUFFLE = change("preprocessing", ("shuffle",), "Shuffle the data before you split it.")
 
 
-def _beyond(known: Summary, other: Summary) -> bool:
+def _beyond(train: Summary, other: Summary) -> bool:
     """Whether integer labels lie outside those that are known."""
-    bounds = (known.minimum, known.maximum, other.minimum, other.maximum)
+    bounds = (train.minimum, train.maximum, other.minimum, other.maximum)
     if any(x is None or x != round(x) for x in bounds):
         return False
     low, high, least, most = (x or 0.0 for x in bounds)
@@ -261,9 +263,9 @@ def sorted_classes(training: Training) -> Signs:
     alone = loss.targets.minimum == loss.targets.maximum and loss.integer_targets
     single = max(loss.class_shares, default=0.0) >= 1 if plan.shuffle is False else alone
     if several and single and (plan.batch_size or 0) >= 8:
-        shown = evidence("classes in a batch", 1, "more")
+        measurement = evidence("classes in a batch", 1, "more")
         words = f"Shuffle the training data{in_line(plan.line)}."
-        yield _sign(0.6, "Each batch contains only one class.", shown, words)
+        yield _sign(0.6, "Each batch contains only one class.", measurement, words)
 
 
 RULES: tuple[Rule, ...] = (

@@ -19,7 +19,7 @@ from bot.training.diagnosis.contract import (
     width,
     zero_or_one,
 )
-from bot.training.diagnosis.learning import BINARY, ENTROPIES, SIGNED, no_shares, targets_of
+from bot.training.diagnosis.learning import BINARY, ENTROPIES, SIGNED_LOSSES, no_shares, targets_of
 from bot.training.diagnosis.rule import (
     Rule,
     Sign,
@@ -29,7 +29,7 @@ from bot.training.diagnosis.rule import (
     evidence,
     in_line,
     kernel,
-    named,
+    label,
 )
 from sandbox.probe.training.vocabulary import RECTIFIERS
 
@@ -89,10 +89,10 @@ def half_sigmoid(training: Training) -> Signs:
     if not loss.predictions.std:
         return
     own = kernel(output)
-    drawn = own is None or bool(own.initial.std)  # a layer of zeros returns a half, too
-    if drawn and abs(loss.predictions.minimum - 0.5) < _HALF and loss.targets.zero > 0:
+    is_random = own is None or bool(own.initial.std)  # a layer of zeros returns a half, too
+    if is_random and abs(loss.predictions.minimum - 0.5) < _HALF and loss.targets.zero > 0:
         text = "A relu precedes the final sigmoid, so outputs never fall below 0.5."
-        words = f"Remove the relu before the sigmoid of {named(output)}."
+        words = f"Remove the relu before the sigmoid of {label(output)}."
         yield at_end(training, 0.9, text, ("linear",), also=("AAL",), words=words)
 
 
@@ -111,10 +111,10 @@ def squashed_values(training: Training) -> Signs:
 
 def distance_of_classes(training: Training) -> Signs:
     """A distance between numbers where targets are classes."""
-    loss, learned = training.loss, training.learning
+    loss, learning = training.loss, training.learning
     if loss is None or loss.name not in DISTANCES | MARGINS | {"kld"}:
         return
-    if learned.well and not (_reduced(training) and kind(loss) in ("classes", "binary")):
+    if learning.well and not (_is_reduced(training) and kind(loss) in ("classes", "binary")):
         return
     if loss.name == "kld" and (loss.rows_sum_to_one or last_function(training) == "log_softmax"):
         return
@@ -143,10 +143,10 @@ def _unsigned(loss: Loss) -> bool:
     """Whether a loss for labels of -1 and 1 is given those of a mask, which are 0 and 1. Keras
     turns them itself.
     """
-    return loss.name in SIGNED and zero_or_one(loss.targets)
+    return loss.name in SIGNED_LOSSES and zero_or_one(loss.targets)
 
 
-def _reduced(training: Training) -> bool:
+def _is_reduced(training: Training) -> bool:
     """Whether the loss sees fewer numbers than the network has outputs: what it falls by says
     nothing of the classes.
     """
@@ -157,15 +157,15 @@ def _reduced(training: Training) -> bool:
 def _misfit(training: Training) -> float:
     loss = training.loss
     assert loss is not None
-    bounded = last_function(training) in ("softmax", "sigmoid")
-    aside = _reduced(training) or bounded or _counted(training)
+    is_bounded = last_function(training) in ("softmax", "sigmoid")
+    aside = _is_reduced(training) or is_bounded or _has_counts(training)
     counts = kind(loss) == "classes" and not aside
     if counts and loss.name in _NEAR | _COUNTING:
         return 0.2  # whole numbers may be counts
     if loss.name not in _NEAR:
         return 0.9
-    certain = _reduced(training) or (
-        kind(loss) != "binary" and (kind(loss) == "one-hot" or bounded)
+    certain = _is_reduced(training) or (
+        kind(loss) != "binary" and (kind(loss) == "one-hot" or is_bounded)
     )
     return (0.7 if certain else 0.5) if training.learning.badly else 0.45
 
@@ -185,8 +185,8 @@ def no_class_numbers(training: Training) -> Signs:
     if loss.integer_targets and not beyond:
         return
     text = "Labels must be class indices (0, 1, 2, …); these are not."
-    shown = (evidence("labels", f"{low:.4g} to {high:.4g}", f"0 to {width(loss) - 1}"),)
-    yield Sign("CPP", 0.95, text, evidence=shown, change=_RELABEL)
+    measurements = (evidence("labels", f"{low:.4g} to {high:.4g}", f"0 to {width(loss) - 1}"),)
+    yield Sign("CPP", 0.95, text, evidence=measurements, change=_RELABEL)
 
 
 _RELABEL = change(
@@ -213,14 +213,14 @@ def one_unit(training: Training) -> Signs:
     if not classes or output is None or training.learning.well:
         return
     text = f"There are {classes} classes, but a single output can only separate two."
-    shown = (evidence("units", 1, classes),)
+    measurements = (evidence("units", 1, classes),)
     until = training.layers[: training.order[output.index] + 1]
     layer = next((x for x in reversed(until) if kernel(x)), output)
     index = layer.index
     widen = change(
-        f"units({index})", (classes,), f"Give {named(layer)} {classes} units, one per class."
+        f"units({index})", (classes,), f"Give {label(layer)} {classes} units, one per class."
     )
-    yield Sign("LCN", 0.8, text, (index,), (), shown, widen, "up")
+    yield Sign("LCN", 0.8, text, (index,), (), measurements, widen, "up")
     if last_function(training) != "softmax":
         yield at_end(training, 0.45, text, ("softmax",))
 
@@ -232,17 +232,20 @@ def broadcast_targets(training: Training) -> Signs:
     loss = training.loss
     if loss is None or not (_broadcast(training, loss) or loss.settings.get("broadcast")):
         return
-    given, wanted = loss.predictions.shape, loss.targets.shape
+    prediction_shape, target_shape = loss.predictions.shape, loss.targets.shape
     text = (
         "Targets and predictions differ in shape, so every target is compared with all predictions."
     )
-    shapes = (evidence("predictions", str(given)), evidence("targets", str(wanted)))
-    shown = shapes if wanted else ()
+    shapes = (
+        evidence("predictions", str(prediction_shape)),
+        evidence("targets", str(target_shape)),
+    )
+    measurements = shapes if target_shape else ()
     same = "Give both the same shape, for example with `predictions.squeeze(1)`"
     words = f"{same}, before `{loss.name}`{in_line(loss.line)}."
     better = change("preprocessing", (), words)
-    yield Sign("CPP", 0.97, text, evidence=shown, change=better)
-    yield Sign("LCH", 0.3, text, evidence=shown)
+    yield Sign("CPP", 0.97, text, evidence=measurements, change=better)
+    yield Sign("LCH", 0.3, text, evidence=measurements)
 
 
 def _broadcast(training: Training, loss: Loss) -> bool:
@@ -266,13 +269,13 @@ def _more_classes(training: Training) -> int:
     whole = targets_of(loss, training.data)
     if whole.minimum not in (0, 1) or not 2 <= (whole.maximum or 0) <= _MOST_CLASSES:
         return 0
-    bounded = last_function(training) in ("softmax", "sigmoid")
-    if loss.name in BINARY | ENTROPIES or _counted(training) or bounded:
+    is_bounded = last_function(training) in ("softmax", "sigmoid")
+    if loss.name in BINARY | ENTROPIES or _has_counts(training) or is_bounded:
         return int(whole.maximum or 0) + 1
     return 0
 
 
-def _counted(training: Training) -> bool:
+def _has_counts(training: Training) -> bool:
     """Whether the program measures an accuracy, and there is one output that it can be of."""
     metrics = training.plan.metrics if training.plan and not training.heads else ()
     return any("acc" in x for x in metrics)
@@ -306,8 +309,8 @@ def _logarithms_of_negatives(training: Training) -> bool:
     unless it is told otherwise, and Keras' msle cuts values below zero off.
     """
     loss, keras = training.loss, training.model.framework != "torch"
-    named = loss is not None and loss.name == "poisson"
-    return named and keras and last_function(training) == "linear"
+    is_poisson = loss is not None and loss.name == "poisson"
+    return is_poisson and keras and last_function(training) == "linear"
 
 
 def _predicts_one_or_more(training: Training, loss: Loss) -> bool:
@@ -323,19 +326,19 @@ def odd_distance(training: Training) -> Signs:
     """A loss for values that these values do not suit, or that became invalid on its own: the
     logarithm of a prediction below zero is none.
     """
-    loss, learned = training.loss, training.learning
-    if loss and learned.broken and _logarithms_of_negatives(training):
+    loss, learning = training.loss, training.learning
+    if loss and learning.broken and _logarithms_of_negatives(training):
         text = f"`{loss.name}` takes the logarithm of predictions, which can fall below zero."
         better = other_loss(loss, ("mse", "mae"))
         yield Sign("LCH", 0.85, text, evidence=(evidence("loss", loss.name),), change=better)
         return
-    if loss is None or kind(loss) != "values" or (learned.well and learned.progress is not None):
+    if loss is None or kind(loss) != "values" or (learning.well and learning.progress is not None):
         return
     low, high = loss.targets.minimum or 0.0, loss.targets.maximum or 0.0
-    mixed = low < 0 < high or (loss.targets.zero > 0)
+    has_both_signs = low < 0 < high or (loss.targets.zero > 0)
     small = high <= 1 and _predicts_one_or_more(training, loss)
-    signed = {"mape": mixed, "msle": low < 0, "poisson": low < 0 or small, "kld": True}
-    if signed.get(loss.name, False) or loss.name in MARGINS | {"cosine_similarity"}:
+    misfits = {"mape": has_both_signs, "msle": low < 0, "poisson": low < 0 or small, "kld": True}
+    if misfits.get(loss.name, False) or loss.name in MARGINS | {"cosine_similarity"}:
         text = f"`{loss.name}` does not suit targets from {low:.4g} to {high:.4g}."
         better = other_loss(loss, ("mse", "mae"))
         yield Sign("LCH", 0.85, text, evidence=(evidence("loss", loss.name),), change=better)

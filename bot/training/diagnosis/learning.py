@@ -31,7 +31,7 @@ ENTROPIES = frozenset(
     (*vocabulary.OF_CLASSES, "categorical_crossentropy", "sparse_categorical_crossentropy")
 )
 BINARY = frozenset(vocabulary.BINARY)
-SIGNED = frozenset(("hinge", "squared_hinge", "soft_margin"))
+SIGNED_LOSSES = frozenset(("hinge", "squared_hinge", "soft_margin"))
 """Losses of the product of a prediction and a label of -1 or 1."""
 _NEVER_NEGATIVE = (ENTROPIES | BINARY | {"kld", "mse", "mae", "huber", "smooth_l1"}) - {"nll"}
 
@@ -132,7 +132,7 @@ def learning(
 def _meaningless(loss: Loss, data: Data | None) -> bool:
     if loss.name == "nll":
         return (loss.predictions.maximum or 0.0) > _SLACK
-    if loss.name in SIGNED:  # without a negative label, whatever is large is right
+    if loss.name in SIGNED_LOSSES:  # without a negative label, whatever is large is right
         return (targets_of(loss, data).minimum or 0.0) > 0
     return loss.name in BINARY and no_shares(targets_of(loss, data))
 
@@ -141,8 +141,8 @@ def targets_of(loss: Loss, data: Data | None) -> Summary:
     """All targets that were seen, those of the first batches where there is no more; of several
     outputs, those that the loss compares.
     """
-    known = data.targets if data and loss.layer is None else None
-    return known or loss.targets
+    targets = data.targets if data and loss.layer is None else None
+    return targets or loss.targets
 
 
 def no_shares(values: Summary) -> bool:
@@ -201,8 +201,8 @@ def _right(skill: float | None, loss: Loss | None) -> float | None:
     if skill is None or loss is None:
         return skill
     power = 1.5 if loss.name in BINARY else 1.2 if loss.name in ENTROPIES else 1.0
-    left: float = max(1 - skill, 0.0) ** power
-    return 1 - left
+    remainder: float = max(1 - skill, 0.0) ** power
+    return 1 - remainder
 
 
 def _series(steps: tuple[TrainingStep, ...], epochs: tuple[Epoch, ...]) -> list[float]:
@@ -210,9 +210,9 @@ def _series(steps: tuple[TrainingStep, ...], epochs: tuple[Epoch, ...]) -> list[
     last = max((x.step for x in steps), default=0)
     apart = 1 if last < _ALL_STEPS else 10 ** len(str(last // _ALL_STEPS))
     even = [x for x in steps if x.step % apart == 0]
-    seen = [x.loss - (x.penalty or 0.0) for x in even if x.loss is not None]
-    ended = [x.values.get("loss") for x in epochs]
-    return seen or [x for x in ended if x is not None]
+    losses = [x.loss - (x.penalty or 0.0) for x in even if x.loss is not None]
+    epoch_losses = [x.values.get("loss") for x in epochs]
+    return losses or [x for x in epoch_losses if x is not None]
 
 
 def _parts(values: list[float]) -> tuple[float, ...]:
@@ -229,7 +229,7 @@ def _trivial(loss: Loss, data: Data | None) -> float | None:
     if loss.name == "poisson" and loss.settings.get("full"):
         return None  # it adds what depends on the counts alone
     if not own or not loss.targets.shape or loss.targets.shape[0] < _ENOUGH:
-        own = _spread(loss.name, data) or _of_classes(loss) or own
+        own = _target_spread(loss.name, data) or _of_classes(loss) or own
     return own * _terms(loss) if own else None
 
 
@@ -241,7 +241,7 @@ def _terms(loss: Loss) -> int:
     return math.prod(loss.targets.shape[:1] if by_row else loss.targets.shape)
 
 
-def _spread(name: str, data: Data | None) -> float | None:
+def _target_spread(name: str, data: Data | None) -> float | None:
     std = data.targets.std if data and data.targets else None
     return {"mse": std * std, "mae": 0.8 * std}.get(name) if std else None
 
@@ -258,8 +258,10 @@ def _of_classes(loss: Loss) -> float | None:
 
 def _accuracy(epochs: tuple[Epoch, ...]) -> float | None:
     last = epochs[-1].values if epochs else {}
-    seen = [v for k, v in last.items() if "acc" in k and not k.startswith("val") and v is not None]
-    return max(seen, default=None)
+    accuracies = [
+        v for k, v in last.items() if "acc" in k and not k.startswith("val") and v is not None
+    ]
+    return max(accuracies, default=None)
 
 
 def _above_majority(accuracy: float | None, loss: Loss | None) -> float | None:

@@ -45,7 +45,7 @@ _EARLY = 20
 _MODERATE = (1.5e-3, 0.03)
 _SLOW = 1e-5
 _LOWER, _SMALL = 3.0, 1e-3
-_LEFT = 0.01  # of the highest rate
+_LEAST_SHARE = 0.01  # of the highest rate
 _WAY, _STILL = 10.0, 1e-3
 _GOOD = 3e-3
 
@@ -60,15 +60,15 @@ def update_ratio(training: Training) -> float | None:
     """The median over early steps and kernels of the update's norm over the weight's. Later ones
     tell of units that died.
     """
-    sampled = [step for step in training.steps if step.weights][:_EARLY]
-    seen = [
+    sampled_steps = [step for step in training.steps if step.weights][:_EARLY]
+    ratios = [
         weight.update_ratio
-        for step in sampled
+        for step in sampled_steps
         for weight in step.weights
         if weight.update_ratio is not None and weight.role in ("kernel", "recurrent")
     ]
-    known = [x for x in seen if math.isfinite(x)]
-    return median(known) if known else None
+    finite_ratios = [x for x in ratios if math.isfinite(x)]
+    return median(finite_ratios) if finite_ratios else None
 
 
 def in_band(training: Training) -> bool:
@@ -126,19 +126,23 @@ def band(training: Training) -> Signs:
     limits = BANDS.get(optimizer.name) if optimizer else None
     if optimizer is None or rate is None or limits is None:
         return
-    used, (low, usual, high) = max(effective(optimizer, rate), 1e-12), limits
-    up = used < high
-    decades = math.log10(low / used) if up else math.log10(used / high)
-    learned = training.learning
+    rate_in_effect, (low, usual, high) = max(effective(optimizer, rate), 1e-12), limits
+    up = rate_in_effect < high
+    decades = math.log10(low / rate_in_effect) if up else math.log10(rate_in_effect / high)
+    learning = training.learning
     reach = _REACHES[0] if decades < 0.5 else _REACHES[1] if decades < 1 else _REACHES[2]
     if decades < 0:
-        if used <= usual / _LOWER and learned.poor and (update_ratio(training) or 1) < _SMALL:
+        if (
+            rate_in_effect <= usual / _LOWER
+            and learning.poor
+            and (update_ratio(training) or 1) < _SMALL
+        ):
             text = f"The learning rate is low for `{optimizer.name}`, and the steps are small."
             yield rate_sign(training, 0.38, True, text)
         return
     if _denied(training, up=up):
         return
-    if not (learned.below(reach) or learned.meaningless):
+    if not (learning.below(reach) or learning.meaningless):
         return
     text = f"The learning rate is too {'low' if up else 'high'} for `{optimizer.name}`."
     yield rate_sign(training, _by_distance(decades), up, text)
@@ -182,16 +186,19 @@ def total_step(training: Training) -> Signs:
     optimizer, rate, ratio = training.optimizer, training.rate, update_ratio(training)
     if optimizer is None or optimizer.name != "sgd" or rate is None or not ratio:
         return
-    way, learned = effective(optimizer, rate) * training.updates, training.learning
-    if way > _WAY or ratio > _STILL or not (learned.poor or learned.meaningless) or training.cut:
+    way, learning = effective(optimizer, rate) * training.updates, training.learning
+    if way > _WAY or ratio > _STILL or not (learning.poor or learning.meaningless) or training.cut:
         return
     total = f"learning rate * updates = {number(way)}"
     text = f"The steps of `{optimizer.name}` are too small in total: {total}."
     low = rate < BANDS["sgd"][1]
     yield rate_sign(training, 0.5 if low else 0.42, True, text)
-    shown = (evidence("learning rate * updates", way, _WAY), evidence("optimizer", optimizer.name))
+    measurements = (
+        evidence("learning rate * updates", way, _WAY),
+        evidence("optimizer", optimizer.name),
+    )
     better = change("optimizer", ("adam",), f"Try Adam{in_line(optimizer.line)}.")
-    yield Sign("OCH", 0.38 if low else 0.45, text, evidence=shown, change=better)
+    yield Sign("OCH", 0.38 if low else 0.45, text, evidence=measurements, change=better)
 
 
 def vanishing_rate(training: Training) -> Signs:
@@ -203,16 +210,16 @@ def vanishing_rate(training: Training) -> Signs:
         return
     half = next((rate for step, rate in rates if 2 * step >= training.updates), rates[-1][1])
     highest = max(rate for _, rate in rates)
-    if half >= _LEFT * highest:
+    if half >= _LEAST_SHARE * highest:
         return
     text = f"The learning rate falls from {number(highest)} to {number(half)} by mid-run."
-    shown = (evidence("learning rate at mid-run", half, _LEFT * highest),)
+    measurements = (evidence("learning rate at mid-run", half, _LEAST_SHARE * highest),)
     better = change(
         "learning_rate",
         (),
         "Slow the schedule down (step it per epoch, not per batch), or remove it.",
     )
-    yield Sign("HLR", 0.75, text, evidence=shown, change=better, direction="up")
+    yield Sign("HLR", 0.75, text, evidence=measurements, change=better, direction="up")
 
 
 RULES: tuple[Rule, ...] = (

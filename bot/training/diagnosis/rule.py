@@ -108,8 +108,8 @@ class Training:
     def _ends(self) -> frozenset[int]:
         """Layers that are fed and feed none, where it is known which layer feeds which."""
         feeding = {index for layer in self.layers for index in layer.inputs}
-        fed = {layer.index for layer in self.layers if layer.inputs}
-        return frozenset(fed - feeding)
+        indices = {layer.index for layer in self.layers if layer.inputs}
+        return frozenset(indices - feeding)
 
     @cached_property
     def returned(self) -> dict[int, list[ActivationStep]]:
@@ -126,13 +126,13 @@ class Training:
         """The indices of layers that only make or weigh scores by which another branch is summed:
         what they return passes softmax and is merged, with no weights on the way.
         """
-        merged: set[int] = set()
+        merged_layers: set[int] = set()
         scores: set[int] = set()
         for layer in reversed(self.layers):
-            if layer.activation == "softmax" and layer.index in merged:
+            if layer.activation == "softmax" and layer.index in merged_layers:
                 scores.add(layer.index)
-            if not layer.weights and (len(layer.inputs) > 1 or layer.index in merged):
-                merged.update(layer.inputs)
+            if not layer.weights and (len(layer.inputs) > 1 or layer.index in merged_layers):
+                merged_layers.update(layer.inputs)
             if not layer.weights and layer.index in scores:
                 scores.update(layer.inputs)
         return frozenset(scores)
@@ -146,29 +146,29 @@ class Training:
     @cached_property
     def updates(self) -> int:
         """Steps that changed something; of long runs a trace has only some."""
-        taken = (x.step + 1 for x in self.steps)
-        return max(taken, default=0) - sum(x.skipped for x in self.steps)
+        counts = (x.step + 1 for x in self.steps)
+        return max(counts, default=0) - sum(x.skipped for x in self.steps)
 
     @cached_property
     def cut(self) -> bool:
         """Whether a time limit, a signal or an exception stopped the run before its planned end."""
         plan = self.plan
-        planned = (plan.epochs or 0) * (plan.steps_per_epoch or 0) if plan else 0
-        return not self.ended and not 0 < planned <= self.updates
+        planned_updates = (plan.epochs or 0) * (plan.steps_per_epoch or 0) if plan else 0
+        return not self.ended and not 0 < planned_updates <= self.updates
 
     @cached_property
     def rate(self) -> float | None:
         """The highest learning rate that was used or set."""
-        seen = [step.rate for step in self.steps if step.rate is not None]
-        known = seen or list(self.optimizer.rates if self.optimizer else ())
-        return max(known, default=None)
+        recorded_rates = [step.rate for step in self.steps if step.rate is not None]
+        rates = recorded_rates or list(self.optimizer.rates if self.optimizer else ())
+        return max(rates, default=None)
 
 
 def _by_layer(rows: Iterable[_Row]) -> dict[int, list[_Row]]:
-    found: dict[int, list[_Row]] = {}
+    rows_by_layer: dict[int, list[_Row]] = {}
     for row in rows:
-        found.setdefault(row.layer, []).append(row)
-    return found
+        rows_by_layer.setdefault(row.layer, []).append(row)
+    return rows_by_layer
 
 
 def kernel(layer: Layer) -> Weight | None:
@@ -295,7 +295,7 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
-def named(layer: Layer) -> str:
+def label(layer: Layer) -> str:
     """A layer by its number and, where it says more than that, its name: "layer 3 (`fc1`)"."""
     name = layer.name.replace("`", "'")[:60]
     return f"layer {layer.index}" + (f" (`{name}`)" if name and not name.isdigit() else "")

@@ -20,7 +20,7 @@ from bot.training.diagnosis.rule import WEIGHT, Rule, Sign, Training, trainings
 from bot.training.diagnosis.structure import over_fitting
 
 Success = Literal["", "trained", "held out"]
-_LOST = 0.5  # of the trivial loss, on data that was held out
+_LEARNED_BELOW = 0.5  # of the trivial loss, on data that was held out
 _ORDER: tuple[Success, ...] = ("", "trained", "held out")
 
 
@@ -28,8 +28,8 @@ def success(trace: TrainingTrace) -> Success:
     """Whether every model is known to have learned what there was to learn: on its training data,
     or also on data that was held out; "" when one is not.
     """
-    found = [_success(run) for run in trainings(trace)]
-    return min(found, key=_ORDER.index, default="")
+    successes = [_success(run) for run in trainings(trace)]
+    return min(successes, key=_ORDER.index, default="")
 
 
 def _success(run: Training) -> Success:
@@ -41,7 +41,7 @@ def _success(run: Training) -> Success:
     other, trivial = last.get("val_loss"), run.learning.trivial
     if other is None or trivial is None:
         return "trained"
-    return "" if other > _LOST * trivial else "held out"
+    return "" if other > _LEARNED_BELOW * trivial else "held out"
 
 
 # All rules of the diagnosis, in the order of their severity.
@@ -74,7 +74,7 @@ _MOST_WORDS = 12  # layers of one fault that are spoken of, each in a sentence
 _LEAST = 0.35
 _GUESS, _GUESSES = 0.25, 2
 _CERTAIN = 0.8
-_EXPLAINED = 0.35
+_SHARE_IF_EXPLAINED = 0.35
 _BESIDE = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _UNITS = frozenset({"dead-units", "killed-units", "saturated"})
 _EFFECTS: dict[str, frozenset[str]] = {
@@ -98,11 +98,11 @@ _LINES: dict[FaultType, str] = {
 def diagnose(trace: TrainingTrace) -> Diagnosis:
     """At most four findings, most certain first; style rules give advice."""
     runs = trainings(trace)
-    findings, advice = _likely(_told(runs, style=False)), _told(runs, style=True)
+    findings, advice = _likely(_all_findings(runs, style=False)), _all_findings(runs, style=True)
     return Diagnosis(
         findings=findings,
         advice=advice[:MOST],
-        examined=_examined(runs),
+        examined=_examined_parts(runs),
         unseen=trace.end.unseen if trace.end else (),
     )
 
@@ -113,7 +113,7 @@ def _likely(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     return likely or tuple(x for x in findings if x.confidence >= _GUESS)[:_GUESSES]
 
 
-def _told(runs: tuple[Training, ...], *, style: bool) -> tuple[Finding, ...]:
+def _all_findings(runs: tuple[Training, ...], *, style: bool) -> tuple[Finding, ...]:
     """The findings of all runs. Models of one form (as cross-validation makes them) are taken
     together: a fault counts by the mean over them.
     """
@@ -134,11 +134,11 @@ def _form(run: Training) -> object:
 
 
 def _mean(runs: list[list[Finding]]) -> Iterable[Finding]:
-    seen: dict[tuple[str, tuple[int, ...]], list[Finding]] = defaultdict(list)
+    findings_by_fault: dict[tuple[str, tuple[int, ...]], list[Finding]] = defaultdict(list)
     for findings in runs:
         for finding in findings:
-            seen[(finding.fault, finding.layers)].append(finding)
-    for same in seen.values():
+            findings_by_fault[(finding.fault, finding.layers)].append(finding)
+    for same in findings_by_fault.values():
         total = sum(x.confidence for x in same) / len(runs)
         yield max(same, key=_rank).model_copy(update={"confidence": round(total, 3)})
 
@@ -159,10 +159,10 @@ def _findings(run: Training, *, style: bool) -> list[Finding]:
     )
     strongest: dict[tuple[str, tuple[int, ...]], tuple[Rule, Sign]] = {}
     for rule, sign in signs:
-        told = _explained(rule, sign) if certain else sign
-        key = (told.fault, told.layers)
-        if key not in strongest or strongest[key][1].confidence < told.confidence:
-            strongest[key] = (rule, told)
+        symptom = _with_explanation(rule, sign) if certain else sign
+        key = (symptom.fault, symptom.layers)
+        if key not in strongest or strongest[key][1].confidence < symptom.confidence:
+            strongest[key] = (rule, symptom)
     return _without_effects(_together([_finding(run, *pair) for pair in strongest.values()]))
 
 
@@ -174,25 +174,25 @@ def _signs(rule: Rule, run: Training) -> Iterable[Sign]:
             yield from rule.check(other)
 
 
-def _explained(rule: Rule, sign: Sign) -> Sign:
+def _with_explanation(rule: Rule, sign: Sign) -> Sign:
     """A sign beside a certain fault that may be the cause of it."""
     if sign.confidence >= _CERTAIN:
         return sign
-    share = _EXPLAINED if sign.symptom else _BESIDE.get(rule.severity, 1.0)
+    share = _SHARE_IF_EXPLAINED if sign.symptom else _BESIDE.get(rule.severity, 1.0)
     return replace(sign, confidence=sign.confidence * share)
 
 
 def _together(findings: list[Finding]) -> list[Finding]:
     """One finding for all layers that have the same fault, with the rule that is surest of it."""
-    joined: dict[tuple[str, tuple[str, ...]], Finding] = {}
-    for found in sorted(findings, key=_rank, reverse=True):
-        key = (found.fault, found.also)
-        before = joined.get(key)
+    by_fault: dict[tuple[str, tuple[str, ...]], Finding] = {}
+    for finding in sorted(findings, key=_rank, reverse=True):
+        key = (finding.fault, finding.also)
+        before = by_fault.get(key)
         if before is None:
-            joined[key] = found
-        elif found.layers and found.confidence >= _LEAST:
-            joined[key] = _join(before, found)
-    return list(joined.values())
+            by_fault[key] = finding
+        elif finding.layers and finding.confidence >= _LEAST:
+            by_fault[key] = _join(before, finding)
+    return list(by_fault.values())
 
 
 def _without_effects(findings: list[Finding]) -> list[Finding]:
@@ -200,10 +200,12 @@ def _without_effects(findings: list[Finding]) -> list[Finding]:
     scale saturate, few updates where the batch is huge.
     """
     return [
-        found.model_copy(update={"confidence": round(found.confidence * _EXPLAINED, 3)})
-        if any(_brings_about(cause, found) for cause in findings)
-        else found
-        for found in findings
+        finding.model_copy(
+            update={"confidence": round(finding.confidence * _SHARE_IF_EXPLAINED, 3)}
+        )
+        if any(_brings_about(cause, finding) for cause in findings)
+        else finding
+        for finding in findings
     ]
 
 
@@ -242,7 +244,7 @@ def _finding(run: Training, rule: Rule, sign: Sign) -> Finding:
     )
 
 
-def _examined(runs: tuple[Training, ...]) -> tuple[str, ...]:
+def _examined_parts(runs: tuple[Training, ...]) -> tuple[str, ...]:
     """What there was to look at."""
     parts = {
         "model": bool(runs),
@@ -254,4 +256,4 @@ def _examined(runs: tuple[Training, ...]) -> tuple[str, ...]:
         "gradients": any(step.weights for x in runs for step in x.steps),
         "activations": any(step.activations for x in runs for step in x.steps),
     }
-    return tuple(name for name, seen in parts.items() if seen)
+    return tuple(name for name, has_data in parts.items() if has_data)

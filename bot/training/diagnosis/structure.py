@@ -15,7 +15,7 @@ from bot.training.diagnosis.rule import (
     embeds,
     evidence,
     kernel,
-    named,
+    label,
     recurrent,
 )
 
@@ -24,7 +24,7 @@ from bot.training.diagnosis.rule import (
 # Sources: Neuralint f013 (sizes), f019 (only a layer that is too narrow counts here).
 
 _NARROW = 2
-_DROPPED = 0.75
+_MOST_DROPOUT = 0.75
 _NEARLY_ALL = 0.85
 _DENSE = 2
 _ENOUGH = 0.95
@@ -33,28 +33,28 @@ _WIDE = 8
 
 def narrow(training: Training) -> Signs:
     """A hidden layer with fewer units than there are classes, or of one or two units."""
-    loss, learned = training.loss, training.learning
-    if loss is None or not learned.doubtful:
+    loss, learning = training.loss, training.learning
+    if loss is None or not learning.doubtful:
         return
     classes = width(loss) if kind(loss) in ("one-hot", "classes") else 0
     for layer in training.layers:
-        if learned.poor and embeds(layer) and 0 < (layer.units or 0) <= _NARROW:
+        if learning.poor and embeds(layer) and 0 < (layer.units or 0) <= _NARROW:
             yield _widen(layer, 0.5, 8)
     for layer in training.hidden:
         units, own = layer.units or 0, kernel(layer)
         if own is None or (units == 1 and layer.index in training.attention):
             continue
-        given = own.fan_in or 0
+        fan_in = own.fan_in or 0
         dense = len(own.initial.shape) <= _DENSE  # the filters of a convolution see many places
         if units == 1 and (recurrent(layer) or not dense):
             yield _widen(layer, 0.6, 8)
-        single = units == 1 and given > 1
-        if not dense or not (learned.poor or single):
+        single = units == 1 and fan_in > 1
+        if not dense or not (learning.poor or single):
             continue
         if 0 < units < min(classes, 10) and classes > _NARROW:
             yield _widen(layer, 0.6 if units <= classes / 3 else 0.36, 2 * classes)
-        elif 0 < units <= _NARROW and given >= units and (units == 1 or not learned.falling):
-            yield _widen(layer, 0.5 if given >= 4 * units else 0.38, 8)
+        elif 0 < units <= _NARROW and fan_in >= units and (units == 1 or not learning.falling):
+            yield _widen(layer, 0.5 if fan_in >= 4 * units else 0.38, 8)
 
 
 def single(training: Training) -> Signs:
@@ -87,11 +87,11 @@ def _widen(layer: Layer, confidence: float, units: int) -> Sign:
     return Sign(
         "LCN",
         confidence,
-        f"Only {layer.units} unit{'s' * (layer.units != 1)} in {named(layer)}: a bottleneck.",
+        f"Only {layer.units} unit{'s' * (layer.units != 1)} in {label(layer)}: a bottleneck.",
         (layer.index,),
         evidence=(evidence("units", layer.units or 0, units),),
         change=change(
-            f"units({layer.index})", (units, 4 * units), f"Give {named(layer)} {units} units."
+            f"units({layer.index})", (units, 4 * units), f"Give {label(layer)} {units} units."
         ),
         direction="up",
     )
@@ -99,10 +99,10 @@ def _widen(layer: Layer, confidence: float, units: int) -> Sign:
 
 def no_hidden(training: Training) -> Signs:
     """A single layer for targets that it does not reach."""
-    learned = training.learning
-    if len(training.learners) != 1 or not learned.poor:
+    learning = training.learning
+    if len(training.learners) != 1 or not learning.poor:
         return
-    if learned.skill is not None and (learned.skill > -0.5 or not learned.falling):
+    if learning.skill is not None and (learning.skill > -0.5 or not learning.falling):
         index = training.learners[0].index
         better = change("layers", ("dense",), "Add a hidden layer with a relu.")
         text = "A single layer can only learn linear decision boundaries."
@@ -115,17 +115,17 @@ def dropout_width(training: Training) -> Signs:
         share = dropout_share(layer)
         if share is None or not training.learning.poor:
             continue
-        if _DROPPED < share <= 1:
+        if _MOST_DROPOUT < share <= 1:
             where = "after" if "functional_dropout" in layer.settings else "in"
-            text = f"Dropout {where} {named(layer)} drops {share:.0%} of its inputs."
-            shown = (evidence("dropout", share, 0.5),)
+            text = f"Dropout {where} {label(layer)} drops {share:.0%} of its inputs."
+            measurements = (evidence("dropout", share, 0.5),)
             better = change(
                 f"rate({layer.index})",
                 (0.2, 0.5),
-                f"Lower the dropout {where} {named(layer)} to 0.2, or remove it.",
+                f"Lower the dropout {where} {label(layer)} to 0.2, or remove it.",
             )
             confidence = 0.8 if share > _NEARLY_ALL else 0.5
-            yield Sign("LAD", confidence, text, (layer.index,), (), shown, better, "down")
+            yield Sign("LAD", confidence, text, (layer.index,), (), measurements, better, "down")
 
 
 def output_dropout(training: Training) -> Signs:
@@ -137,12 +137,12 @@ def output_dropout(training: Training) -> Signs:
         share = dropout_share(layer) if function or "dropout" in layer.type.lower() else None
         if share is not None and share > 0:
             where = "after" if function else "in"
-            text = f"Dropout {where} {named(layer)} drops outputs of the model."
-            shown = (evidence("dropout", share, 0),)
+            text = f"Dropout {where} {label(layer)} drops outputs of the model."
+            measurements = (evidence("dropout", share, 0),)
             better = change(
-                f"rate({layer.index})", (0,), f"Remove the dropout {where} {named(layer)}."
+                f"rate({layer.index})", (0,), f"Remove the dropout {where} {label(layer)}."
             )
-            yield Sign("LAD", 0.65, text, (layer.index,), (), shown, better, "down")
+            yield Sign("LAD", 0.65, text, (layer.index,), (), measurements, better, "down")
 
 
 def pointwise(training: Training) -> Signs:
@@ -150,16 +150,16 @@ def pointwise(training: Training) -> Signs:
     first = next((x for x in training.learners if _field(x)), None)
     if first is None:
         return
-    learned = training.learning
-    if not (learned.poor or (_sees_nothing(first) and learned.below(_ENOUGH))):
+    learning = training.learning
+    if not (learning.poor or (_sees_nothing(first) and learning.below(_ENOUGH))):
         return
     if max(_field(first)) == 1 and max(_places(training, first), default=1) > 1:
         better = change(
-            f"kernel_size({first.index})", (3, 5), f"Give {named(first)} a kernel size of 3."
+            f"kernel_size({first.index})", (3, 5), f"Give {label(first)} a kernel size of 3."
         )
-        text = f"The filters of {named(first)} see one position at a time, without its neighbours."
-        shown = (evidence("kernel size", 1, "3 or more"),)
-        yield Sign("LCF", 0.65, text, (first.index,), (), shown, better, "up")
+        text = f"The filters of {label(first)} see one position at a time, without its neighbours."
+        measurements = (evidence("kernel size", 1, "3 or more"),)
+        yield Sign("LCF", 0.65, text, (first.index,), (), measurements, better, "up")
 
 
 def _sees_nothing(layer: Layer) -> bool:
@@ -200,17 +200,17 @@ def dropout_style(training: Training) -> Signs:
     for layer in training.layers:
         share = dropout_share(layer)
         if share is not None and _DROPOUT < share <= 1 and not kernel(layer):
-            text = f"Dropout in {named(layer)} drops more than half of its inputs."
-            shown = (evidence("dropout", share, _DROPOUT),)
-            yield Sign("LAD", 0.3, text, (layer.index,), evidence=shown)
+            text = f"Dropout in {label(layer)} drops more than half of its inputs."
+            measurements = (evidence("dropout", share, _DROPOUT),)
+            yield Sign("LAD", 0.3, text, (layer.index,), evidence=measurements)
 
 
 def bias_before_norm(training: Training) -> Signs:
     """A bias that the batch norm behind it takes away again."""
     for layer, after in pairwise(training.layers):
-        normed = any(x.role == "scale" for x in after.weights)
-        if normed and kernel(layer) and any(x.role == "bias" for x in layer.weights):
-            text = f"The normalization after {named(layer)} cancels its bias."
+        is_normalized = any(x.role == "scale" for x in after.weights)
+        if is_normalized and kernel(layer) and any(x.role == "bias" for x in layer.weights):
+            text = f"The normalization after {label(layer)} cancels its bias."
             yield Sign("BCI", 0.2, text, (layer.index,))
 
 
@@ -219,12 +219,12 @@ def over_fitting(training: Training) -> Signs:
     last = training.epochs[-1].values if training.epochs else {}
     train, other = last.get("accuracy"), last.get("val_accuracy")
     if train is not None and other is not None and train - other >= _GAP:
-        shown = (evidence("accuracy", train), evidence("validation accuracy", other))
+        measurements = (evidence("accuracy", train), evidence("validation accuracy", other))
         yield Sign(
             "HNE",
             0.3,
             "The model overfits: training accuracy is far above validation accuracy.",
-            evidence=shown,
+            evidence=measurements,
         )
 
 
@@ -233,7 +233,7 @@ def shrinking(training: Training) -> Signs:
     dense = [x for x in training.hidden if _rank(x) == 2 and x.units]
     for layer, after in pairwise(dense):
         if (after.units or 0) > (layer.units or 0):
-            text = f"There are more units in {named(after)} than in {named(layer)} before it."
+            text = f"There are more units in {label(after)} than in {label(layer)} before it."
             yield Sign("LCN", 0.2, text, (after.index,))
 
 

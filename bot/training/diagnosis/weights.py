@@ -16,7 +16,7 @@ from bot.training.diagnosis.rule import (
     evidence,
     in_line,
     kernel,
-    named,
+    label,
     recurrent,
 )
 
@@ -30,7 +30,7 @@ _LARGE, _BEYOND = 3.0, 10.0
 _SMALL = 0.2
 _BIAS, _FAR_SCALE, _GATES = 0.4, 5.0, 10.0
 _ENOUGH = 16
-_DROWNED = ((10.0, 0.9), (3.0, 0.8), (1.0, 0.6))
+_DROWNING_LEVELS = ((10.0, 0.9), (3.0, 0.8), (1.0, 0.6))
 
 
 def constant(training: Training) -> Signs:
@@ -78,13 +78,13 @@ def _wrong(layer: Layer, weight: Weight, confidence: float, what: str) -> Sign:
     return Sign(
         "WCI",
         confidence,
-        f"In {named(layer)}, {what}.",
+        f"In {label(layer)}, {what}.",
         (layer.index,),
         evidence=(evidence(f"std of {weight.name}", initial.std or 0.0, limit),),
         change=change(
             f"kernel_initializer({layer.index})",
             (better,),
-            f"Initialize {named(layer)} with `{better}`.",
+            f"Initialize {label(layer)} with `{better}`.",
         ),
     )
 
@@ -99,20 +99,20 @@ def scale(training: Training) -> Signs:
     """Kernels far larger or smaller than any usual initialiser makes them. Those that are far too
     large are told even where all was learned.
     """
-    learned = training.learning
+    learning = training.learning
     for layer in training.learners:
         weight = kernel(layer)
         ratio = off_scale(layer, weight) if weight and not _same(weight) else None
         if ratio is None or weight is None:
             continue
-        unharmed = not learned.below(0.9 if ratio < 5 else 0.97)
+        unharmed = not learning.below(0.9 if ratio < 5 else 0.97)
         if ratio > (_BEYOND if unharmed else _LARGE):
             confidence = 0.45 if ratio < 5 else 0.6 if ratio < _BEYOND else 0.85
             confidence = UNHARMED if unharmed else confidence
             yield _wrong(
                 layer, weight, confidence, f"the weights start {ratio:.2g} times too large"
             )
-        elif ratio < _SMALL and learned.doubtful and layer.index not in training.tail:
+        elif ratio < _SMALL and learning.doubtful and layer.index not in training.tail:
             confidence = 0.1 if ratio > 0.05 else 0.4 if ratio > 0.01 else 0.85
             text = f"the weights start {1 / ratio:.2g} times too small"
             yield _wrong(layer, weight, confidence, text)
@@ -161,8 +161,8 @@ def bias(training: Training) -> Signs:
         if recurrent(layer) and largest < (_FAR_SCALE if alike else _GATES):
             continue
         own = kernel(layer)
-        bound = 1 / math.sqrt(own.fan_in) if own and own.fan_in else 1.0
-        if largest < _BIAS or largest <= 1.5 * bound:
+        limit = 1 / math.sqrt(own.fan_in) if own and own.fan_in else 1.0
+        if largest < _BIAS or largest <= 1.5 * limit:
             continue
         last = layer.index in training.tail
         if well and (last or largest < _FAR_SCALE):
@@ -170,14 +170,14 @@ def bias(training: Training) -> Signs:
         prior = last and largest < _FAR_SCALE
         yield Sign(
             "BCI",
-            UNHARMED if well else 0.35 if prior else _drowned(layer, largest),
-            f"In {named(layer)}, the bias starts far from zero.",
+            UNHARMED if well else 0.35 if prior else _drowning_confidence(layer, largest),
+            f"In {label(layer)}, the bias starts far from zero.",
             (layer.index,),
-            evidence=(evidence(f"largest value of {weight.name}", largest, bound),),
+            evidence=(evidence(f"largest value of {weight.name}", largest, limit),),
             change=change(
                 f"bias_initializer({layer.index})",
                 ("zeros",),
-                f"Initialize the bias of {named(layer)} with zeros.",
+                f"Initialize the bias of {label(layer)} with zeros.",
             ),
         )
 
@@ -199,18 +199,18 @@ def no_bias(training: Training) -> Signs:
         f"The output has no bias, but the mean of the targets is {whole.mean:.4g}.",
         (output.index,),
         evidence=(evidence("mean of the targets", whole.mean or 0.0, std),),
-        change=change(f"bias({output.index})", (), f"Add a bias to {named(output)}."),
+        change=change(f"bias({output.index})", (), f"Add a bias to {label(output)}."),
     )
 
 
-def _drowned(layer: Layer, largest: float) -> float:
+def _drowning_confidence(layer: Layer, largest: float) -> float:
     """How likely a bias is at fault, by its size over what the kernel makes of the inputs."""
-    own, given = kernel(layer), layer.input
-    if own is None or given is None or not own.fan_in or own.initial.std is None:
+    own, inputs = kernel(layer), layer.input
+    if own is None or inputs is None or not own.fan_in or own.initial.std is None:
         return 0.6
-    size = math.hypot(given.mean or 0.0, given.std or 0.0)
+    size = math.hypot(inputs.mean or 0.0, inputs.std or 0.0)
     share = largest / max(own.initial.std * math.sqrt(own.fan_in) * size, 1e-9)
-    return next((x for limit, x in _DROWNED if share >= limit), 0.3)
+    return next((x for limit, x in _DROWNING_LEVELS if share >= limit), 0.3)
 
 
 INITIAL_RULES: tuple[Rule, ...] = (
@@ -231,10 +231,10 @@ INITIAL_RULES: tuple[Rule, ...] = (
 
 _SHARE = 0.25
 _AT_FIRST = 1.0
-_LOST = 0.6
+_SHRUNK_TO = 0.6
 _DECAY = 0.05
 _ACTIVITY = 0.05
-_LEARNED, _NEARLY = 0.95, 0.99
+_LEARNING_LEVEL, _NEARLY = 0.95, 0.99
 """How well a run may go before a penalty is spoken of, and one that is far too large."""
 _FAR_PENALTY = 4.0
 _STRONG = (0.1, 0.5)
@@ -247,8 +247,14 @@ def penalty(training: Training) -> Signs:
     if share is None or (share < _SHARE and first < _AT_FIRST):
         return
     beyond = first >= _AT_FIRST and any(map(_strong, training.layers))
-    fine = 0.75 if share < 2 * _SHARE else _NEARLY if share > _FAR_PENALTY * _SHARE else _LEARNED
-    harmed = training.learning.below(fine if share >= _SHARE else _LEARNED)
+    fine = (
+        0.75
+        if share < 2 * _SHARE
+        else _NEARLY
+        if share > _FAR_PENALTY * _SHARE
+        else _LEARNING_LEVEL
+    )
+    harmed = training.learning.below(fine if share >= _SHARE else _LEARNING_LEVEL)
     if not harmed and not beyond:
         return
     layers = _penalised(training)
@@ -269,16 +275,20 @@ def _penalised(training: Training) -> tuple[int, ...]:
     """The layers with a penalty, () for all: by their regularizers, by the terms that the program
     adds to the loss, or by how they shrink.
     """
-    named = tuple(x.index for x in training.layers if x.regularizer)
-    if named:
-        return named
-    added = tuple(
+    indices = tuple(x.index for x in training.layers if x.regularizer)
+    if indices:
+        return indices
+    added_layers = tuple(
         layer.index
         for layer in training.learners
         if any(x.penalised for x in training.changed.get(layer.index, ()))
     )
-    if added:
-        return added if len(added) < len(training.learners) or len(added) == 1 else ()
+    if added_layers:
+        return (
+            added_layers
+            if len(added_layers) < len(training.learners) or len(added_layers) == 1
+            else ()
+        )
     return tuple(x.index for x in training.layers if _shrinks(training, x.index))
 
 
@@ -332,7 +342,7 @@ def _first_share(training: Training) -> float:
 def _shrinks(training: Training, index: int) -> bool:
     """Whether a kernel loses much of its norm, as under a penalty that the program adds itself."""
     norms = kernel_norms(training, index)
-    return len(norms) > 2 and norms[-1] < _LOST * norms[0]
+    return len(norms) > 2 and norms[-1] < _SHRUNK_TO * norms[0]
 
 
 def shrunk(training: Training) -> Signs:
@@ -347,7 +357,7 @@ def shrunk(training: Training) -> Signs:
             yield Sign(
                 "RAW",
                 0.8,
-                f"The weights of {named(layer)} shrink to almost zero, as under a penalty.",
+                f"The weights of {label(layer)} shrink to almost zero, as under a penalty.",
                 (layer.index,),
                 evidence=(evidence("final norm / initial norm", share, _SHRUNK),),
                 change=change(
@@ -358,8 +368,8 @@ def shrunk(training: Training) -> Signs:
 
 def kernel_norms(training: Training, index: int) -> list[float]:
     """The norms of a layer's kernel, or of its embeddings, at the sampled steps."""
-    seen = [x for x in training.changed.get(index, ()) if x.role in ("kernel", "embedding")]
-    return [x.weight_norm for x in seen if x.weight_norm is not None]
+    rows = [x for x in training.changed.get(index, ()) if x.role in ("kernel", "embedding")]
+    return [x.weight_norm for x in rows if x.weight_norm is not None]
 
 
 def decay(training: Training) -> Signs:
@@ -369,7 +379,7 @@ def decay(training: Training) -> Signs:
         return
     limit = 1.0 if optimizer.decoupled else _DECAY
     far = optimizer.weight_decay >= _FAR_PENALTY * limit
-    if not training.learning.below(_NEARLY if far else _LEARNED):
+    if not training.learning.below(_NEARLY if far else _LEARNING_LEVEL):
         return
     if optimizer.weight_decay >= limit:
         yield Sign(

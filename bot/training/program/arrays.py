@@ -32,9 +32,9 @@ class Arrays:
 
 def arrays(program: ProgramTree, trace: TrainingTrace | None) -> Arrays | None:
     """Those of a split, otherwise what `fit` or the model gets."""
-    for found in (*_split(program), *_fitted(program, trace), *_fed(program)):
-        if assignments(program, found.train, found.scope):
-            return found
+    for candidate in (*_split(program), *_arrays_of_fit(program, trace), *_passed_to_fit(program)):
+        if assignments(program, candidate.train, candidate.scope):
+            return candidate
     return None
 
 
@@ -42,15 +42,15 @@ def assignments(
     program: ProgramTree, name: str, scope: cst.FunctionDef | None
 ) -> list[cst.CSTNode]:
     """The statements of a scope that give a name its value, in the order of the text."""
-    found: list[cst.CSTNode] = []
+    nodes: list[cst.CSTNode] = []
     for node in program.nodes:
         targets = [x.target for x in node.targets] if isinstance(node, cst.Assign) else []
         if isinstance(node, cst.AugAssign):
             targets = [node.target]
-        names = {each for x in targets for each in _names(x)}
+        names = {name for x in targets for name in _names(x)}
         if name in names and program.function(node) is scope:
-            found.append(program.statement(node))
-    return found
+            nodes.append(program.statement(node))
+    return nodes
 
 
 def _names(target: cst.BaseExpression) -> Iterator[str]:
@@ -71,25 +71,25 @@ def _split(program: ProgramTree) -> Iterator[Arrays]:
             yield Arrays(names[0], (names[1],), tuple(names[2:4]), program.function(node))
 
 
-def _fitted(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[Arrays]:
+def _arrays_of_fit(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[Arrays]:
     for call in fits(program, trace):
         train = base(argument(call, "x", 0) or argument(call, "X"))
         labels = base(argument(call, "y", 1))
         tests = [_validation(call)]
         for method in ("evaluate", "predict"):
             tests += [base(argument(x, "x", 0)) for x in program.method(method)]
-        found = tuple(dict.fromkeys(x for x in tests if x and x != train))
+        test_names = tuple(dict.fromkeys(x for x in tests if x and x != train))
         if train:
-            yield Arrays(train, found, (labels,) if labels else (), program.function(call))
-            yield Arrays(train, found, (labels,) if labels else ())
+            yield Arrays(train, test_names, (labels,) if labels else (), program.function(call))
+            yield Arrays(train, test_names, (labels,) if labels else ())
 
 
 def _validation(call: cst.Call) -> str:
-    given = argument(call, "validation_data")
-    return base(given.elements[0].value) if isinstance(given, cst.Tuple) else ""
+    value = argument(call, "validation_data")
+    return base(value.elements[0].value) if isinstance(value, cst.Tuple) else ""
 
 
-def _fed(program: ProgramTree) -> Iterator[Arrays]:
+def _passed_to_fit(program: ProgramTree) -> Iterator[Arrays]:
     """What a data set of tensors holds, or what the model is called with."""
     sets = [
         base(x.args[0].value)
@@ -105,12 +105,12 @@ def _fed(program: ProgramTree) -> Iterator[Arrays]:
 
 def is_model_call(program: ProgramTree, call: cst.Call) -> bool:
     """Whether a network of the program is given something."""
-    made = program.values.get(dotted(call.func), [])
+    calls = program.values.get(dotted(call.func), [])
     classes = {x.name.value for x in program.of(cst.ClassDef)}
     return bool(call.args) and any(
         isinstance(x, cst.Call)
         and (program.called(x).startswith("torch.nn.") or dotted(x.func) in classes)
-        for x in made
+        for x in calls
     )
 
 
@@ -150,29 +150,29 @@ _REDUCING = frozenset((
 
 def scaling(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
     """How the inputs are scaled; ids of an embedding are not."""
-    found = arrays(program, trace)
-    if found is None or (trace and any(x.ids for x in trace.data)):
+    array_names = arrays(program, trace)
+    if array_names is None or (trace and any(x.ids for x in trace.data)):
         return
-    at = _ready(program, found)
-    if at is None or _reconstructs(found, trace):
+    at = _ready(program, array_names)
+    if at is None or _reconstructs(array_names, trace):
         return
     columns = _columns(trace)
-    value = _scaled_inputs(program, found.train, 0) or "none"
+    value = _scaled_inputs(program, array_names.train, 0) or "none"
 
-    def write(rewriting: Rewriting, wanted: str) -> None:
-        if wanted not in CHOICES:
-            raise NotApplicable(f"There is no scaling named {wanted!r}.")
-        _write(rewriting, found, at, wanted, columns=columns)
+    def write(rewriting: Rewriting, value: str) -> None:
+        if value not in CHOICES:
+            raise NotApplicable(f"There is no scaling named {value!r}.")
+        _write(rewriting, array_names, at, value, columns=columns)
 
     yield make_place("preprocessing", value, program.line(at), write, choices=CHOICES)
 
 
-def _reconstructs(found: Arrays, trace: TrainingTrace | None) -> bool:
+def _reconstructs(array_names: Arrays, trace: TrainingTrace | None) -> bool:
     """Whether the inputs are the targets too, which would be scaled with them."""
     rows = [(x.inputs, x.targets) for x in trace.data if x.targets] if trace else []
-    return found.train in found.labels or any(
-        given.shape == wanted.shape and (given.mean, given.std) == (wanted.mean, wanted.std)
-        for given, wanted in rows
+    return array_names.train in array_names.labels or any(
+        inputs.shape == targets.shape and (inputs.mean, inputs.std) == (targets.mean, targets.std)
+        for inputs, targets in rows
     )
 
 
@@ -186,13 +186,13 @@ def _scaled_inputs(program: ProgramTree, name: str, depth: int) -> str:
     """What the program itself does last with an array, or with those that it is made of."""
     for value in reversed(program.values.get(name, [])):
         parts = (value, *program.inside(value))
-        known = next((x for x in (_operation(program, part) for part in parts) if x), "")
+        operation = next((x for x in (_operation(program, part) for part in parts) if x), "")
         names = dict.fromkeys(x.value for x in parts if isinstance(x, cst.Name))
         for other in names if depth < _DEEPEST else ():
-            if not known and other != name and other in program.values:
-                known = _scaled_inputs(program, other, depth + 1)
-        if known:
-            return known
+            if not operation and other != name and other in program.values:
+                operation = _scaled_inputs(program, other, depth + 1)
+        if operation:
+            return operation
     return ""
 
 
@@ -200,8 +200,8 @@ def _operation(program: ProgramTree, node: cst.CSTNode) -> str:
     """The scaling that one expression is: a scaler's, or a difference over a number."""
     if isinstance(node, cst.Call):
         return _scaler(program, node)
-    divided = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Divide)
-    if not isinstance(node, cst.BinaryOperation) or not divided or not _is_difference(node.left):
+    is_divided = isinstance(node, cst.BinaryOperation) and isinstance(node.operator, cst.Divide)
+    if not isinstance(node, cst.BinaryOperation) or not is_divided or not _is_difference(node.left):
         return ""
     return "min-max" if _is_difference(node.right) else "standardise"
 
@@ -213,75 +213,84 @@ def _is_difference(node: cst.BaseExpression) -> bool:
 def _scaler(program: ProgramTree, call: cst.Call) -> str:
     name = program.called(call).rpartition(".")[2]
     if name in ("transform", "fit_transform") and isinstance(call.func, cst.Attribute):
-        made = program.values.get(program.text(call.func.value), [call.func.value])
-        names = [program.called(x).rpartition(".")[2] for x in made if isinstance(x, cst.Call)]
+        nodes = program.values.get(program.text(call.func.value), [call.func.value])
+        names = [program.called(x).rpartition(".")[2] for x in nodes if isinstance(x, cst.Call)]
         return next((_SCALERS[x] for x in names if x in _SCALERS), "")
     full = program.called(call)
     return _SCALERS.get(name, "") if full.startswith(("sklearn.", "keras.")) else ""
 
 
 def _write(
-    rewriting: Rewriting, found: Arrays, train_at: cst.CSTNode, wanted: str, *, columns: bool
+    rewriting: Rewriting,
+    array_names: Arrays,
+    train_at: cst.CSTNode,
+    scaling_name: str,
+    *,
+    columns: bool,
 ) -> None:
     program = rewriting.program
-    ready = {x: assignments(program, x, found.scope) for x in found.tests}
-    again = [x for x in assignments(program, found.train, found.scope) if x is not train_at]
-    after = [x for x in found.tests if ready[x] and _later(program, ready[x][-1], train_at)]
-    beside = [x for x in found.tests if ready[x] and x not in after]
-    first, formula = _formula(program, found.train, wanted, columns=columns)
-    lines = [*first, _assigned([found.train, *beside], formula)]
+    ready = {x: assignments(program, x, array_names.scope) for x in array_names.tests}
+    again = [
+        x for x in assignments(program, array_names.train, array_names.scope) if x is not train_at
+    ]
+    after = [x for x in array_names.tests if ready[x] and _later(program, ready[x][-1], train_at)]
+    beside = [x for x in array_names.tests if ready[x] and x not in after]
+    first, formula = _formula(program, array_names.train, scaling_name, columns=columns)
+    lines = [*first, _assignment([array_names.train, *beside], formula)]
     rewriting.after(train_at, "\n".join(lines))
     for name in after:
-        rewriting.after(ready[name][-1], _assigned([name], formula))
+        rewriting.after(ready[name][-1], _assignment([name], formula))
     for node in again:
         if _later(program, node, train_at):
-            rewriting.after(node, _assigned([found.train], formula))
+            rewriting.after(node, _assignment([array_names.train], formula))
 
 
-def _ready(program: ProgramTree, found: Arrays) -> cst.CSTNode | None:
+def _ready(program: ProgramTree, array_names: Arrays) -> cst.CSTNode | None:
     """The last statement that makes the training inputs before they are used, or that computes
     something else, such as the targets, from unscaled inputs. None where something else needs
     scaled inputs before.
     """
-    made = assignments(program, found.train, found.scope)
-    uses = (x for x in (*fits(program), *steps(program)) if program.function(x) is found.scope)
-    used = [program.line(x) for x in uses]
-    before = [x for x in made if not used or program.line(x) < min(used)]
-    at = (before or made)[-1]
-    computed, others = _computed(program, found, at, min(used, default=math.inf))
-    if not computed:
+    places = assignments(program, array_names.train, array_names.scope)
+    uses = (
+        x for x in (*fits(program), *steps(program)) if program.function(x) is array_names.scope
+    )
+    use_lines = [program.line(x) for x in uses]
+    before = [x for x in places if not use_lines or program.line(x) < min(use_lines)]
+    at = (before or places)[-1]
+    computations, others = _computations(program, array_names, at, min(use_lines, default=math.inf))
+    if not computations:
         return at
-    last = computed[-1]
+    last = computations[-1]
     misplaced = program.parents.get(last) is not program.parents.get(at)
     misplaced |= any(program.line(x) < program.line(last) for x in others)
     return None if misplaced else last
 
 
-def _computed(
-    program: ProgramTree, found: Arrays, at: cst.CSTNode, used: float
+def _computations(
+    program: ProgramTree, array_names: Arrays, at: cst.CSTNode, use_line: float
 ) -> tuple[list[cst.CSTNode], list[cst.CSTNode]]:
     """The statements between two places that compute something from the inputs, and those that use
     them otherwise, in the order of the text. What is done to the inputs themselves is neither.
     """
-    inputs = {found.train, *found.tests}
-    known, computed, others = set(inputs), list[cst.CSTNode](), list[cst.CSTNode]()
+    inputs = {array_names.train, *array_names.tests}
+    names_in_scope, computations, others = set(inputs), list[cst.CSTNode](), list[cst.CSTNode]()
     for node in program.of(cst.Assign):
         statement = program.statement(node)
-        between = program.line(at) < program.line(statement) < used
-        if program.function(node) is not found.scope or not between:
+        between = program.line(at) < program.line(statement) < use_line
+        if program.function(node) is not array_names.scope or not between:
             continue
         names = {dotted(x.target) for x in node.targets}
         parts = (node.value, *program.inside(node.value))
         reads = {x.value for x in parts if isinstance(x, cst.Name)}
         predicts = any(isinstance(x, cst.Call) and is_model_call(program, x) for x in parts)
-        if not reads & known or names & inputs or predicts:
+        if not reads & names_in_scope or names & inputs or predicts:
             continue
         if any(map(_computes, parts)):
-            computed.append(statement)
-            known |= names
+            computations.append(statement)
+            names_in_scope |= names
         elif reads & inputs:
             others.append(statement)
-    return computed, others
+    return computations, others
 
 
 def _computes(node: cst.CSTNode) -> bool:
@@ -297,17 +306,17 @@ def _later(program: ProgramTree, one: cst.CSTNode, other: cst.CSTNode) -> bool:
     return program.line(one) > program.line(other)
 
 
-def _assigned(names: list[str], formula: str) -> str:
+def _assignment(names: list[str], formula: str) -> str:
     values = ", ".join(formula.format(x) for x in names)
     return f"{', '.join(names)} = {values}"
 
 
 def _formula(
-    program: ProgramTree, train: str, wanted: str, *, columns: bool
+    program: ProgramTree, train: str, scaling_name: str, *, columns: bool
 ) -> tuple[list[str], str]:
     axis = "axis=0" if columns else ""
     stem = train.rpartition("_")[0] or train
-    if wanted == "min-max":
+    if scaling_name == "min-max":
         low, high = program.unused(f"{stem}_min"), program.unused(f"{stem}_max")
         first = f"{low}, {high} = {train}.min(), {train}.max()"
         return [first], f"({{}} - {low}) / ({high} - {low})"
@@ -326,16 +335,16 @@ _CLASSES = ("cross_entropy", "nll", "sparse_categorical_crossentropy", "categori
 
 def one_sided(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
     """Statements that scale one array by a number."""
-    found = arrays(program, trace)
-    if found is None:
+    array_names = arrays(program, trace)
+    if array_names is None:
         return
-    scaled = sorted(_scaled_one_side(program), key=lambda x: program.line(x[1]))
-    names = {name for name, _ in scaled}
-    for name, node in scaled:
-        other = _partner(program, found, name)
-        if name in found.labels and _has_classes(program, trace):
+    scalings = sorted(_scaled_one_side(program), key=lambda x: program.line(x[1]))
+    names = {name for name, _ in scalings}
+    for name, node in scalings:
+        other = _partner(program, array_names, name)
+        if name in array_names.labels and _has_classes(program, trace):
             yield _labels(program, node)
-        elif other and other not in names and name not in found.labels:
+        elif other and other not in names and name not in array_names.labels:
             yield _both(program, node, name, other)
 
 
@@ -344,10 +353,10 @@ def _scaled_one_side(program: ProgramTree) -> Iterator[tuple[str, cst.CSTNode]]:
     for node in program.of(cst.AugAssign):
         if isinstance(node.operator, _IN_PLACE) and read_number(node.value) is not None:
             yield dotted(node.target), node
-    for given in program.of(cst.Assign):
-        name, value = dotted(given.targets[0].target), given.value
+    for assignment in program.of(cst.Assign):
+        name, value = dotted(assignment.targets[0].target), assignment.value
         if name and _scales(value, name):
-            yield name, given
+            yield name, assignment
 
 
 def _scales(value: cst.BaseExpression, name: str) -> bool:
@@ -356,11 +365,11 @@ def _scales(value: cst.BaseExpression, name: str) -> bool:
     return dotted(value.left) == name and read_number(value.right) is not None
 
 
-def _partner(program: ProgramTree, found: Arrays, name: str) -> str:
-    if name == found.train and len(found.tests) == 1:
-        return found.tests[0]
-    if name in found.tests:
-        return found.train
+def _partner(program: ProgramTree, array_names: Arrays, name: str) -> str:
+    if name == array_names.train and len(array_names.tests) == 1:
+        return array_names.tests[0]
+    if name in array_names.tests:
+        return array_names.train
     return sibling(program, name)
 
 

@@ -15,12 +15,12 @@ from bot.training.program.text import (
     argument,
     canonical_number,
     dotted,
+    has_stars,
     keywords,
-    parsed,
+    parse_number,
     positional,
     read_number,
-    spelled,
-    starred,
+    spell,
     with_argument,
 )
 from bot.training.program.uses import number_used, resolved, supplied, write_argument
@@ -35,37 +35,39 @@ _POSITIONS: dict[HyperparameterKind, int] = {"epochs": 3, "batch_size": 2}
 
 def fitting(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
     """The two numbers of every `fit` of a Keras model, each once."""
-    seen: set[cst.CSTNode] = set()
+    visited: set[cst.CSTNode] = set()
     for call in fits(program, trace):
         for name, position in _POSITIONS.items():
-            at = _taken(program, call, name)
-            seen_value = _seen(trace, name)
-            found = _fit_place(program, at, name, position if at is call else -1, seen_value)
-            if found and found[0] not in seen:
-                seen.add(found[0])
-                yield found[1]
+            at = _call_with_argument(program, call, name)
+            seen_value = _recorded_value(trace, name)
+            node_and_place = _fit_place(
+                program, at, name, position if at is call else -1, seen_value
+            )
+            if node_and_place and node_and_place[0] not in visited:
+                visited.add(node_and_place[0])
+                yield node_and_place[1]
 
 
-def _seen(trace: TrainingTrace | None, name: HyperparameterKind) -> str:
+def _recorded_value(trace: TrainingTrace | None, name: HyperparameterKind) -> str:
     """What a trace says of a number that the program computes, "" for nothing."""
     plans = trace.plans if trace else ()
-    found = (x.epochs if name == "epochs" else x.batch_size for x in plans)
-    return next((str(x) for x in found if x), "")
+    values = (x.epochs if name == "epochs" else x.batch_size for x in plans)
+    return next((str(x) for x in values if x), "")
 
 
 def fits(program: ProgramTree, trace: TrainingTrace | None = None) -> list[cst.Call]:
     """The calls of `fit` that train a network, those of a trace where it knows their lines."""
     if "keras" not in {x.partition(".")[0] for x in _packages(program)}:
         return []
-    found = [x for x in program.method("fit") if _trains(program, x)]
+    calls = [x for x in program.method("fit") if _trains(program, x)]
     lines = {plan.line for plan in trace.plans} if trace else set()
-    return [x for x in found if program.traced(program.line(x)) in lines] or found
+    return [x for x in calls if program.traced(program.line(x)) in lines] or calls
 
 
 def _packages(program: ProgramTree) -> Iterator[str]:
-    known = program.imports
-    yield from (known.full(x) for x in known.names)
-    yield from known.stars
+    imports = program.imports
+    yield from (imports.full(x) for x in imports.names)
+    yield from imports.stars
 
 
 def _trains(program: ProgramTree, call: cst.Call) -> bool:
@@ -77,45 +79,51 @@ def _trains(program: ProgramTree, call: cst.Call) -> bool:
     owner = call.func.value
     values = [owner] if isinstance(owner, cst.Call) else program.values.get(program.text(owner), [])
     names = [program.called(x) for x in values if isinstance(x, cst.Call)]
-    made = any(x.startswith(_OTHERS) for x in names)
-    return not made and (len(positional(call)) > 1 or starred(call) or "x" in keywords(call))
+    is_other_library = any(x.startswith(_OTHERS) for x in names)
+    return not is_other_library and (
+        len(positional(call)) > 1 or has_stars(call) or "x" in keywords(call)
+    )
 
 
-def _taken(program: ProgramTree, call: cst.Call, name: str) -> cst.Call:
+def _call_with_argument(program: ProgramTree, call: cst.Call, name: str) -> cst.Call:
     """The call that gives the number: where `fit` gets keywords that are collected elsewhere, the
     one call that has it, perhaps by its old name.
     """
-    if not starred(call) or argument(call, name):
+    if not has_stars(call) or argument(call, name):
         return call
     names = {name, _OLD} if name == "epochs" else {name}
-    given = [x for x in program.calls if names & set(keywords(x)) and x is not call]
-    return given[0] if len(given) == 1 else call
+    calls = [x for x in program.calls if names & set(keywords(x)) and x is not call]
+    return calls[0] if len(calls) == 1 else call
 
 
 def _fit_place(
-    program: ProgramTree, call: cst.Call, kind: HyperparameterKind, position: int, planned: str
+    program: ProgramTree,
+    call: cst.Call,
+    kind: HyperparameterKind,
+    position: int,
+    recorded_value: str,
 ) -> tuple[cst.CSTNode, HyperparameterPlace] | None:
-    given = supplied(program, call, kind, position)
-    known = number_used(program, given)
-    old = kind == "epochs" and given is None and _OLD in keywords(call)
-    value = planned if given else "default"
-    if known is not None:
-        value = canonical_number(known)
+    value_node = supplied(program, call, kind, position)
+    number_origin = number_used(program, value_node)
+    old = kind == "epochs" and value_node is None and _OLD in keywords(call)
+    value = recorded_value if value_node else "default"
+    if number_origin is not None:
+        value = canonical_number(number_origin)
     if not value:
         return None
     most = MOST_EPOCHS if kind == "epochs" else MOST_ROWS
-    found = make_place(
-        kind, value, program.line(given or call),
+    hyperparameter_place = make_place(
+        kind, value, program.line(value_node or call),
         _writer(call, kind, position, old=old), bounds=(1, most),
     )  # fmt: skip
-    return given or (call.args[0] if kind == "epochs" else call), found
+    return value_node or (call.args[0] if kind == "epochs" else call), hyperparameter_place
 
 
 def _writer(call: cst.Call, name: str, position: int, *, old: bool) -> Write:
     def write(rewriting: Rewriting, value: str) -> None:
         text = whole(value)
         if old:
-            rewriting.change(call, _renamed(name, text))
+            rewriting.change(call, _rename(name, text))
         else:
             write_argument(rewriting, call, name, text, position)
 
@@ -124,13 +132,13 @@ def _writer(call: cst.Call, name: str, position: int, *, old: bool) -> Write:
 
 def whole(value: str) -> str:
     """A count of at least one as it is written. Raises NotApplicable."""
-    number = parsed(value)
+    number = parse_number(value)
     if number is None or number < 1:
         raise NotApplicable(f"{value!r} is not a whole number.")
     return str(int(number))
 
 
-def _renamed(name: str, text: str) -> Change:
+def _rename(name: str, text: str) -> Change:
     def change(call: cst.Call) -> cst.Call:
         args = [
             x.with_changes(keyword=cst.Name(name)) if x.keyword and x.keyword.value == _OLD else x
@@ -157,12 +165,12 @@ class _Rounds(NamedTuple):
 
 def epochs(program: ProgramTree, _trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
     """How often the loop over the data runs."""
-    seen: set[cst.CSTNode] = set()
+    visited: set[cst.CSTNode] = set()
     for loop in training_loops(program):
-        found = _rounds(program, loop)
-        if found and found.node not in seen:
-            seen.add(found.node)
-            yield _loop_place(program, found)
+        origin_and_place = _rounds(program, loop)
+        if origin_and_place and origin_and_place.node not in visited:
+            visited.add(origin_and_place.node)
+            yield _loop_place(program, origin_and_place)
 
 
 def steps(program: ProgramTree) -> list[cst.Call]:
@@ -172,13 +180,13 @@ def steps(program: ProgramTree) -> list[cst.Call]:
 
 def training_loops(program: ProgramTree) -> list[cst.For | cst.While]:
     """For each training step the loop over epochs: the one that is named so, else the outermost."""
-    found: list[cst.For | cst.While] = []
+    loops: list[cst.For | cst.While] = []
     for step in steps(program):
         around = list(loops_around(program, step))
-        named = [x for x in around if "epoch" in _heading(program, x).lower()]
+        epoch_loops = [x for x in around if "epoch" in _heading(program, x).lower()]
         ranged = [x for x in around if _rounds(program, x)]
-        found += [*named[:1], *ranged[-1:]][:1]
-    return list(dict.fromkeys(found))
+        loops += [*epoch_loops[:1], *ranged[-1:]][:1]
+    return list(dict.fromkeys(loops))
 
 
 def _heading(program: ProgramTree, loop: cst.For | cst.While) -> str:
@@ -190,31 +198,31 @@ def _heading(program: ProgramTree, loop: cst.For | cst.While) -> str:
 def _rounds(program: ProgramTree, loop: cst.For | cst.While) -> _Rounds | None:
     """Where the end of the count stands, and what it begins with."""
     if isinstance(loop, cst.While):
-        return _compared(program, loop.test)
+        return _compare(program, loop.test)
     call = iterated(loop)
     if not isinstance(call, cst.Call) or dotted(call.func).rpartition(".")[2] not in (
         "range",
         "trange",
     ):
         return None
-    given = positional(call)
-    if not given or len(given) > 2:
+    arguments = positional(call)
+    if not arguments or len(arguments) > 2:
         return None
-    first = read_number(given[0]) if len(given) == 2 else 0
+    first = read_number(arguments[0]) if len(arguments) == 2 else 0
     if first is None:
         return None
-    return _ended(program, given[-1], int(first))
+    return _place_of_end(program, arguments[-1], int(first))
 
 
-def _compared(program: ProgramTree, test: cst.BaseExpression) -> _Rounds | None:
+def _compare(program: ProgramTree, test: cst.BaseExpression) -> _Rounds | None:
     if isinstance(test, cst.Comparison) and len(test.comparisons) == 1:
         part = test.comparisons[0]
         if isinstance(part.operator, cst.LessThan | cst.LessThanEqual):
-            return _ended(program, part.comparator, 0)
+            return _place_of_end(program, part.comparator, 0)
     return None
 
 
-def _ended(program: ProgramTree, end: cst.BaseExpression, first: int) -> _Rounds | None:
+def _place_of_end(program: ProgramTree, end: cst.BaseExpression, first: int) -> _Rounds | None:
     added = isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Add)
     more = read_number(end.right) if isinstance(end, cst.BinaryOperation) and added else None
     if isinstance(end, cst.BinaryOperation) and more is not None and read_number(end) is None:
@@ -225,13 +233,14 @@ def _ended(program: ProgramTree, end: cst.BaseExpression, first: int) -> _Rounds
     return _Rounds(end, known, first) if known is not None else None
 
 
-def _loop_place(program: ProgramTree, found: _Rounds) -> HyperparameterPlace:
+def _loop_place(program: ProgramTree, end_origin: _Rounds) -> HyperparameterPlace:
     def write(rewriting: Rewriting, value: str) -> None:
-        rewriting.replace(found.node, str(int(whole(value)) + found.first))
+        rewriting.replace(end_origin.node, str(int(whole(value)) + end_origin.first))
 
-    count = int(found.end) - found.first
+    count = int(end_origin.end) - end_origin.first
     return make_place(
-        "epochs", canonical_number(count), program.line(found.node), write, bounds=(1, MOST_EPOCHS),
+        "epochs", canonical_number(count), program.line(end_origin.node), write,
+        bounds=(1, MOST_EPOCHS),
     )  # fmt: skip
 
 
@@ -242,14 +251,14 @@ _LOADERS = ("DataLoader", "FastTensorDataLoader")
 
 def batches(program: ProgramTree, _trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
     """Rows of a batch, once for each number that decides them."""
-    seen: set[cst.CSTNode] = set()
-    for found, node in _found(program):
-        if node not in seen:
-            seen.add(node)
-            yield found
+    visited: set[cst.CSTNode] = set()
+    for size_place, node in _places_and_nodes(program):
+        if node not in visited:
+            visited.add(node)
+            yield size_place
 
 
-def _found(program: ProgramTree) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
+def _places_and_nodes(program: ProgramTree) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
     around = [loop for step in steps(program) for loop in loops_around(program, step)]
     looped = [x for loop in around if isinstance(loop, cst.For) for x in _of_loop(program, loop)]
     yield from looped
@@ -258,7 +267,7 @@ def _found(program: ProgramTree) -> Iterator[tuple[HyperparameterPlace, cst.CSTN
         shuffling = [x for x in loaders if _shuffles(x)]
         yield from (_loader(program, x) for x in shuffling or loaders[:1])
     for call in program.method("batch"):
-        yield from _counted(program, positional(call)[:1], call)
+        yield from _places_of_size(program, positional(call)[:1], call)
 
 
 def _of_loop(
@@ -274,16 +283,16 @@ def _of_loop(
     name = dotted(value.func).rpartition(".")[2]
     if isinstance(value.func, cst.Attribute) and value.func.attr.value in ("split", "array_split"):
         if value.func.attr.value == "split":
-            yield from _counted(program, positional(value)[-1:], loop)
+            yield from _places_of_size(program, positional(value)[-1:], loop)
     elif name == "range":
-        yield from _counted(program, positional(value)[2:], loop)
+        yield from _places_of_size(program, positional(value)[2:], loop)
     else:
         generator = function_named(program, name)
         inner = program.within(generator, cst.For) if generator else []
-        for each in inner:
-            call = iterated(each)
+        for inner_loop in inner:
+            call = iterated(inner_loop)
             if isinstance(call, cst.Call) and dotted(call.func) == "range":
-                yield from _counted(program, positional(call)[2:], each)
+                yield from _places_of_size(program, positional(call)[2:], inner_loop)
 
 
 def _is_loader(program: ProgramTree, call: cst.Call) -> bool:
@@ -291,15 +300,15 @@ def _is_loader(program: ProgramTree, call: cst.Call) -> bool:
 
 
 def _shuffles(call: cst.Call) -> bool:
-    given = keywords(call).get("shuffle")
-    return given is not None and not (isinstance(given, cst.Name) and given.value == "False")
+    value = keywords(call).get("shuffle")
+    return value is not None and not (isinstance(value, cst.Name) and value.value == "False")
 
 
 def _loader(program: ProgramTree, call: cst.Call) -> tuple[HyperparameterPlace, cst.CSTNode]:
-    given = supplied(program, call, "batch_size", 1)
-    known = number_used(program, given)
-    value = canonical_number(known) if known is not None else "default"
-    node = given or call
+    value_node = supplied(program, call, "batch_size", 1)
+    size = number_used(program, value_node)
+    value = canonical_number(size) if size is not None else "default"
+    node = value_node or call
     line = program.line(node)
 
     def write(rewriting: Rewriting, text: str) -> None:
@@ -308,20 +317,20 @@ def _loader(program: ProgramTree, call: cst.Call) -> tuple[HyperparameterPlace, 
     return make_place("batch_size", value, line, write, bounds=(1, MOST_ROWS)), node
 
 
-def _counted(
-    program: ProgramTree, given: list[cst.BaseExpression], outer: cst.CSTNode
+def _places_of_size(
+    program: ProgramTree, arguments: list[cst.BaseExpression], outer: cst.CSTNode
 ) -> Iterator[tuple[HyperparameterPlace, cst.CSTNode]]:
     """A number that stands by itself; where it is written again in the loop, it is changed too."""
-    for node in given[:1]:
-        known = number_used(program, node)
-        if known is None or known < 1:
+    for node in arguments[:1]:
+        size = number_used(program, node)
+        if size is None or size < 1:
             continue
-        again = _again(program, outer, node, known) if isinstance(outer, cst.For) else ()
-        found = make_place(
-            "batch_size", canonical_number(known), program.line(node), _all([node, *again]),
+        again = _again(program, outer, node, size) if isinstance(outer, cst.For) else ()
+        place_of_size = make_place(
+            "batch_size", canonical_number(size), program.line(node), _all([node, *again]),
             bounds=(1, MOST_ROWS),
         )  # fmt: skip
-        yield found, node
+        yield place_of_size, node
 
 
 def _again(
@@ -332,7 +341,7 @@ def _again(
         if isinstance(part, cst.Integer):
             same = read_number(node) is not None and read_number(part) == value
         else:
-            same = bool(spelled(node)) and spelled(part) == spelled(node)
+            same = bool(spell(node)) and spell(part) == spell(node)
         if same and isinstance(program.around(part, cst.Slice, cst.Call), cst.Slice):
             program.observe(part)
             yield part

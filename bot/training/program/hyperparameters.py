@@ -24,15 +24,15 @@ from bot.training.program.literals import Observation
 from bot.training.program.losses import keras_losses, torch_losses
 from bot.training.program.modules import ProgramFile, own_modules
 from bot.training.program.optimizers import OptimizerPlace, optimizing, torch_clipping
-from bot.training.program.parsed import ProgramTree, read
-from bot.training.program.rewriting import HyperparameterPlace, Rewriting, UseChange, numbered
+from bot.training.program.parsed import ProgramTree, parse_program
+from bot.training.program.rewriting import HyperparameterPlace, Rewriting, UseChange, number_places
 from bot.training.program.structure import structure
 from bot.training.program.text import NotApplicable, same
 from bot.training.program.torch_activations import torch_activations, torch_initializers
 from bot.training.program.torch_layers import torch_settings
 
 __all__ = [
-    "NotApplicable", "Observation", "PatchedText", "ProgramFile", "find", "patched",
+    "NotApplicable", "Observation", "PatchedText", "ProgramFile", "find", "patch_program",
     "program_files", "watched",
 ]  # fmt: skip
 
@@ -71,26 +71,26 @@ def find(
     `observed` what a run told of the values that the text does not show.
     """
     program = _program(source, files, observed)
-    found = [x.hyperparameter for x in _places(program, trace)] if program else []
-    return tuple(_located(each, program) for each in found)
+    hyperparameters = [x.hyperparameter for x in _places(program, trace)] if program else []
+    return tuple(_with_location(hyperparameter, program) for hyperparameter in hyperparameters)
 
 
 def _program(
     source: str, files: tuple[ProgramFile, ...], observed: Observation
 ) -> ProgramTree | None:
-    program = read(source, files)
+    program = parse_program(source, files)
     return replace(program, observed=observed, uses=set(), stand_ins={}) if program else None
 
 
-def _located(found: Hyperparameter, program: ProgramTree | None) -> Hyperparameter:
+def _with_location(hyperparameter: Hyperparameter, program: ProgramTree | None) -> Hyperparameter:
     """A hyperparameter with its line in its own file."""
     if program is None:
-        return found
-    file, line = program.joined.located(found.line)
-    return found.model_copy(update={"file": file, "line": line})
+        return hyperparameter
+    file, line = program.joined.located(hyperparameter.line)
+    return hyperparameter.model_copy(update={"file": file, "line": line})
 
 
-def patched(
+def patch_program(
     source: str,
     edits: Iterable[Edit],
     trace: TrainingTrace | None = None,
@@ -107,18 +107,18 @@ def patched(
         raise NotApplicable("The program cannot be parsed.")
     rewriting = _rewriting(program, edits, trace, moved)
     text = rewriting.text()
-    made = program.joined.parted(text)
+    texts = program.joined.parted(text)
     before = {file.name: file.text for file in files}
-    changed = {name: made[name] for name in made if name and made[name] != before[name]}
-    if (made[""] == source and not changed and not moved) or not _parses(text):
+    changed_files = {name: texts[name] for name in texts if name and texts[name] != before[name]}
+    if (texts[""] == source and not changed_files and not moved) or not _parses(text):
         raise NotApplicable("The patch does not change the program.")
-    return PatchedText(made[""], changed, rewriting.replaced)
+    return PatchedText(texts[""], changed_files, rewriting.replaced)
 
 
 def _rewriting(
     program: ProgramTree, edits: Iterable[Edit], trace: TrainingTrace | None, moved: Container[str]
 ) -> Rewriting:
-    chosen = _chosen(_places(program, trace), edits)
+    chosen = _choose_places(_places(program, trace), edits)
     wanted = {(x.group, x.hyperparameter.kind): value for x, value in chosen}
     widths = {
         each.hyperparameter.layer: value
@@ -161,19 +161,19 @@ def _parses(text: str) -> bool:
 
 
 def _places(program: ProgramTree, trace: TrainingTrace | None) -> tuple[HyperparameterPlace, ...]:
-    return numbered(x for finder in _FINDERS for x in finder(program, trace))
+    return number_places(x for finder in _FINDERS for x in finder(program, trace))
 
 
-def _chosen(
+def _choose_places(
     places: Iterable[HyperparameterPlace], edits: Iterable[Edit]
 ) -> list[tuple[HyperparameterPlace, str]]:
-    known = {x.hyperparameter.id: x for x in places}
-    chosen: list[tuple[HyperparameterPlace, str]] = []
+    places_by_id = {x.hyperparameter.id: x for x in places}
+    places_and_values: list[tuple[HyperparameterPlace, str]] = []
     for edit in edits:
-        found = known.get(edit.parameter)
-        if found is None:
+        place = places_by_id.get(edit.parameter)
+        if place is None:
             raise NotApplicable(f"The program has no hyperparameter {edit.parameter}.")
-        if same(found.hyperparameter.value, edit.after):
+        if same(place.hyperparameter.value, edit.after):
             raise NotApplicable(f"{edit.parameter} is already {edit.after}.")
-        chosen.append((found, edit.after))
-    return chosen
+        places_and_values.append((place, edit.after))
+    return places_and_values

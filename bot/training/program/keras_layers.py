@@ -19,7 +19,7 @@ from bot.training.program.text import (
     argument,
     canonical_number as canonical_numbers,
     dotted,
-    parsed,
+    parse_number,
     snake,
     with_argument,
     without,
@@ -38,16 +38,16 @@ def keras_layers(program: ProgramTree, trace: TrainingTrace | None) -> list[Writ
     """In the order of the text. A trace's models say which index each has, otherwise its place
     among those of its model.
     """
-    written = list(_layer_text(program))
+    layer_calls = list(_layer_text(program))
     models = [x.layers for x in trace.models if x.framework == "keras"] if trace else []
     if not models:
-        return list(_counted(written))
-    found: dict[int, WrittenLayer] = {}
+        return list(_number_layers(layer_calls))
+    by_call: dict[int, WrittenLayer] = {}
     for layers in _forms(models):
-        left = [x for x in written if id(x) not in found]
-        for layer, seen in _aligned(program, left, layers):
-            found.setdefault(id(layer), layer.at(seen.index, seen))
-    return [found[id(x)] for x in written if id(x) in found]
+        remaining = [x for x in layer_calls if id(x) not in by_call]
+        for layer, recorded in _aligned(program, remaining, layers):
+            by_call.setdefault(id(layer), layer.at(recorded.index, recorded))
+    return [by_call[id(x)] for x in layer_calls if id(x) in by_call]
 
 
 def _layer_text(program: ProgramTree) -> Iterator[WrittenLayer]:
@@ -59,8 +59,8 @@ def _layer_text(program: ProgramTree) -> Iterator[WrittenLayer]:
             continue
         if name.islower() and name not in _MERGES:
             continue
-        wrapped = call.args[0].value if name in _WRAPPERS and call.args else None
-        own = wrapped if isinstance(wrapped, cst.Call) else call
+        inner_call = call.args[0].value if name in _WRAPPERS and call.args else None
+        own = inner_call if isinstance(inner_call, cst.Call) else call
         inner.add(own)
         kind = name.title() if name.islower() else name
         yield WrittenLayer("keras", kind, own, holder=_holder(program, call))
@@ -75,9 +75,9 @@ def _holder(program: ProgramTree, call: cst.Call) -> cst.CSTNode | None:
     return None
 
 
-def _counted(written: Sequence[WrittenLayer]) -> Iterator[WrittenLayer]:
+def _number_layers(layer_calls: Sequence[WrittenLayer]) -> Iterator[WrittenLayer]:
     counts: Counter[cst.CSTNode | None] = Counter()
-    for layer in written:
+    for layer in layer_calls:
         yield layer.at(counts[layer.holder])
         counts[layer.holder] += 1
 
@@ -89,10 +89,10 @@ def _forms(models: Sequence[tuple[Layer, ...]]) -> list[tuple[Layer, ...]]:
 
 
 def _aligned(
-    program: ProgramTree, written: Sequence[WrittenLayer], seen: Sequence[Layer]
+    program: ProgramTree, layer_calls: Sequence[WrittenLayer], recorded: Sequence[Layer]
 ) -> Iterator[tuple[WrittenLayer, Layer]]:
-    own = [x for x in seen if x.type not in _NO_LAYERS]
-    texts = _repeated(program, written, len(own))
+    own = [x for x in recorded if x.type not in _NO_LAYERS]
+    texts = _repeat_layers(program, layer_calls, len(own))
     matcher = SequenceMatcher(
         None, [_token(x.type) for x in texts], [_token(x.type) for x in own], autojunk=False
     )
@@ -106,17 +106,17 @@ def _token(kind: str) -> str:
     return "activation" if of_keras_layer(kind) else kind.lower()
 
 
-def _repeated(
-    program: ProgramTree, written: Sequence[WrittenLayer], count: int
+def _repeat_layers(
+    program: ProgramTree, layer_calls: Sequence[WrittenLayer], count: int
 ) -> Sequence[WrittenLayer]:
     """The layers of a loop as often as the model has them."""
-    inside = [x for x in written if program.around(x.call, cst.For, cst.ListComp)]
-    times, rest = divmod(count - len(written) + len(inside), len(inside)) if inside else (0, 1)
+    inside = [x for x in layer_calls if program.around(x.call, cst.For, cst.ListComp)]
+    times, rest = divmod(count - len(layer_calls) + len(inside), len(inside)) if inside else (0, 1)
     if rest or not 1 < times <= _MOST_REPEATS:
-        return written
-    first = next(n for n, x in enumerate(written) if x is inside[0])
-    before = [x for x in written[:first] if x not in inside]
-    return [*before, *inside * times, *(x for x in written[first:] if x not in inside)]
+        return layer_calls
+    first = next(n for n, x in enumerate(layer_calls) if x is inside[0])
+    before = [x for x in layer_calls[:first] if x not in inside]
+    return [*before, *inside * times, *(x for x in layer_calls[first:] if x not in inside)]
 
 
 # Activations of Keras layers: of their keyword, and of layers that are one.
@@ -139,8 +139,8 @@ def keras_activations(
             yield _own(program, layer)
         elif layer.type.startswith((*_ABLE, *_RECURRENT, "TimeDistributed", "Bidirectional")):
             position = _position(program, layer)
-            given = argument(layer.call, "activation", position)
-            if given is not None or not _followed(layers[number + 1 :], layer):
+            value = argument(layer.call, "activation", position)
+            if value is not None or not _is_followed(layers[number + 1 :], layer):
                 yield _place(program, layer, "activation", position)
 
 
@@ -149,7 +149,7 @@ def _position(program: ProgramTree, layer: WrittenLayer) -> int:
     return 1 if name in ("Dense", *_RECURRENT) else -1
 
 
-def _followed(after: Sequence[WrittenLayer], layer: WrittenLayer) -> bool:
+def _is_followed(after: Sequence[WrittenLayer], layer: WrittenLayer) -> bool:
     """Whether an activation comes next, perhaps after a normalisation."""
     for other in after:
         if other.holder is not layer.holder:
@@ -161,8 +161,8 @@ def _followed(after: Sequence[WrittenLayer], layer: WrittenLayer) -> bool:
     return False
 
 
-def _value(program: ProgramTree, layer: WrittenLayer, given: cst.BaseExpression | None) -> str:
-    value = worded(program, given)
+def _value(program: ProgramTree, layer: WrittenLayer, value_node: cst.BaseExpression | None) -> str:
+    value = worded(program, value_node)
     if value is None or (isinstance(value, cst.Name) and value.value == "None"):
         recurrent = program.called(layer.call).rpartition(".")[2] in _RECURRENT
         return "tanh" if recurrent and value is None else "linear"
@@ -175,21 +175,21 @@ def _value(program: ProgramTree, layer: WrittenLayer, given: cst.BaseExpression 
 def _place(
     program: ProgramTree, layer: WrittenLayer, name: str, position: int
 ) -> HyperparameterPlace:
-    given = argument(layer.call, name, position)
-    line = program.line(given or layer.call)
+    value_node = argument(layer.call, name, position)
+    line = program.line(value_node or layer.call)
 
     def write(rewriting: Rewriting, value: str) -> None:
-        text = _text(rewriting, given, value)
+        text = _text(rewriting, value_node, value)
         write_argument(rewriting, layer.call, name, text, position)
 
-    value = _value(program, layer, given)
+    value = _value(program, layer, value_node)
     return make_place("activation", value, line, write, layer=layer.index, choices=CHOICES)
 
 
-def _text(rewriting: Rewriting, given: cst.BaseExpression | None, value: str) -> str:
+def _text(rewriting: Rewriting, value_node: cst.BaseExpression | None, value: str) -> str:
     if value not in CHOICES:
         raise NotApplicable(f"There is no activation named {value!r}.")
-    quote = given.quote if isinstance(given, cst.SimpleString) else rewriting.quote
+    quote = value_node.quote if isinstance(value_node, cst.SimpleString) else rewriting.quote
     return f"{quote}{value}{quote}"
 
 
@@ -260,25 +260,25 @@ def _initializer(
     kind: HyperparameterKind,
     choices: tuple[str, ...],
 ) -> HyperparameterPlace:
-    given = argument(layer.call, kind)
-    value = _setting_text(program, given) or "default"
-    line = program.line(given or layer.call)
+    value_node = argument(layer.call, kind)
+    value = _setting_text(program, value_node) or "default"
+    line = program.line(value_node or layer.call)
 
-    def write(rewriting: Rewriting, wanted: str) -> None:
-        if wanted not in choices:
-            raise NotApplicable(f"There is no initialiser named {wanted!r}.")
-        if wanted == "default":
+    def write(rewriting: Rewriting, value: str) -> None:
+        if value not in choices:
+            raise NotApplicable(f"There is no initialiser named {value!r}.")
+        if value == "default":
             rewriting.change(layer.call, without({kind}))
             return
-        quote = given.quote if isinstance(given, cst.SimpleString) else rewriting.quote
-        rewriting.change(layer.call, with_argument(kind, f"{quote}{wanted}{quote}"))
+        quote = value_node.quote if isinstance(value_node, cst.SimpleString) else rewriting.quote
+        rewriting.change(layer.call, with_argument(kind, f"{quote}{value}{quote}"))
 
     return make_place(kind, value, line, write, layer=layer.index, choices=choices)
 
 
-def _setting_text(program: ProgramTree, given: cst.BaseExpression | None) -> str:
+def _setting_text(program: ProgramTree, node: cst.BaseExpression | None) -> str:
     """The canonical name of what a keyword is given, "" for nothing."""
-    value = worded(program, given)
+    value = worded(program, node)
     if value is None or (isinstance(value, cst.Name) and value.value == "None"):
         return ""
     if isinstance(value, cst.SimpleString):
@@ -290,36 +290,36 @@ def _setting_text(program: ProgramTree, given: cst.BaseExpression | None) -> str
 
 
 def _regularizer(program: ProgramTree, layer: WrittenLayer) -> HyperparameterPlace:
-    given = argument(layer.call, "kernel_regularizer")
-    line = program.line(given or layer.call)
+    value_node = argument(layer.call, "kernel_regularizer")
+    line = program.line(value_node or layer.call)
 
-    def write(rewriting: Rewriting, wanted: str) -> None:
-        if wanted == "none":
+    def write(rewriting: Rewriting, value: str) -> None:
+        if value == "none":
             rewriting.change(layer.call, without({"kernel_regularizer"}))
             return
-        name, _, rest = wanted.partition("(")
-        if name not in ("l1", "l2") or parsed(rest.rstrip(")")) is None:
-            raise NotApplicable(f"There is no regulariser {wanted!r}.")
-        spelled = rewriting.imports.spelled(f"keras.regularizers.{name}")
-        spelled = spelled or rewriting.named(f"keras.regularizers.{name.upper()}")
+        name, _, rest = value.partition("(")
+        if name not in ("l1", "l2") or parse_number(rest.rstrip(")")) is None:
+            raise NotApplicable(f"There is no regulariser {value!r}.")
+        spelling = rewriting.imports.spelled(f"keras.regularizers.{name}")
+        spelling = spelling or rewriting.named(f"keras.regularizers.{name.upper()}")
         rewriting.change(
-            layer.call, with_argument("kernel_regularizer", f"{spelled}({rest.rstrip(')')})")
+            layer.call, with_argument("kernel_regularizer", f"{spelling}({rest.rstrip(')')})")
         )
 
-    value = _penalty(program, given)
+    value = _penalty(program, value_node)
     choices = tuple(dict.fromkeys((*REGULARIZERS, value)))
     return make_place("weight_regularizer", value, line, write, layer=layer.index, choices=choices)
 
 
-def _penalty(program: ProgramTree, given: cst.BaseExpression | None) -> str:
-    name = _setting_text(program, given)
-    value = resolved(program, given)
+def _penalty(program: ProgramTree, node: cst.BaseExpression | None) -> str:
+    name = _setting_text(program, node)
+    value = resolved(program, node)
     if not name:
         return "none"
     number = "0.01"
     if isinstance(value, cst.Call) and value.args:
-        known = number_used(program, value.args[0].value)
-        number = canonical_numbers(known) if known is not None else "?"
+        amount = number_used(program, value.args[0].value)
+        number = canonical_numbers(amount) if amount is not None else "?"
     return f"{name}({number})"
 
 
@@ -330,29 +330,29 @@ def _number(
     name: str,
     bounds: tuple[float, float],
 ) -> Iterator[HyperparameterPlace]:
-    given = supplied(program, layer.call, name, 0)
-    known = number_used(program, given)
-    if given is None or known is None:
+    value_node = supplied(program, layer.call, name, 0)
+    amount = number_used(program, value_node)
+    if value_node is None or amount is None:
         return
-    seen = layer.seen.units if layer.seen is not None and kind == "units" else None
-    if seen and seen != known:
+    units = layer.seen.units if layer.seen is not None and kind == "units" else None
+    if units and units != amount:
         return  # something decides it that the text does not show
     yield make_place(
-        kind, canonical_numbers(known), program.line(given), _writer(layer, name, bounds),
+        kind, canonical_numbers(amount), program.line(value_node), _writer(layer, name, bounds),
         layer=layer.index, bounds=bounds,
     )  # fmt: skip
 
 
 def _writer(layer: WrittenLayer, name: str, bounds: tuple[float, float]) -> Write:
     def write(rewriting: Rewriting, value: str) -> None:
-        write_argument(rewriting, layer.call, name, bounded(value, bounds), 0)
+        write_argument(rewriting, layer.call, name, bound_number(value, bounds), 0)
 
     return write
 
 
-def bounded(value: str, bounds: tuple[float, float]) -> str:
+def bound_number(value: str, bounds: tuple[float, float]) -> str:
     """The text of a number within its bounds, whole where they are. Raises NotApplicable."""
-    number = parsed(value)
+    number = parse_number(value)
     whole = isinstance(bounds[0], int)
     if number is None or not bounds[0] <= number <= bounds[1] or (whole and number % 1):
         raise NotApplicable(f"{value!r} is not a number from {bounds[0]} to {bounds[1]}.")

@@ -27,7 +27,7 @@ MODULES = {
 FUNCTIONS = {name: name for name in CHOICES if name != "linear"} | {"hard_sigmoid": "hardsigmoid"}
 """The functions of `torch.nn.functional`."""
 _BARE = ("relu", "tanh", "sigmoid", "softmax", "log_softmax", "selu")
-_KNOWN = {function: name for name, function in FUNCTIONS.items()} | {
+_NAMES = {function: name for name, function in FUNCTIONS.items()} | {
     "relu_": "relu", "sigmoid_": "sigmoid", "tanh_": "tanh", "relu6": "relu6", "mish": "mish",
     "hardtanh": "hardtanh", "logsigmoid": "log_sigmoid",
 }  # fmt: skip
@@ -52,8 +52,8 @@ def of_function(full: str) -> str:
     """
     package, _, name = full.rpartition(".")
     if package in ("torch", "torch.nn.functional", "torch.special"):
-        return _KNOWN.get(name, "")
-    return _KNOWN.get(name, "") if full.startswith(".") and name in _METHODS else ""
+        return _NAMES.get(name, "")
+    return _NAMES.get(name, "") if full.startswith(".") and name in _METHODS else ""
 
 
 def canonical(name: str) -> str:
@@ -100,6 +100,6 @@ class WrittenLayer:
         """
         return self.type.lower().startswith(PASSING)
 
-    def at(self, index: int, seen: Layer | None = None) -> WrittenLayer:
+    def at(self, index: int, recorded: Layer | None = None) -> WrittenLayer:
         """The layer with its place in the model."""
-        return replace(self, index=index, seen=seen)
+        return replace(self, index=index, seen=recorded)

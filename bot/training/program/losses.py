@@ -18,7 +18,7 @@ from bot.training.program.text import (
     NotApplicable,
     argument,
     dotted,
-    filled,
+    fill,
     keywords,
     snake,
     with_argument,
@@ -70,15 +70,15 @@ class LossSite:
 
 def sites(program: ProgramTree) -> list[LossSite]:
     """Those that a gradient is computed of, each once."""
-    found: dict[cst.CSTNode, LossSite] = {}
+    by_node: dict[cst.CSTNode, LossSite] = {}
     for call in islice(program.method("backward"), _MOST):
         if isinstance(call.func, cst.Attribute):
             for site in _in(program, call.func.value, call, 0):
-                found.setdefault(site.node, site)
-    for site in list(found.values()):
+                by_node.setdefault(site.node, site)
+    for site in list(by_node.values()):
         for other in _same(program, site):
-            found.setdefault(other.node, other)
-    return list(found.values())
+            by_node.setdefault(other.node, other)
+    return list(by_node.values())
 
 
 def _same(program: ProgramTree, site: LossSite) -> Iterator[LossSite]:
@@ -104,19 +104,19 @@ def _in(
         return
     calls = [x for x in (node, *program.inside(node)) if isinstance(x, cst.Call)]
     for call in calls:
-        site = _called(program, call)
+        site = _site_of_call(program, call)
         if site:
             yield site
             return
     for call in calls:
-        for value in _returned(program, call):
+        for value in _returned_values(program, call):
             inner = list(_in(program, value, value, depth + 1))
             if inner:
                 yield from inner
                 return
-    written = _difference(program, node)
-    if written:
-        yield written
+    site_of_expression = _difference(program, node)
+    if site_of_expression:
+        yield site_of_expression
 
 
 def _last(program: ProgramTree, name: str, at: cst.CSTNode) -> cst.BaseExpression | None:
@@ -127,18 +127,20 @@ def _last(program: ProgramTree, name: str, at: cst.CSTNode) -> cst.BaseExpressio
     return (*reversed(before), *own, *values)[0] if values else None
 
 
-def _called(program: ProgramTree, call: cst.Call) -> LossSite | None:
+def _site_of_call(program: ProgramTree, call: cst.Call) -> LossSite | None:
     if len(call.args) < 2:
         return None
     name = loss_of_function(program.called(call))
     if name:
         return LossSite(name, call)
-    made = call.func if isinstance(call.func, cst.Call) else resolved(program, call.func)
-    name = of_class(program.called(made)) if isinstance(made, cst.Call) else ""
-    return LossSite(name, call, made) if name and isinstance(made, cst.Call) else None
+    construction = call.func if isinstance(call.func, cst.Call) else resolved(program, call.func)
+    name = of_class(program.called(construction)) if isinstance(construction, cst.Call) else ""
+    return (
+        LossSite(name, call, construction) if name and isinstance(construction, cst.Call) else None
+    )
 
 
-def _returned(program: ProgramTree, call: cst.Call) -> Iterator[cst.BaseExpression]:
+def _returned_values(program: ProgramTree, call: cst.Call) -> Iterator[cst.BaseExpression]:
     """What a function or lambda of the program returns."""
     function = function_named(program, dotted(call.func).rpartition(".")[2])
     if function:
@@ -155,29 +157,33 @@ def _difference(program: ProgramTree, node: cst.BaseExpression) -> LossSite | No
     """A loss that is written out around the difference of predictions and targets."""
     for part in (node, *program.inside(node)):
         if isinstance(part, cst.BinaryOperation) and isinstance(part.operator, cst.Subtract):
-            left, right = (_predicted(program, x, 0) for x in (part.left, part.right))
+            left, right = (_is_predicted(program, x, 0) for x in (part.left, part.right))
             if left != right and isinstance(node, cst.Call | cst.BinaryOperation):
                 return LossSite("expression", node, difference=part, swap=right)
     return None
 
 
-def _predicted(program: ProgramTree, node: cst.BaseExpression, depth: int) -> bool:
+def _is_predicted(program: ProgramTree, node: cst.BaseExpression, depth: int) -> bool:
     """Whether an expression is made of the output of a model."""
     if isinstance(node, cst.Name) and depth < _DEEPEST:
         values = [x for x in program.values.get(node.value, []) if x is not node]
-        return any(_predicted(program, x, depth + 1) for x in values)
+        return any(_is_predicted(program, x, depth + 1) for x in values)
     return any(
         _is_model(program, x) for x in (node, *program.inside(node)) if isinstance(x, cst.Call)
     )
 
 
 def _is_model(program: ProgramTree, call: cst.Call) -> bool:
-    made = resolved(program, call.func) if dotted(call.func) else None
-    if not isinstance(made, cst.Call):
+    construction = resolved(program, call.func) if dotted(call.func) else None
+    if not isinstance(construction, cst.Call):
         return dotted(call.func) in ("self", "self.forward", "net", "model")
     classes = {x.name.value for x in program.of(cst.ClassDef)}
-    own = {dotted(x.func) for x in (made, *program.inside(made)) if isinstance(x, cst.Call)}
-    return bool(own & classes) or program.called(made).startswith("torch.nn.")
+    own = {
+        dotted(x.func)
+        for x in (construction, *program.inside(construction))
+        if isinstance(x, cst.Call)
+    }
+    return bool(own & classes) or program.called(construction).startswith("torch.nn.")
 
 
 # Predictions and targets made to fit another loss.
@@ -193,30 +199,30 @@ class Adapter:
     """Knows what a loss is fed: by a trace, otherwise by what the loss before it takes."""
 
     def __init__(
-        self, program: ProgramTree, name: str, known: Loss | None, node: cst.CSTNode
+        self, program: ProgramTree, name: str, loss: Loss | None, node: cst.CSTNode
     ) -> None:
         self._program = program
-        self._known = known
-        self._one_hot = _spread(program, node) or bool(known and known.one_hot)
+        self._known = loss
+        self._one_hot = _is_one_hot(program, node) or bool(loss and loss.one_hot)
         self._reduced = _reduces(node)
-        self._form = _target_form(name, known)
-        shape = known.predictions.shape if known else ()
+        self._form = _target_form(name, loss)
+        shape = loss.predictions.shape if loss else ()
         self._classes = (shape[1] if len(shape) > 1 else (*shape, 1)[0]) if shape else 0
-        if known and len(shape) == 1 and known.targets.shape:
+        if loss and len(shape) == 1 and loss.targets.shape:
             self._classes = 1
 
     def choices(self) -> tuple[str, ...]:
         """The losses that can be fed here."""
-        known, form = self._known, self._form
-        if self._reduced and (known is None or known.integer_targets):
+        loss, form = self._known, self._form
+        if self._reduced and (loss is None or loss.integer_targets):
             return ("cross_entropy",)
         if form in ("indices", "column") and self._classes != 1:
-            logs = known is not None and known.activation == "log_softmax"
-            return OF_CLASSES if logs or known is None else ("cross_entropy",)
-        if known is None:
+            logs = loss is not None and loss.activation == "log_softmax"
+            return OF_CLASSES if logs or loss is None else ("cross_entropy",)
+        if loss is None:
             return OF_VALUES
         many = ("cross_entropy",) if self._one_hot and self._classes > 1 else ()
-        return (*many, *(OF_VALUES if _unit(known) else _VALUES))
+        return (*many, *(OF_VALUES if _unit(loss) else _VALUES))
 
     def check(self, value: str) -> None:
         """Raises NotApplicable for a loss that cannot be fed here."""
@@ -257,10 +263,10 @@ class Adapter:
         real = self._known is None or self._known.targets.dtype.startswith(("float", "bfloat"))
         if self.spreads(value):
             flat = "fed_t.view(-1)" if self._form == "column" else "fed_t"
-            return filled(f"{one_hot}({flat}, {self._classes}).float()", fed_t=node)
+            return fill(f"{one_hot}({flat}, {self._classes}).float()", fed_t=node)
         cast = "" if real else ".float()"
         shape = {"flat": ".view(-1, 1)", "tall": ".view(-1)"}.get(self._form, "")
-        return filled(f"fed_t{cast}{shape}", fed_t=node) if cast or shape else node
+        return fill(f"fed_t{cast}{shape}", fed_t=node) if cast or shape else node
 
     def _indices(self, node: cst.BaseExpression) -> cst.BaseExpression:
         inner, cast = self._uncast(node)
@@ -268,11 +274,11 @@ class Adapter:
         if index is not None:
             return index
         if self._form == "same" and self._one_hot:
-            return filled("fed_t.argmax(dim=1)", fed_t=node)
+            return fill("fed_t.argmax(dim=1)", fed_t=node)
         flat = ".view(-1)" if self._form == "column" else ""
-        known = self._known
-        whole = known is None or known.targets.dtype.startswith("int64")
-        return filled(f"fed_t{flat}{'.long()' if cast or not whole else ''}", fed_t=inner)
+        loss = self._known
+        whole = loss is None or loss.targets.dtype.startswith("int64")
+        return fill(f"fed_t{flat}{'.long()' if cast or not whole else ''}", fed_t=inner)
 
     def _uncast(self, node: cst.BaseExpression) -> tuple[cst.BaseExpression, bool]:
         cast = False
@@ -290,20 +296,20 @@ class Adapter:
         return None
 
 
-def _target_form(name: str, known: Loss | None) -> Form:
-    if known is None or not known.predictions.shape:
+def _target_form(name: str, loss: Loss | None) -> Form:
+    if loss is None or not loss.predictions.shape:
         return "indices" if name in OF_CLASSES else "same"
-    fed, shape = known.predictions.shape, known.targets.shape
-    if fed == shape:
+    prediction_shape, shape = loss.predictions.shape, loss.targets.shape
+    if prediction_shape == shape:
         return "same"
-    if len(shape) == len(fed) - 1:
-        return "flat" if fed[-1] == 1 and len(fed) == 2 else "indices"
-    if len(shape) == len(fed) == 2 and shape[-1] == 1:
+    if len(shape) == len(prediction_shape) - 1:
+        return "flat" if prediction_shape[-1] == 1 and len(prediction_shape) == 2 else "indices"
+    if len(shape) == len(prediction_shape) == 2 and shape[-1] == 1:
         return "column"
-    return "tall" if len(fed) == 1 and shape[1:] == (1,) else "other"
+    return "tall" if len(prediction_shape) == 1 and shape[1:] == (1,) else "other"
 
 
-def _spread(program: ProgramTree, node: cst.CSTNode) -> bool:
+def _is_one_hot(program: ProgramTree, node: cst.CSTNode) -> bool:
     calls = (x for x in program.inside(node) if isinstance(x, cst.Call))
     return any(program.called(x).endswith(".one_hot") for x in calls)
 
@@ -327,9 +333,9 @@ def _receiver(call: cst.Call) -> cst.BaseExpression | None:
     return call.func.value if isinstance(call.func, cst.Attribute) else None
 
 
-def _unit(known: Loss) -> bool:
+def _unit(loss: Loss) -> bool:
     """Whether all targets lie from zero to one."""
-    low, high = known.targets.minimum, known.targets.maximum
+    low, high = loss.targets.minimum, loss.targets.maximum
     return low is not None and high is not None and low >= 0 and high <= 1
 
 
@@ -354,43 +360,45 @@ def keras_losses(
     program: ProgramTree, trace: TrainingTrace | None
 ) -> Iterator[HyperparameterPlace]:
     """The loss of every `compile`, with the losses that its labels have the form for."""
-    seen: set[cst.CSTNode] = set()
+    visited: set[cst.CSTNode] = set()
     for call in compilations(program):
-        given = argument(call, "loss", 1)
-        written = worded(program, given)
-        if given is None or written is None or written in seen:
+        value_node = argument(call, "loss", 1)
+        loss_node = worded(program, value_node)
+        if value_node is None or loss_node is None or loss_node in visited:
             continue
-        seen.add(written)
-        known = _seen(program, call, trace)
-        value = _value(program, written)
+        visited.add(loss_node)
+        loss = _recorded_loss(program, call, trace)
+        value = _value(program, loss_node)
         if value:
-            yield _keras_place(program, call, written, value, known)
+            yield _keras_place(program, call, loss_node, value, loss)
 
 
-def _seen(program: ProgramTree, call: cst.Call, trace: TrainingTrace | None) -> Loss | None:
+def _recorded_loss(
+    program: ProgramTree, call: cst.Call, trace: TrainingTrace | None
+) -> Loss | None:
     """What the trace says of the loss: of the line, otherwise the only one."""
     losses = trace.losses if trace else ()
     at = [x for x in losses if x.line == program.traced(program.line(call))]
     return (*at, *losses)[0] if losses else None
 
 
-def _value(program: ProgramTree, written: cst.BaseExpression) -> str:
-    if isinstance(written, cst.SimpleString):
-        name = str(written.evaluated_value)
-    elif isinstance(written, cst.Call):
-        name = program.called(written).rpartition(".")[2]
+def _value(program: ProgramTree, loss_node: cst.BaseExpression) -> str:
+    if isinstance(loss_node, cst.SimpleString):
+        name = str(loss_node.evaluated_value)
+    elif isinstance(loss_node, cst.Call):
+        name = program.called(loss_node).rpartition(".")[2]
     else:
-        name = program.name(written).rpartition(".")[2]
+        name = program.name(loss_node).rpartition(".")[2]
     short = snake(name) if not name.isupper() else name.lower()
     return _ALIASES.get(short, short)
 
 
-def fitting_losses(known: Loss | None) -> tuple[str, ...]:
+def fitting_losses(loss: Loss | None) -> tuple[str, ...]:
     """The losses whose targets have the form that a trace saw; all without one."""
-    if known is None or not known.predictions.shape:
+    if loss is None or not loss.predictions.shape:
         return tuple(dict.fromkeys((_SPARSE, *_MANY, *_ONE)))
-    units, shape = known.predictions.shape[-1], known.targets.shape
-    alike = len(shape) == len(known.predictions.shape) and shape[-1] == units
+    units, shape = loss.predictions.shape[-1], loss.targets.shape
+    alike = len(shape) == len(loss.predictions.shape) and shape[-1] == units
     if units > 1 and not alike:
         return (_SPARSE,)
     return _ONE if units == 1 else (*_MANY, *_ELEMENTWISE)
@@ -399,48 +407,48 @@ def fitting_losses(known: Loss | None) -> tuple[str, ...]:
 def _keras_place(
     program: ProgramTree,
     call: cst.Call,
-    written: cst.BaseExpression,
+    loss_node: cst.BaseExpression,
     value: str,
-    known: Loss | None,
+    loss: Loss | None,
 ) -> HyperparameterPlace:
-    choices = fitting_losses(known)
+    choices = fitting_losses(loss)
 
-    def write(rewriting: Rewriting, wanted: str) -> None:
-        name = _loss_form(wanted, choices)
-        text = _text(rewriting, written, name)
-        if isinstance(written, cst.SimpleString | cst.Call):
-            rewriting.replace(written, text)
+    def write(rewriting: Rewriting, value: str) -> None:
+        name = _loss_form(value, choices)
+        text = _text(rewriting, loss_node, name)
+        if isinstance(loss_node, cst.SimpleString | cst.Call):
+            rewriting.replace(loss_node, text)
         else:
             rewriting.change(call, with_argument("loss", text, 1))
 
     return make_place(
-        "loss", value, program.line(written), write,
+        "loss", value, program.line(loss_node), write,
         choices=tuple(dict.fromkeys((*choices, *([value] if value in KERAS_LOSSES else [])))),
     )  # fmt: skip
 
 
-def _loss_form(wanted: str, choices: tuple[str, ...]) -> str:
+def _loss_form(value: str, choices: tuple[str, ...]) -> str:
     """The form of a crossentropy of classes that fits the labels."""
-    if wanted not in (_SPARSE, *_MANY, *_ONE):
-        raise NotApplicable(f"There is no loss named {wanted!r}.")
-    if wanted in (_SPARSE, "categorical_crossentropy") and wanted not in choices:
-        other = _SPARSE if wanted != _SPARSE else "categorical_crossentropy"
+    if value not in (_SPARSE, *_MANY, *_ONE):
+        raise NotApplicable(f"There is no loss named {value!r}.")
+    if value in (_SPARSE, "categorical_crossentropy") and value not in choices:
+        other = _SPARSE if value != _SPARSE else "categorical_crossentropy"
         if other not in choices:
             raise NotApplicable("Cross-entropy over classes needs one output per class.")
         return other
-    return wanted
+    return value
 
 
-def _text(rewriting: Rewriting, written: cst.BaseExpression, name: str) -> str:
+def _text(rewriting: Rewriting, loss_node: cst.BaseExpression, name: str) -> str:
     """A name in the place of a name; an object where the loss gets logits and still can."""
-    logits = isinstance(written, cst.Call) and "from_logits" in keywords(written)
-    if isinstance(written, cst.Call) and logits and name in _CLASSES:
-        value = rewriting.program.text(keywords(written)["from_logits"])
-        own = rewriting.program.text(written.func).rpartition(".")[0]
+    logits = isinstance(loss_node, cst.Call) and "from_logits" in keywords(loss_node)
+    if isinstance(loss_node, cst.Call) and logits and name in _CLASSES:
+        value = rewriting.program.text(keywords(loss_node)["from_logits"])
+        own = rewriting.program.text(loss_node.func).rpartition(".")[0]
         full = f"keras.losses.{_CLASSES[name]}"
         short = f"{own}.{_CLASSES[name]}" if own else rewriting.named(full)
         return f"{short}(from_logits={value})"
-    quote = written.quote if isinstance(written, cst.SimpleString) else rewriting.quote
+    quote = loss_node.quote if isinstance(loss_node, cst.SimpleString) else rewriting.quote
     return f"{quote}{KERAS_LOSSES.get(name, name)}{quote}"
 
 
@@ -468,11 +476,11 @@ def _known(trace: TrainingTrace | None, number: int) -> Loss | None:
 
 
 def _torch_place(
-    program: ProgramTree, group: Sequence[LossSite], known: Loss | None
+    program: ProgramTree, group: Sequence[LossSite], loss: Loss | None
 ) -> HyperparameterPlace:
     first = group[0]
-    adapter = Adapter(program, first.name, known, first.node)
-    name = known.name if first.name == "expression" and known else first.name
+    adapter = Adapter(program, first.name, loss, first.node)
+    name = loss.name if first.name == "expression" and loss else first.name
 
     def write(rewriting: Rewriting, value: str) -> None:
         if value not in CLASSES:
@@ -492,38 +500,38 @@ def _write(rewriting: Rewriting, site: LossSite, adapter: Adapter, value: str) -
     one_hot = rewriting.named("torch.nn.functional.one_hot") if adapter.spreads(value) else ""
 
     def change(updated: cst.BaseExpression) -> cst.BaseExpression:
-        predictions, targets = _fed(site, updated)
-        fed = {
+        predictions, targets = _prediction_and_target(site, updated)
+        nodes = {
             "fed_p": adapter.predictions(predictions, value),
             "fed_t": adapter.targets(targets, value, one_hot),
         }
         if name or not isinstance(updated, cst.Call):
-            return filled(f"{name}(fed_p, fed_t)", **fed)
-        args = [updated.args[n].with_changes(value=node) for n, node in enumerate(fed.values())]
+            return fill(f"{name}(fed_p, fed_t)", **nodes)
+        args = [updated.args[n].with_changes(value=node) for n, node in enumerate(nodes.values())]
         return updated.with_changes(args=[*args, *updated.args[2:]])
 
     rewriting.change(site.node, change)
 
 
-def _fed(
+def _prediction_and_target(
     site: LossSite, updated: cst.BaseExpression
 ) -> tuple[cst.BaseExpression, cst.BaseExpression]:
     """What the loss gets."""
     if site.difference is not None:
-        fed = (site.difference.left, site.difference.right)
-        return (fed[1], fed[0]) if site.swap else fed
+        operands = (site.difference.left, site.difference.right)
+        return (operands[1], operands[0]) if site.swap else operands
     if not isinstance(updated, cst.Call) or len(updated.args) < 2:
         raise NotApplicable("The loss is not called with predictions and targets.")
-    given = {x.keyword.value: x.value for x in updated.args if x.keyword}
+    by_name = {x.keyword.value: x.value for x in updated.args if x.keyword}
     return (
-        given.get("input", updated.args[0].value), given.get("target", updated.args[1].value)
+        by_name.get("input", updated.args[0].value), by_name.get("target", updated.args[1].value)
     )  # fmt: skip
 
 
-def _class(rewriting: Rewriting, made: cst.Call, value: str) -> str:
+def _class(rewriting: Rewriting, construction: cst.Call, value: str) -> str:
     """The class as the program names the one before."""
-    if isinstance(made.func, cst.Attribute):
-        return f"{rewriting.program.text(made.func.value)}.{CLASSES[value]}"
+    if isinstance(construction.func, cst.Attribute):
+        return f"{rewriting.program.text(construction.func.value)}.{CLASSES[value]}"
     return rewriting.named(f"torch.nn.{CLASSES[value]}")
 
 

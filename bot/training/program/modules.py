@@ -19,7 +19,7 @@ LONGEST = 150_000
 _MOST, _TOGETHER = 20, 100_000
 """Modules that are joined, and the characters of all: a tree of more is too large."""
 _MARK = "__reprise_module_{}__\n"
-_MARKED = re.compile(r"(?m)^__reprise_module_\d+__\n")
+_MODULE_MARK = re.compile(r"(?m)^__reprise_module_\d+__\n")
 
 
 class ProgramFile(NamedTuple):
@@ -47,17 +47,17 @@ class JoinedText:
 
     def parted(self, text: str) -> dict[str, str]:
         """The files of a changed text by their names."""
-        texts = _MARKED.split(text)
+        texts = _MODULE_MARK.split(text)
         return {
             name: part.removesuffix("\n") if name in self.bare else part
             for name, part in zip(self.names, texts, strict=True)
         }
 
 
-def joined(source: str, modules: Sequence[ProgramFile]) -> JoinedText:
+def join(source: str, modules: Sequence[ProgramFile]) -> JoinedText:
     """A program behind its modules; alone where a text has our marks."""
     files = [*modules, ProgramFile("", source)]
-    if any(_MARKED.search(file.text) for file in files):
+    if any(_MODULE_MARK.search(file.text) for file in files):
         files = files[-1:]
     text, starts, bare = "", [], set[str]()
     for number, (name, own) in enumerate(files):
@@ -73,23 +73,30 @@ def own_modules(files: Mapping[str, bytes], entry: str) -> tuple[ProgramFile, ..
     """The files beside a program that it imports, directly or through others, what is imported
     before what imports it; the nearest where they are many.
     """
-    found: dict[str, str] = {}
-    waiting, entered = [(entry, False)], set[str]()
+    files_by_module: dict[str, str] = {}
+    waiting, files_entered = [(entry, False)], set[str]()
     while waiting:
-        name, done = waiting.pop()
-        if done:
-            found[name] = _text(files[name]) or ""
+        name, is_complete = waiting.pop()
+        if is_complete:
+            files_by_module[name] = _text(files[name]) or ""
             continue
-        text = _text(files[name]) if name not in entered and len(entered) <= _MOST else None
-        entered.add(name)
+        text = (
+            _text(files[name])
+            if name not in files_entered and len(files_entered) <= _MOST
+            else None
+        )
+        files_entered.add(name)
         if text and (tree := syntax.tree_of(text)):
-            imported = _imported(tree, name, files)
-            waiting += [(name, True), *((each, False) for each in imported if each not in entered)]
-    found.pop(entry, None)
-    left, near = _TOGETHER - len(files[entry]), list[ProgramFile]()
-    for name, text in reversed(found.items()):
-        left -= len(text)
-        near += [ProgramFile(name, text)] if left >= 0 else []
+            imported_files = _imported_files(tree, name, files)
+            waiting += [
+                (name, True),
+                *((other, False) for other in imported_files if other not in files_entered),
+            ]
+    files_by_module.pop(entry, None)
+    characters_left, near = _TOGETHER - len(files[entry]), list[ProgramFile]()
+    for name, text in reversed(files_by_module.items()):
+        characters_left -= len(text)
+        near += [ProgramFile(name, text)] if characters_left >= 0 else []
     return tuple(reversed(near))
 
 
@@ -102,10 +109,10 @@ def _text(data: bytes) -> str | None:
     return None if text[:1] == "\ufeff" or "\r" in text.replace("\r\n", "") else text or None
 
 
-def _imported(tree: ast.Module, name: str, files: Mapping[str, bytes]) -> list[str]:
-    wanted = dict.fromkeys(path for node in ast.walk(tree) for path in _paths(node, name))
-    named = (file for path in wanted for file in (f"{path}.py", f"{path}/__init__.py"))
-    return [file for file in named if file in files]
+def _imported_files(tree: ast.Module, name: str, files: Mapping[str, bytes]) -> list[str]:
+    module_paths = dict.fromkeys(path for node in ast.walk(tree) for path in _paths(node, name))
+    paths = (file for path in module_paths for file in (f"{path}.py", f"{path}/__init__.py"))
+    return [file for file in paths if file in files]
 
 
 def _paths(node: ast.AST, name: str) -> Iterator[str]:

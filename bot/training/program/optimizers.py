@@ -20,7 +20,7 @@ from bot.training.program.text import (
     argument,
     canonical_number,
     dotted,
-    parsed,
+    parse_number,
     positional,
     with_argument,
     with_function,
@@ -132,31 +132,31 @@ class OptimizerPlace:
 
 def optimizers(program: ProgramTree, trace: TrainingTrace | None) -> list[OptimizerPlace]:
     """Those that are used: what `compile` gets, otherwise every construction."""
-    found = list(_unique(_compiled(program)))
-    handed = {x.call for x in found}
-    torch = [x for x in _constructed(program, "torch") if x.call not in handed]
-    keras = [] if found else list(_constructed(program, "keras"))
-    return _seen(program, [*found, *torch, *keras], trace)[:_MOST]
+    places = list(_unique(_optimizers_of_compile(program)))
+    calls_used = {x.call for x in places}
+    torch = [x for x in _constructed(program, "torch") if x.call not in calls_used]
+    keras = [] if places else list(_constructed(program, "keras"))
+    return _in_trace(program, [*places, *torch, *keras], trace)[:_MOST]
 
 
-def _seen(
-    program: ProgramTree, found: list[OptimizerPlace], trace: TrainingTrace | None
+def _in_trace(
+    program: ProgramTree, places: list[OptimizerPlace], trace: TrainingTrace | None
 ) -> list[OptimizerPlace]:
     """Those first of which a trace saw steps; the others train nothing or were not reached."""
     if trace is None or not trace.optimizers:
-        return found
+        return places
     names = {x.name for x in trace.optimizers}
     lines = {x.line for x in trace.optimizers}
-    used = [x for x in found if x.value in names]
-    return sorted(used or found, key=lambda x: program.traced(x.line) not in lines)
+    named_in_trace = [x for x in places if x.value in names]
+    return sorted(named_in_trace or places, key=lambda x: program.traced(x.line) not in lines)
 
 
-def _unique(found: Iterator[OptimizerPlace]) -> Iterator[OptimizerPlace]:
-    seen: set[cst.CSTNode | None] = set()
-    for place in found:
+def _unique(places: Iterator[OptimizerPlace]) -> Iterator[OptimizerPlace]:
+    visited: set[cst.CSTNode | None] = set()
+    for place in places:
         node = place.call or place.name or place.compiled
-        if node not in seen:
-            seen.add(node)
+        if node not in visited:
+            visited.add(node)
             yield place
 
 
@@ -167,11 +167,11 @@ def compilations(program: ProgramTree) -> Iterator[cst.Call]:
             yield call
 
 
-def _compiled(program: ProgramTree) -> Iterator[OptimizerPlace]:
+def _optimizers_of_compile(program: ProgramTree) -> Iterator[OptimizerPlace]:
     for call in compilations(program):
-        given = argument(call, "optimizer", 0)
-        line = program.line(given or call)
-        value = worded(program, given)
+        value_node = argument(call, "optimizer", 0)
+        line = program.line(value_node or call)
+        value = worded(program, value_node)
         if value is None:
             if any(arg.star for arg in call.args):
                 continue
@@ -194,9 +194,9 @@ def _one(program: ProgramTree, call: cst.Call, framework: str) -> Iterator[Optim
     if parts[0] == framework and "optim" in parts:
         # torch.optim.adam.Adam is torch.optim.Adam.
         full = f"torch.optim.{parts[-1]}"
-    known = CLASSES.get(full) or (parts[-1].lower() if full in OTHERS else None)
-    if known and parts[0] == framework:
-        yield OptimizerPlace(framework, known, program.line(call), call)
+    kind = CLASSES.get(full) or (parts[-1].lower() if full in OTHERS else None)
+    if kind and parts[0] == framework:
+        yield OptimizerPlace(framework, kind, program.line(call), call)
 
 
 # Clipping of gradients in a PyTorch loop: a call before the optimiser's step.
@@ -212,11 +212,15 @@ def torch_clipping(
     present = [(x, name) for x in program.calls if (name := _clip_call(program, x))]
     for call, name in present:
         yield _present(program, call, name)
-    for found in [] if present else optimizers(program, trace):
-        steps = _steps(program, found)
+    for optimizer_place in [] if present else optimizers(program, trace):
+        steps = _steps(program, optimizer_place)
         if steps:
             yield place_place(
-                "clipping", "none", program.line(steps[0]), _adder(found, steps), bounds=_BOUNDS
+                "clipping",
+                "none",
+                program.line(steps[0]),
+                _adder(optimizer_place, steps),
+                bounds=_BOUNDS,
             )
 
 
@@ -225,8 +229,8 @@ def _clip_call(program: ProgramTree, call: cst.Call) -> str:
 
 
 def _present(program: ProgramTree, call: cst.Call, name: str) -> HyperparameterPlace:
-    given = argument(call, name, 1)
-    known = number_used(program, given)
+    value_node = argument(call, name, 1)
+    limit = number_used(program, value_node)
 
     def write(rewriting: Rewriting, value: str) -> None:
         if value == "none":
@@ -234,22 +238,24 @@ def _present(program: ProgramTree, call: cst.Call, name: str) -> HyperparameterP
         else:
             write_argument(rewriting, call, name, _clip_number(value), 1)
 
-    value = canonical_number(known) if known is not None else "default"
+    value = canonical_number(limit) if limit is not None else "default"
     return place_place("clipping", value, program.line(call), write, bounds=_BOUNDS)
 
 
 def _clip_number(value: str) -> str:
-    number = parsed(value)
+    number = parse_number(value)
     if number is None or number <= 0:
         raise NotApplicable(f"{value!r} is not a positive number.")
     return value
 
 
-def _steps(program: ProgramTree, found: OptimizerPlace) -> list[cst.Call]:
+def _steps(program: ProgramTree, optimizer_place: OptimizerPlace) -> list[cst.Call]:
     """The calls that step an optimiser, also through a scaler of gradients."""
-    if found.framework != "torch" or found.call is None:
+    if optimizer_place.framework != "torch" or optimizer_place.call is None:
         return []
-    names = {x for x, values in program.values.items() if any(v is found.call for v in values)}
+    names = {
+        x for x, values in program.values.items() if any(v is optimizer_place.call for v in values)
+    }
     return [
         x
         for x in program.method("step")
@@ -261,30 +267,32 @@ def _receiver(call: cst.Call) -> str:
     return dotted(call.func.value) if isinstance(call.func, cst.Attribute) else ""
 
 
-def _adder(found: OptimizerPlace, steps: list[cst.Call]) -> Write:
+def _adder(optimizer_place: OptimizerPlace, steps: list[cst.Call]) -> Write:
     def write(rewriting: Rewriting, value: str) -> None:
-        bound = _clip_number(value)
+        limit = _clip_number(value)
         for step in steps:
-            scaled = positional(step)
-            optimizer = dotted(scaled[0]) if scaled else _receiver(step)
-            parameters = _parameters(rewriting.program, found, step, optimizer)
+            arguments = positional(step)
+            optimizer = dotted(arguments[0]) if arguments else _receiver(step)
+            parameters = _parameters(rewriting.program, optimizer_place, step, optimizer)
             name = _clip_function(rewriting)
-            lines = [f"{_receiver(step)}.unscale_({optimizer})"] if scaled else []
-            rewriting.before(step, "\n".join([*lines, f"{name}({parameters}, {bound})"]))
+            lines = [f"{_receiver(step)}.unscale_({optimizer})"] if arguments else []
+            rewriting.before(step, "\n".join([*lines, f"{name}({parameters}, {limit})"]))
 
     return write
 
 
 def _clip_function(rewriting: Rewriting) -> str:
-    spelled = rewriting.imports.spelled("torch.nn.utils.clip_grad_norm_")
-    return spelled or rewriting.named("torch.nn.utils.clip_grad_norm_")
+    spelling = rewriting.imports.spelled("torch.nn.utils.clip_grad_norm_")
+    return spelling or rewriting.named("torch.nn.utils.clip_grad_norm_")
 
 
-def _parameters(program: ProgramTree, found: OptimizerPlace, step: cst.Call, optimizer: str) -> str:
+def _parameters(
+    program: ProgramTree, optimizer_place: OptimizerPlace, step: cst.Call, optimizer: str
+) -> str:
     """What the optimiser was given, where its name means the same at the step."""
-    given = positional(found.call)[:1] if found.call else []
-    text = program.text(given[0]) if given else ""
-    scope = program.function(found.call) if found.call else None
+    arguments = positional(optimizer_place.call)[:1] if optimizer_place.call else []
+    text = program.text(arguments[0]) if arguments else ""
+    scope = program.function(optimizer_place.call) if optimizer_place.call else None
     if text.endswith(".parameters()") and (scope is None or text.startswith("self.")):
         return text
     if text.endswith(".parameters()") and scope is program.function(step):
@@ -302,26 +310,26 @@ _CLIP_ARGUMENTS = ("clipnorm", "global_clipnorm", "clipvalue")
 def optimizing(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
     """The hyperparameters of every optimiser."""
     every = optimizers(program, trace)
-    for number, found in enumerate(every):
-        yield from _places(program, found, _rates(trace, number), _steady(trace, every))
+    for number, optimizer_place in enumerate(every):
+        yield from _places(program, optimizer_place, _rates(trace, number), _steady(trace, every))
 
 
 def _steady(trace: TrainingTrace | None, every: Sequence[OptimizerPlace]) -> float | None:
     """The rate that the only optimiser had, where nothing changes it."""
-    seen = trace.optimizers if trace is not None and len(every) == 1 else ()
-    rates = {rate for one in seen for rate in one.rates}
-    steady = len(rates) == 1 and not any(one.scheduled for one in seen)
+    recorded = trace.optimizers if trace is not None and len(every) == 1 else ()
+    rates = {rate for one in recorded for rate in one.rates}
+    steady = len(rates) == 1 and not any(one.scheduled for one in recorded)
     return rates.pop() if steady else None
 
 
 def _rates(trace: TrainingTrace | None, number: int) -> str:
     """What a rate was that the text does not tell."""
-    seen = trace.optimizers[number].rates if trace and number < len(trace.optimizers) else ()
-    return canonical_number(seen[0]) if seen else "default"
+    recorded = trace.optimizers[number].rates if trace and number < len(trace.optimizers) else ()
+    return canonical_number(recorded[0]) if recorded else "default"
 
 
 def _places(
-    program: ProgramTree, found: OptimizerPlace, seen: str, steady: float | None
+    program: ProgramTree, optimizer_place: OptimizerPlace, recorded_rate: str, steady: float | None
 ) -> Iterator[HyperparameterPlace]:
     def one(
         kind: HyperparameterKind,
@@ -331,139 +339,163 @@ def _places(
         node: cst.CSTNode | None = None,
     ) -> HyperparameterPlace:
         return place_place(
-            kind, value, program.line(node) if node else found.line,
-            lambda rewriting, _: _write(rewriting, found, known),
-            bounds=bounds, choices=choices, group=found,
+            kind, value, program.line(node) if node else optimizer_place.line,
+            lambda rewriting, _: _write(rewriting, optimizer_place, rate_origin),
+            bounds=bounds, choices=choices, group=optimizer_place,
         )  # fmt: skip
 
-    rate = _rate(program, found)
-    known = number_used(program, rate, steady) if rate else None
-    yield one("optimizer", found.value, choices=tuple(KINDS))
-    if known is not None or not isinstance(resolved(program, rate), cst.Call):
-        value = canonical_number(known) if known is not None else seen if rate else "default"
+    rate = _rate(program, optimizer_place)
+    rate_origin = number_used(program, rate, steady) if rate else None
+    yield one("optimizer", optimizer_place.value, choices=tuple(KINDS))
+    if rate_origin is not None or not isinstance(resolved(program, rate), cst.Call):
+        value = (
+            canonical_number(rate_origin)
+            if rate_origin is not None
+            else recorded_rate
+            if rate
+            else "default"
+        )
         yield one("learning_rate", value, _RATES, node=rate)
-    for kind, (name, bounds) in _numbers(found).items():
-        value, node = _given(program, found, name)
+    for kind, (name, bounds) in _numbers(optimizer_place).items():
+        value, node = _value_and_node(program, optimizer_place, name)
         yield one(kind, value, bounds, node=node)
 
 
-def _rate(program: ProgramTree, found: OptimizerPlace) -> cst.BaseExpression | None:
+def _rate(program: ProgramTree, optimizer_place: OptimizerPlace) -> cst.BaseExpression | None:
     """The expression of the rate, of a schedule's first one where there is a schedule."""
-    if found.call is None:
+    if optimizer_place.call is None:
         return None
-    given = supplied(program, found.call, found.rate_name, found.rate_position)
-    value = resolved(program, given)
+    value_node = supplied(
+        program, optimizer_place.call, optimizer_place.rate_name, optimizer_place.rate_position
+    )
+    value = resolved(program, value_node)
     if isinstance(value, cst.Call) and program.called(value).startswith(
         "keras.optimizers.schedules"
     ):
         return argument(value, "initial_learning_rate", 0) or value
-    return given
+    return value_node
 
 
-def _numbers(found: OptimizerPlace) -> dict[HyperparameterKind, tuple[str, tuple[float, float]]]:
+def _numbers(
+    optimizer_place: OptimizerPlace,
+) -> dict[HyperparameterKind, tuple[str, tuple[float, float]]]:
     """The other numbers of an optimiser: their parameters and bounds."""
     numbers: dict[HyperparameterKind, tuple[str, tuple[float, float]]] = {}
-    if found.value in _WITH_MOMENTUM:
+    if optimizer_place.value in _WITH_MOMENTUM:
         numbers["momentum"] = "momentum", (0.0, 0.99)
     numbers["weight_decay"] = "weight_decay", (0.0, 0.1)
-    if found.framework == "keras":
-        numbers["clipping"] = _clip_argument(found), (0.01, 10.0)
+    if optimizer_place.framework == "keras":
+        numbers["clipping"] = _clip_argument(optimizer_place), (0.01, 10.0)
     return numbers
 
 
-def _given(
-    program: ProgramTree, found: OptimizerPlace, name: str
+def _value_and_node(
+    program: ProgramTree, optimizer_place: OptimizerPlace, name: str
 ) -> tuple[str, cst.CSTNode | None]:
     """The number of a setting that is none where it is not given, and where it stands."""
-    position = _position(found, name)
-    given = supplied(program, found.call, name, position) if found.call else None
-    if given is None:
-        decays = found.call is not None and (found.value, name) == ("adamw", "weight_decay")
+    position = _position(optimizer_place, name)
+    value_node = (
+        supplied(program, optimizer_place.call, name, position) if optimizer_place.call else None
+    )
+    if value_node is None:
+        decays = optimizer_place.call is not None and (optimizer_place.value, name) == (
+            "adamw",
+            "weight_decay",
+        )
         return "default" if decays else "none", None
-    known = number_used(program, given)
-    return canonical_number(known) if known is not None else "none", given
+    number_origin = number_used(program, value_node)
+    return canonical_number(number_origin) if number_origin is not None else "none", value_node
 
 
-def _position(found: OptimizerPlace, name: str) -> int:
-    if name != "momentum" or found.value != "sgd":
+def _position(optimizer_place: OptimizerPlace, name: str) -> int:
+    if name != "momentum" or optimizer_place.value != "sgd":
         return -1
-    return 2 if found.framework == "torch" else 1
+    return 2 if optimizer_place.framework == "torch" else 1
 
 
-def _clip_argument(found: OptimizerPlace) -> str:
-    used = (x for x in _CLIP_ARGUMENTS if found.call and argument(found.call, x))
-    return next(used, _CLIP_ARGUMENTS[0])
+def _clip_argument(optimizer_place: OptimizerPlace) -> str:
+    clip_names = (
+        x for x in _CLIP_ARGUMENTS if optimizer_place.call and argument(optimizer_place.call, x)
+    )
+    return next(clip_names, _CLIP_ARGUMENTS[0])
 
 
-def _write(rewriting: Rewriting, found: OptimizerPlace, rate: float | None) -> None:
+def _write(rewriting: Rewriting, optimizer_place: OptimizerPlace, rate: float | None) -> None:
     """Every edit of one optimiser, once; `rate` is what it has, where that is known."""
-    if not rewriting.first(found):
+    if not rewriting.first(optimizer_place):
         return
-    asked = {kind: value for (group, kind), value in rewriting.wanted.items() if group == found}
-    name = asked.pop("optimizer", found.value)
-    if name != found.value and name not in KINDS:
+    values = {
+        kind: value for (group, kind), value in rewriting.wanted.items() if group == optimizer_place
+    }
+    name = values.pop("optimizer", optimizer_place.value)
+    if name != optimizer_place.value and name not in KINDS:
         raise NotApplicable(f"There is no optimiser named {name!r}.")
-    if "momentum" in asked and name not in _WITH_MOMENTUM:
+    if "momentum" in values and name not in _WITH_MOMENTUM:
         raise NotApplicable(f"The optimiser {name!r} has no momentum.")
-    settings = {_parameter(found, kind): _number(value) for kind, value in asked.items()}
-    if found.call is None:
-        _named(rewriting, found, name, settings)
+    settings = {_parameter(optimizer_place, kind): _number(value) for kind, value in values.items()}
+    if optimizer_place.call is None:
+        _write_name(rewriting, optimizer_place, name, settings)
         return
-    if name != found.value:
-        kept = None if found.rate_name in settings else rate
-        _another(rewriting, found, found.call, KINDS[name], kept)
+    if name != optimizer_place.value:
+        kept = None if optimizer_place.rate_name in settings else rate
+        _another(rewriting, optimizer_place, optimizer_place.call, KINDS[name], kept)
     for parameter, text in settings.items():
-        _set(rewriting, found, found.call, parameter, text)
+        _set(rewriting, optimizer_place, optimizer_place.call, parameter, text)
 
 
-def _parameter(found: OptimizerPlace, kind: str) -> str:
-    return {"learning_rate": found.rate_name, "clipping": _clip_argument(found)}.get(kind, kind)
+def _parameter(optimizer_place: OptimizerPlace, kind: str) -> str:
+    return {
+        "learning_rate": optimizer_place.rate_name,
+        "clipping": _clip_argument(optimizer_place),
+    }.get(kind, kind)
 
 
 def _number(value: str) -> str:
-    if value != "none" and parsed(value) is None:
+    if value != "none" and parse_number(value) is None:
         raise NotApplicable(f"{value!r} is not a number.")
     return f"{value}.0" if value.isdigit() else value  # Keras refuses a rate that is an integer
 
 
 def _set(
     rewriting: Rewriting,
-    found: OptimizerPlace,
+    optimizer_place: OptimizerPlace,
     call: cst.Call,
     parameter: str,
     text: str,
 ) -> None:
-    rate = _rate(rewriting.program, found)
+    rate = _rate(rewriting.program, optimizer_place)
     if text == "none":
         rewriting.change(call, without({parameter}))
-    elif parameter == found.rate_name and rate is not None:
+    elif parameter == optimizer_place.rate_name and rate is not None:
         rewriting.replace(rate, text)
     else:
-        write_argument(rewriting, call, parameter, text, _position(found, parameter))
+        write_argument(rewriting, call, parameter, text, _position(optimizer_place, parameter))
 
 
-def _named(
-    rewriting: Rewriting, found: OptimizerPlace, name: str, settings: dict[str, str]
+def _write_name(
+    rewriting: Rewriting, optimizer_place: OptimizerPlace, name: str, settings: dict[str, str]
 ) -> None:
     """An optimiser that `compile` knows by its name, constructed only where it must be."""
-    given = {parameter: text for parameter, text in settings.items() if text != "none"}
-    quote = found.name.quote if found.name else rewriting.quote
+    arguments_to_write = {parameter: text for parameter, text in settings.items() if text != "none"}
+    quote = optimizer_place.name.quote if optimizer_place.name else rewriting.quote
     text = f"{quote}{name}{quote}"
-    if given:
+    if arguments_to_write:
         kind = KINDS.get("rmsprop" if name == "default" else name)
         if kind is None:
             raise NotApplicable(f"No optimiser named {name!r} can be constructed here.")
-        arguments = ", ".join(f"{parameter}={text}" for parameter, text in given.items())
+        arguments = ", ".join(
+            f"{parameter}={text}" for parameter, text in arguments_to_write.items()
+        )
         text = f"{rewriting.named(f'keras.optimizers.{kind.keras}')}({arguments})"
-    if found.name is not None:
-        rewriting.replace(found.name, text)
-    elif found.compiled is not None:
-        rewriting.change(found.compiled, with_argument("optimizer", text, 0))
+    if optimizer_place.name is not None:
+        rewriting.replace(optimizer_place.name, text)
+    elif optimizer_place.compiled is not None:
+        rewriting.change(optimizer_place.compiled, with_argument("optimizer", text, 0))
 
 
 def _another(
     rewriting: Rewriting,
-    found: OptimizerPlace,
+    optimizer_place: OptimizerPlace,
     call: cst.Call,
     kind: Kind,
     kept: float | None,
@@ -471,20 +503,22 @@ def _another(
     """Another class, with the parameters that it accepts and a rate that suits it, where the one
     that is `kept` does not.
     """
-    own = kind.own(found.framework)
+    own = kind.own(optimizer_place.framework)
     foreign = {arg.keyword.value for arg in call.args if arg.keyword} - own
-    rewriting.change(call, without(foreign, most=found.rate_position + 1))
-    rewriting.change(call, with_function(_function(rewriting, found, call, kind)))
-    rate = _rate(rewriting.program, found)
+    rewriting.change(call, without(foreign, most=optimizer_place.rate_position + 1))
+    rewriting.change(call, with_function(_function(rewriting, optimizer_place, call, kind)))
+    rate = _rate(rewriting.program, optimizer_place)
     low, high = kind.usual
     if rate is not None and kept is not None and not low <= kept <= high:
-        rewriting.replace(rate, canonical_number(kind.rate(found.framework)))
+        rewriting.replace(rate, canonical_number(kind.rate(optimizer_place.framework)))
 
 
-def _function(rewriting: Rewriting, found: OptimizerPlace, call: cst.Call, kind: Kind) -> str:
+def _function(
+    rewriting: Rewriting, optimizer_place: OptimizerPlace, call: cst.Call, kind: Kind
+) -> str:
     """The class as the program names the one before: `optim.SGD` becomes `optim.Adam`."""
-    name = kind.torch if found.framework == "torch" else kind.keras
-    package = "torch.optim" if found.framework == "torch" else "keras.optimizers"
+    name = kind.torch if optimizer_place.framework == "torch" else kind.keras
+    package = "torch.optim" if optimizer_place.framework == "torch" else "keras.optimizers"
     if isinstance(call.func, cst.Attribute):
         return f"{rewriting.program.text(call.func.value)}.{name}"
     return rewriting.named(f"{package}.{name}", instead=dotted(call.func))

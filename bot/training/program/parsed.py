@@ -13,8 +13,8 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from bot.kernel.source import syntax
-from bot.training.program.modules import LONGEST, JoinedText, ProgramFile, joined
-from bot.training.program.text import Imports, dotted, imported, spelled
+from bot.training.program.modules import LONGEST, JoinedText, ProgramFile, join
+from bot.training.program.text import Imports, dotted, imports_of, spell
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement
@@ -41,7 +41,7 @@ class ProgramTree:
     observed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     uses: set[cst.CSTNode] = field(default_factory=set)
     stand_ins: dict[cst.CSTNode, tuple[cst.BaseExpression, str]] = field(default_factory=dict)
-    joined: JoinedText = field(default_factory=lambda: joined("", ()))
+    joined: JoinedText = field(default_factory=lambda: join("", ()))
 
     def where(self, node: cst.CSTNode) -> str:
         """The file of a node of the text, "" for the program's own."""
@@ -49,12 +49,12 @@ class ProgramTree:
 
     @cached_property
     def _calls(self) -> dict[str, list[cst.Call]]:
-        found: dict[str, list[cst.Call]] = defaultdict(list)
+        by_name: dict[str, list[cst.Call]] = defaultdict(list)
         for call in self.calls:
             func = call.func
             name = func.attr.value if isinstance(func, cst.Attribute) else dotted(func)
-            found[name].append(call)
-        return found
+            by_name[name].append(call)
+        return by_name
 
     def called_as(self, name: str) -> list[cst.Call]:
         """The calls of what has this name, or of a method that has it."""
@@ -110,10 +110,10 @@ class ProgramTree:
 
     @cached_property
     def _imports(self) -> dict[str, Imports]:
-        found: dict[str, list[cst.CSTNode]] = {name: [] for name in self.joined.names}
+        by_file: dict[str, list[cst.CSTNode]] = {name: [] for name in self.joined.names}
         for node in (*self.of(cst.Import), *self.of(cst.ImportFrom)):
-            found[self.where(node)].append(node)
-        return {name: imported(nodes) for name, nodes in found.items()}
+            by_file[self.where(node)].append(node)
+        return {name: imports_of(nodes) for name, nodes in by_file.items()}
 
     def called(self, call: cst.Call) -> str:
         """The full name of what is called, or of a method, ".fit"."""
@@ -143,10 +143,10 @@ class ProgramTree:
 
     def above(self, node: cst.CSTNode) -> Iterator[cst.CSTNode]:
         """A node and all that hold it, inside out."""
-        seen: cst.CSTNode | None = node
-        while seen is not None:
-            yield seen
-            seen = self.parents.get(seen)
+        parent: cst.CSTNode | None = node
+        while parent is not None:
+            yield parent
+            parent = self.parents.get(parent)
 
     def around(self, node: cst.CSTNode, *kinds: type[cst.CSTNode]) -> cst.CSTNode | None:
         """The innermost node of some kinds that holds one."""
@@ -161,8 +161,8 @@ class ProgramTree:
 
     def function(self, node: cst.CSTNode) -> cst.FunctionDef | None:
         """The function that a node stands in."""
-        found = self.around(node, cst.FunctionDef)
-        return found if isinstance(found, cst.FunctionDef) else None
+        function = self.around(node, cst.FunctionDef)
+        return function if isinstance(function, cst.FunctionDef) else None
 
     def line(self, node: cst.CSTNode) -> int:
         """Where a node begins in the whole text, 1-based."""
@@ -177,24 +177,22 @@ class ProgramTree:
         """A node as it is written."""
         return self.module.code_for_node(node)
 
-    def unused(self, wanted: str) -> str:
+    def unused(self, name: str) -> str:
         """A name like the wanted one that the program does not have."""
         names = {node.value for node in self.of(cst.Name)}
-        return next(
-            x for x in (wanted, *(f"{wanted}_{n}" for n in range(2, 10**4))) if x not in names
-        )
+        return next(x for x in (name, *(f"{name}_{n}" for n in range(2, 10**4))) if x not in names)
 
 
 @lru_cache(maxsize=4)
-def read(source: str, modules: tuple[ProgramFile, ...] = ()) -> ProgramTree | None:
+def parse_program(source: str, modules: tuple[ProgramFile, ...] = ()) -> ProgramTree | None:
     """The program with its own modules, without them where all cannot be parsed within the budget;
     None where it cannot be by itself.
     """
-    program = _parsed(joined(source, modules))
-    return program or (_parsed(joined(source, ())) if modules else None)
+    program = _parse(join(source, modules))
+    return program or (_parse(join(source, ())) if modules else None)
 
 
-def _parsed(whole: JoinedText) -> ProgramTree | None:
+def _parse(whole: JoinedText) -> ProgramTree | None:
     try:
         return _program(syntax.parse_concrete(whole.text, LONGEST), whole)
     except (SyntaxError, RecursionError):
@@ -224,7 +222,7 @@ def _program(module: cst.Module, whole: JoinedText) -> ProgramTree:
         nodes=every,
         spans=walk.spans,
         kinds=kinds,
-        imports=imported(nodes),
+        imports=imports_of(nodes),
         calls=tuple(x for x in nodes if isinstance(x, cst.Call)),
         values=_values(nodes),
         joined=whole,
@@ -263,25 +261,25 @@ class _Walk(cst.CSTVisitor):
 
 
 def _values(nodes: tuple[cst.CSTNode, ...]) -> dict[str, list[cst.BaseExpression]]:
-    found: dict[str, list[cst.BaseExpression]] = defaultdict(list)
+    by_name: dict[str, list[cst.BaseExpression]] = defaultdict(list)
     for node in nodes:
-        for target, value in _assigned(node):
-            found[spelled(target)].append(value)
-    found.pop("", None)
-    return dict(found)
+        for target, value in _assignments(node):
+            by_name[spell(target)].append(value)
+    by_name.pop("", None)
+    return dict(by_name)
 
 
-def _assigned(node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
+def _assignments(node: cst.CSTNode) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     if isinstance(node, cst.Assign):
-        for each in node.targets:
-            yield from _paired(each.target, node.value)
+        for target in node.targets:
+            yield from _pairs(target.target, node.value)
     elif isinstance(node, cst.AnnAssign) and node.value:
         yield node.target, node.value
     elif isinstance(node, cst.AugAssign) and isinstance(node.target, cst.Subscript):
         yield node.target, node.value  # one more value: which one counts cannot be told
 
 
-def _paired(
+def _pairs(
     target: cst.BaseExpression, value: cst.BaseExpression
 ) -> Iterator[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """Each name of a tuple with its own value, otherwise with the whole."""
@@ -290,8 +288,8 @@ def _paired(
         return
     own = value.elements if isinstance(value, cst.Tuple | cst.List) else ()
     for number, element in enumerate(target.elements):
-        paired = len(own) == len(target.elements)
-        yield from _paired(element.value, own[number].value if paired else value)
+        has_pairs = len(own) == len(target.elements)
+        yield from _pairs(element.value, own[number].value if has_pairs else value)
 
 
 # The loops around a node, also those of the functions that call the one it stands in.
@@ -325,8 +323,8 @@ def called_at(program: ProgramTree, function: cst.FunctionDef) -> list[cst.Call]
 
 def function_named(program: ProgramTree, name: str) -> cst.FunctionDef | None:
     """The one function of a name."""
-    found = [x for x in program.of(cst.FunctionDef) if x.name.value == name]
-    return found[0] if len(found) == 1 else None
+    functions = [x for x in program.of(cst.FunctionDef) if x.name.value == name]
+    return functions[0] if len(functions) == 1 else None
 
 
 def iterated(loop: cst.For) -> cst.BaseExpression:

@@ -29,7 +29,7 @@ from bot.training.program.text import (
 # Changes of a program, collected and then made at once.
 
 Change = Callable[[Any], Any]
-Wanted = Mapping[tuple[object, HyperparameterKind], str]
+Values = Mapping[tuple[object, HyperparameterKind], str]
 """The values of a patch by the group and the kind of their places."""
 
 
@@ -49,12 +49,12 @@ class Rewriting:
     def __init__(
         self,
         program: ProgramTree,
-        wanted: Wanted,
+        values: Values,
         widths: Mapping[int, str] | None = None,
         moved: Container[str] = (),
     ) -> None:
         self.program = program
-        self.wanted = wanted
+        self.wanted = values
         self.widths = widths or {}
         self.replaced: dict[str, UseChange] = {}
         """What is put in the place of uses that a run can watch, by their keys."""
@@ -118,10 +118,10 @@ class Rewriting:
     def _place_of(self, element: cst.CSTNode) -> int:
         holder, field = self._holder(element)
         index = next(n for n, x in enumerate(getattr(holder, field)) if x is element)
-        listed = self._listed.get(holder, [])
-        if (index, None) in listed:
+        list_changes = self._listed.get(holder, [])
+        if (index, None) in list_changes:
             raise NotApplicable("What is removed cannot be named.")
-        return index + sum(1 if text is not None else -1 for at, text in listed if at < index)
+        return index + sum(1 if text is not None else -1 for at, text in list_changes if at < index)
 
     def _put(self, node: cst.CSTNode, text: str, *, after: bool) -> None:
         if (after, text) not in self._around[statement := self.program.statement(node)]:
@@ -164,12 +164,12 @@ class Rewriting:
         """How the program names something of a package, which is imported where it has to be,
         instead of a name that is used here alone.
         """
-        spelled = self.imports.spelled(full)
-        if spelled:
-            return spelled
+        spelling = self.imports.spelled(full)
+        if spelling:
+            return spelling
         program = self.program
-        used = [x for x in program.of(cst.Name) if x.value == instead]
-        once = len([x for x in used if program.where(x) == self.file]) == 2
+        uses = [x for x in program.of(cst.Name) if x.value == instead]
+        once = len([x for x in uses if program.where(x) == self.file]) == 2
         self._imports.setdefault((self.file, full), instead if once else "")
         return full.rpartition(".")[2] if not _is_module(full) else full
 
@@ -189,8 +189,8 @@ class Rewriting:
             self._import(file, full)
         for statement in self._removed:
             self._remove(statement)
-        for holder, added in self._listed.items():
-            self.change(holder, partial(relisted, changes=tuple(added)))
+        for holder, changes in self._listed.items():
+            self.change(holder, partial(relisted, changes=tuple(changes)))
         for node, texts in self._around.items():
             self.change(node, partial(surrounded, texts=tuple(texts)))
         try:
@@ -225,9 +225,9 @@ class Rewriting:
             self.change(statement, lambda updated: passing(updated))
             return
         following = next((x for x in siblings[index + 1 :] if x not in self._removed), None)
-        left = getattr(statement, "leading_lines", ())
-        if following is not None and any(line.comment for line in left):
-            self.change(following, lambda updated: led(updated, left))
+        lines = getattr(statement, "leading_lines", ())
+        if following is not None and any(line.comment for line in lines):
+            self.change(following, lambda updated: led(updated, lines))
         self.change(statement, lambda _: cst.RemoveFromParent())
 
     def _siblings(self, statement: cst.CSTNode) -> Sequence[cst.CSTNode]:
@@ -301,22 +301,24 @@ def make_place(
     """One that has the plain id of its kind and layer. `line` is in the whole text."""
     low, high = bounds or (None, None)
     name = kind if layer is None else f"{kind}({layer})"
-    found = Hyperparameter(
+    hyperparameter = Hyperparameter(
         id=name, kind=kind, value=value, line=line, layer=layer, low=low, high=high,
         choices=choices,
     )  # fmt: skip
-    return HyperparameterPlace(found, write, group)
+    return HyperparameterPlace(hyperparameter, write, group)
 
 
-def numbered(places: Iterable[HyperparameterPlace]) -> tuple[HyperparameterPlace, ...]:
+def number_places(places: Iterable[HyperparameterPlace]) -> tuple[HyperparameterPlace, ...]:
     """Places with ids of their own: the second of a name is its "#2"."""
-    seen: Counter[str] = Counter()
-    found: list[HyperparameterPlace] = []
-    for each in places:
-        seen[each.hyperparameter.id] += 1
-        count = seen[each.hyperparameter.id]
-        given = each.hyperparameter
+    counts: Counter[str] = Counter()
+    result: list[HyperparameterPlace] = []
+    for place in places:
+        counts[place.hyperparameter.id] += 1
+        count = counts[place.hyperparameter.id]
+        hyperparameter = place.hyperparameter
         if count > 1:
-            given = given.model_copy(update={"id": f"{given.id}#{count}"})
-        found.append(replace(each, hyperparameter=given))
-    return tuple(found)
+            hyperparameter = hyperparameter.model_copy(
+                update={"id": f"{hyperparameter.id}#{count}"}
+            )
+        result.append(replace(place, hyperparameter=hyperparameter))
+    return tuple(result)

@@ -18,19 +18,19 @@ from bot.training.program.rewriting import HyperparameterPlace, Rewriting, Write
 from bot.training.program.text import NotApplicable, argument, keywords, with_argument
 from bot.training.program.torch_layers import torch_layers
 
-_ADDED = ("dense_after", "batch_norm_after", "dropout_after")
-_SHAPED = {"input_shape", "input_dim", "batch_input_shape"}
+_ADDITIONS = ("dense_after", "batch_norm_after", "dropout_after")
+_SHAPE_ARGUMENTS = {"input_shape", "input_dim", "batch_input_shape"}
 _KERAS = {"batch_norm_after": "BatchNormalization()", "dropout_after": "Dropout(0.2)"}
 
 
 def structure(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[HyperparameterPlace]:
     """The layers of every stack."""
     for layers in (keras_layers(program, trace), torch_layers(program, trace)):
-        weighed = [x for x in layers if _width(x)]
+        layers_with_width = [x for x in layers if _width(x)]
         for number, layer in enumerate(layers):
             if _element(program, layer) is None and _added_by(program, layer) is None:
                 continue
-            own = _choices(layer, weighed)
+            own = _choices(layer, layers_with_width)
             if own:
                 after = layers[number + 1 :]
                 yield make_place(
@@ -46,13 +46,13 @@ def _width(layer: WrittenLayer) -> cst.BaseExpression | None:
     return argument(layer.call, "out_features", 1) if layer.type == "Linear" else None
 
 
-def _choices(layer: WrittenLayer, weighed: Sequence[WrittenLayer]) -> tuple[str, ...]:
-    hidden = layer in weighed and layer is not weighed[-1]
-    shaped = _SHAPED & set(keywords(layer.call))
+def _choices(layer: WrittenLayer, layers_with_width: Sequence[WrittenLayer]) -> tuple[str, ...]:
+    hidden = layer in layers_with_width and layer is not layers_with_width[-1]
+    shape_arguments = _SHAPE_ARGUMENTS & set(keywords(layer.call))
     if hidden:
-        return _ADDED if shaped else ("removed", *_ADDED)
+        return _ADDITIONS if shape_arguments else ("removed", *_ADDITIONS)
     side = layer.passing and not layer.type.startswith(("Flatten", "Reshape", "Unflatten"))
-    return ("removed",) if side and not shaped and "ool" not in layer.type else ()
+    return ("removed",) if side and not shape_arguments and "ool" not in layer.type else ()
 
 
 def _element(program: ProgramTree, layer: WrittenLayer) -> cst.CSTNode | None:
@@ -62,8 +62,10 @@ def _element(program: ProgramTree, layer: WrittenLayer) -> cst.CSTNode | None:
     if isinstance(holder, cst.Call) and program.called(holder).endswith(".Sequential"):
         return entry if layer.framework == "torch" else None
     inside = program.around(holder, cst.Call) if isinstance(holder, cst.List) else None
-    listed = isinstance(inside, cst.Call) and program.called(inside).endswith(".Sequential")
-    return entry if listed else None
+    is_in_sequential = isinstance(inside, cst.Call) and program.called(inside).endswith(
+        ".Sequential"
+    )
+    return entry if is_in_sequential else None
 
 
 def _added_by(program: ProgramTree, layer: WrittenLayer) -> cst.Call | None:
@@ -77,21 +79,21 @@ def _added_by(program: ProgramTree, layer: WrittenLayer) -> cst.Call | None:
 def _writer(layer: WrittenLayer, after: Sequence[WrittenLayer]) -> Write:
     def write(rewriting: Rewriting, value: str) -> None:
         program = rewriting.program
-        added = _added_by(program, layer)
+        added_statement = _added_by(program, layer)
         element = _element(program, layer)
         if value == "removed":
             _bridge(rewriting, layer, after)
-            if added:
-                rewriting.remove(added)
+            if added_statement:
+                rewriting.remove(added_statement)
             else:
                 rewriting.remove_element(element)
             return
         texts = _texts(rewriting, layer, value)
         # What is new comes behind the activation that belongs to the layer.
         last = _last(layer, after)
-        if added and isinstance(added.func, cst.Attribute):
-            end = _added_by(program, last) or added
-            name = program.text(added.func)
+        if added_statement and isinstance(added_statement.func, cst.Attribute):
+            end = _added_by(program, last) or added_statement
+            name = program.text(added_statement.func)
             rewriting.after(end, "\n".join(f"{name}({text})" for text in texts))
         else:
             rewriting.after_element(_element(program, last) or element, *texts)
@@ -124,22 +126,22 @@ def _bridge(rewriting: Rewriting, layer: WrittenLayer, after: Sequence[WrittenLa
 def _texts(rewriting: Rewriting, layer: WrittenLayer, value: str) -> list[str]:
     """The constructions of what is added."""
     width = _width(layer)
-    if value not in _ADDED or width is None:
+    if value not in _ADDITIONS or width is None:
         raise NotApplicable(f"This layer does not support {value!r}.")
     units = rewriting.widths.get(layer.index, rewriting.program.text(width))
     if layer.framework == "keras":
         quote = rewriting.quote
         text = _KERAS.get(value, f"Dense({units}, activation={quote}relu{quote})")
-        return [_spelled(rewriting, layer, "keras.layers", text)]
+        return [_spell(rewriting, layer, "keras.layers", text)]
     texts = {
         "batch_norm_after": [f"BatchNorm1d({units})"],
         "dropout_after": ["Dropout(0.2)"],
         "dense_after": [f"Linear({units}, {units})", "ReLU()"],
     }
-    return [_spelled(rewriting, layer, "torch.nn", text) for text in texts[value]]
+    return [_spell(rewriting, layer, "torch.nn", text) for text in texts[value]]
 
 
-def _spelled(rewriting: Rewriting, layer: WrittenLayer, package: str, text: str) -> str:
+def _spell(rewriting: Rewriting, layer: WrittenLayer, package: str, text: str) -> str:
     func = layer.call.func
     if isinstance(func, cst.Attribute):
         return f"{rewriting.program.text(func.value)}.{text}"

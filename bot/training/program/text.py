@@ -25,20 +25,20 @@ def canonical_number(value: float) -> str:
 def read_number(node: cst.CSTNode | None) -> float | None:
     """The value of a written number, or of a power or product of numbers; None for all else."""
     if isinstance(node, cst.Integer | cst.Float):
-        return _bounded(_literal(node.value))
+        return _bound(_literal(node.value))
     if isinstance(node, cst.UnaryOperation) and isinstance(node.operator, cst.Minus):
         inner = read_number(node.expression)
         return None if inner is None else -inner
     if isinstance(node, cst.BinaryOperation):
         left, right = read_number(node.left), read_number(node.right)
         if left is not None and right is not None:
-            return _bounded(_computed(node.operator, left, right))
+            return _bound(_compute(node.operator, left, right))
     if isinstance(node, cst.Call) and isinstance(node.func, cst.Name) and len(node.args) == 1:
         return read_number(node.args[0].value) if node.func.value in ("int", "float") else None
     return None
 
 
-def parsed(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """The finite number that an edit's text is; None where it is none."""
     try:
         value = float(text)
@@ -49,7 +49,7 @@ def parsed(text: str) -> float | None:
 
 def same(one: str, other: str) -> bool:
     """Whether two values are the same, as numbers where they are."""
-    first, second = parsed(one), parsed(other)
+    first, second = parse_number(one), parse_number(other)
     if first is None or second is None:
         return one == other
     return math.isclose(first, second, rel_tol=1e-9, abs_tol=0.0)
@@ -66,7 +66,7 @@ def _literal(text: str) -> float | None:
         return None
 
 
-def _bounded(value: float | None) -> float | None:
+def _bound(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) and abs(value) < 10**15 else None
 
 
@@ -80,7 +80,7 @@ _OPERATIONS: dict[type[cst.BaseBinaryOp], Callable[[float, float], float]] = {
 }
 
 
-def _computed(operator: cst.BaseBinaryOp, left: float, right: float) -> float | None:
+def _compute(operator: cst.BaseBinaryOp, left: float, right: float) -> float | None:
     try:
         value = _OPERATIONS[type(operator)](left, right)
     except (KeyError, ArithmeticError, ValueError):
@@ -109,16 +109,16 @@ class _Filler(cst.CSTTransformer):
         self._parts = parts
 
     def on_leave(self, original_node: Any, updated_node: Any) -> Any:
-        named = original_node.value if isinstance(original_node, cst.Name) else ""
-        return self._parts.get(named, updated_node)
+        name = original_node.value if isinstance(original_node, cst.Name) else ""
+        return self._parts.get(name, updated_node)
 
 
-def filled(template: str, **parts: cst.BaseExpression) -> cst.BaseExpression:
+def fill(template: str, **parts: cst.BaseExpression) -> cst.BaseExpression:
     """An expression with other ones in the place of some of its names."""
-    made = expression(template).visit(_Filler(parts))
-    if not isinstance(made, cst.BaseExpression):
+    result = expression(template).visit(_Filler(parts))
+    if not isinstance(result, cst.BaseExpression):
         raise NotApplicable(f"{template!r} is not an expression.")
-    return made
+    return result
 
 
 # How names, lookups and entries are written.
@@ -133,7 +133,7 @@ def dotted(node: cst.CSTNode) -> str:
     return ".".join((node.value, *reversed(parts))) if isinstance(node, cst.Name) else ""
 
 
-def spelled(node: cst.CSTNode) -> str:
+def spell(node: cst.CSTNode) -> str:
     """A lookup with double quotes: a name, attributes and entries of it, also by `get`; "" for any
     other expression.
     """
@@ -162,8 +162,8 @@ def entry_key(node: cst.CSTNode) -> str:
         key = index.value if isinstance(index, cst.Index) else None
     elif isinstance(node, cst.Call) and isinstance(node.func, cst.Attribute) and node.args:
         key = node.args[0].value if node.func.attr.value == "get" else None
-    said = key.evaluated_value if isinstance(key, cst.SimpleString) else None
-    return said if isinstance(said, str) else ""
+    text = key.evaluated_value if isinstance(key, cst.SimpleString) else None
+    return text if isinstance(text, str) else ""
 
 
 SNAKE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -176,19 +176,19 @@ def snake(name: str) -> str:
 
 # How what is added to a program is laid out: as that which stands beside it.
 
-_SPACED = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
+_COMMA_AND_SPACE = cst.Comma(whitespace_after=cst.SimpleWhitespace(" "))
 
 
 def surrounded(updated: Any, texts: Sequence[tuple[bool, str]]) -> Any:
     """A statement with others before and after it."""
     before = [x for after, text in texts if not after for x in _statements(text)]
     after = [x for after, text in texts if after for x in _statements(text)]
-    kept = [updated] if isinstance(updated, cst.CSTNode) else []
-    if before and kept:
+    statements = [updated] if isinstance(updated, cst.CSTNode) else []
+    if before and statements:
         # Comments and blank lines above a statement stay above all that is put before it.
         before[0] = before[0].with_changes(leading_lines=updated.leading_lines)
-        kept = [updated.with_changes(leading_lines=())]
-    return cst.FlattenSentinel([*before, *kept, *after])
+        statements = [updated.with_changes(leading_lines=())]
+    return cst.FlattenSentinel([*before, *statements, *after])
 
 
 def relisted(updated: Any, changes: Sequence[tuple[int, str | None]]) -> Any:
@@ -198,13 +198,13 @@ def relisted(updated: Any, changes: Sequence[tuple[int, str | None]]) -> Any:
     field = "args" if isinstance(updated, cst.Call) else "elements"
     elements = list(getattr(updated, field))
     end = elements[-1]
-    gone = {index for index, text in changes if text is None}
+    removals = {index for index, text in changes if text is None}
     for index, text in sorted(((n, x) for n, x in changes if x), key=lambda x: -x[0]):
         _insert(updated, elements, index, text)
-    for index in sorted(gone, reverse=True):
+    for index in sorted(removals, reverse=True):
         more = sum(n < index and x is not None for n, x in changes)
         del elements[index + more]
-    if elements and gone and elements[-1] is not end:
+    if elements and removals and elements[-1] is not end:
         elements[-1] = elements[-1].with_changes(**_ending(end))
     return updated.with_changes(**{field: elements})
 
@@ -234,8 +234,8 @@ def _between(holder: Any, element: Any) -> cst.Comma:
         after = element.comma.whitespace_after
         if isinstance(after, cst.ParenthesizedWhitespace) and not after.last_line.value:
             return cst.Comma(whitespace_after=_opening(holder))
-        return cst.Comma(whitespace_after=after) if after else _SPACED
-    return _SPACED
+        return cst.Comma(whitespace_after=after) if after else _COMMA_AND_SPACE
+    return _COMMA_AND_SPACE
 
 
 def _opening(holder: Any) -> cst.BaseParenthesizableWhitespace:
@@ -282,8 +282,8 @@ _TIGHT = cst.AssignEqual(cst.SimpleWhitespace(""), cst.SimpleWhitespace(""))
 
 def argument(call: cst.Call, name: str, position: int = -1) -> cst.BaseExpression | None:
     """What is given for a parameter, by its name or else at its position; None where it is not."""
-    found = _index(call, name, position)
-    return call.args[found].value if found >= 0 else None
+    index = _index(call, name, position)
+    return call.args[index].value if index >= 0 else None
 
 
 def keywords(call: cst.Call) -> dict[str, cst.BaseExpression]:
@@ -293,15 +293,15 @@ def keywords(call: cst.Call) -> dict[str, cst.BaseExpression]:
 
 def positional(call: cst.Call) -> list[cst.BaseExpression]:
     """What is given by position, up to the first star."""
-    found: list[cst.BaseExpression] = []
+    values: list[cst.BaseExpression] = []
     for arg in call.args:
         if arg.star or arg.keyword:
             break
-        found.append(arg.value)
-    return found
+        values.append(arg.value)
+    return values
 
 
-def starred(call: cst.Call) -> bool:
+def has_stars(call: cst.Call) -> bool:
     """Whether the call has arguments that are not written out."""
     return any(arg.star for arg in call.args)
 
@@ -310,12 +310,12 @@ def with_argument(name: str, text: str, position: int = -1) -> Callable[[cst.Cal
     """A change: the parameter has this value, as a keyword where it was not given."""
 
     def change(call: cst.Call) -> cst.Call:
-        found = _index(call, name, position)
+        index = _index(call, name, position)
         args = list(call.args)
-        if found >= 0:
-            args[found] = args[found].with_changes(value=expression(text))
+        if index >= 0:
+            args[index] = args[index].with_changes(value=expression(text))
             return call.with_changes(args=args)
-        return call.with_changes(args=_added(args, name, text))
+        return call.with_changes(args=_with_new_argument(args, name, text))
 
     return change
 
@@ -324,15 +324,15 @@ def without(names: Container[str], most: int | None = None) -> Callable[[cst.Cal
     """A change: no keyword of these names, and at most so many arguments by position."""
 
     def change(call: cst.Call) -> cst.Call:
-        kept: list[cst.Arg] = []
+        args: list[cst.Arg] = []
         place = 0
         for arg in call.args:
             by_place = not arg.keyword and not arg.star
             place += by_place
             beyond = by_place and most is not None and place > most
             if not beyond and not (arg.keyword and arg.keyword.value in names):
-                kept.append(arg)
-        return call if len(kept) == len(call.args) else _closed(call, kept)
+                args.append(arg)
+        return call if len(args) == len(call.args) else _closed(call, args)
 
     return change
 
@@ -351,13 +351,13 @@ def _index(call: cst.Call, name: str, position: int) -> int:
     return position if position >= 0 and plain else -1
 
 
-def _added(args: list[cst.Arg], name: str, text: str) -> list[cst.Arg]:
+def _with_new_argument(args: list[cst.Arg], name: str, text: str) -> list[cst.Arg]:
     """One more argument, laid out as those before it."""
     new = cst.Arg(expression(text), keyword=cst.Name(name), equal=_TIGHT)
     if not args:
         return [new]
     last = args[-1]
-    between = args[-2].comma if len(args) > 1 else _SPACED
+    between = args[-2].comma if len(args) > 1 else _COMMA_AND_SPACE
     if isinstance(last.comma, cst.Comma):
         new = new.with_changes(comma=last.comma)
     new = new.with_changes(whitespace_after_arg=last.whitespace_after_arg)
@@ -399,10 +399,10 @@ class Imports:
     def full(self, name: str) -> str:
         """The canonical full name of a dotted one."""
         head, _, rest = name.partition(".")
-        known = self.names.get(head)
-        if known is None and name and not rest and self.stars:
-            known = self._starred(head)
-        return canonical_name(f"{known}.{rest}" if known and rest else known or name)
+        full_name = self.names.get(head)
+        if full_name is None and name and not rest and self.stars:
+            full_name = self._starred(head)
+        return canonical_name(f"{full_name}.{rest}" if full_name and rest else full_name or name)
 
     def _starred(self, head: str) -> str | None:
         """A class that the program can only have from the one module that it imports whole."""
@@ -410,8 +410,8 @@ class Imports:
 
     def spelled(self, full: str) -> str:
         """How the program can name something with what it has imported; "" where it cannot."""
-        for name, known in self.names.items():
-            if canonical_name(known) == full:
+        for name, full_name in self.names.items():
+            if canonical_name(full_name) == full:
                 return name
         module, _, last = full.rpartition(".")
         parent = self.spelled(module) if module else ""
@@ -426,7 +426,7 @@ def canonical_name(name: str) -> str:
     return name
 
 
-def imported(nodes: Iterable[cst.CSTNode]) -> Imports:
+def imports_of(nodes: Iterable[cst.CSTNode]) -> Imports:
     """The imports anywhere in a program."""
     names: dict[str, str] = {}
     stars: list[str] = []
@@ -439,7 +439,7 @@ def imported(nodes: Iterable[cst.CSTNode]) -> Imports:
                     full if alias.asname else full.partition(".")[0]
                 )
         elif isinstance(node, cst.ImportFrom) and node.module and not node.relative:
-            module = _dotted(node.module)
+            module = _dotted_name(node.module)
             if isinstance(node.names, cst.ImportStar):
                 stars.append(module)
                 continue
@@ -451,14 +451,14 @@ def imported(nodes: Iterable[cst.CSTNode]) -> Imports:
 
 
 def _alias(alias: cst.ImportAlias) -> tuple[str, str]:
-    full = _dotted(alias.name)
+    full = _dotted_name(alias.name)
     own = alias.asname.name if alias.asname else None
     return (own.value if isinstance(own, cst.Name) else full), full
 
 
-def _dotted(node: cst.CSTNode) -> str:
+def _dotted_name(node: cst.CSTNode) -> str:
     return (
-        f"{_dotted(node.value)}.{node.attr.value}"
+        f"{_dotted_name(node.value)}.{node.attr.value}"
         if isinstance(node, cst.Attribute)
         else (node.value if isinstance(node, cst.Name) else "")
     )

@@ -31,12 +31,14 @@ def torch_activations(
 ) -> Iterator[HyperparameterPlace]:
     """The function of every module that is one, or after which one stands or could stand."""
     layers = torch_layers(program, trace)
-    found = flows(program, layers)
+    flows_by_holder = flows(program, layers)
     for number, layer in enumerate(layers):
         if of_module(layer.type):
             yield _own(program, layer)
         elif layer.type.startswith(_OWN_ACTIVATIONS):
-            yield from _after(program, layer, found.get(layer.holder), layers[number + 1 :])
+            yield from _after(
+                program, layer, flows_by_holder.get(layer.holder), layers[number + 1 :]
+            )
 
 
 def _own(program: ProgramTree, layer: WrittenLayer) -> HyperparameterPlace:
@@ -71,23 +73,23 @@ def _dim(layer: WrittenLayer) -> int:
 
 
 def _after(
-    program: ProgramTree, layer: WrittenLayer, found: Flow | None, after: Sequence[WrittenLayer]
+    program: ProgramTree, layer: WrittenLayer, flow: Flow | None, after: Sequence[WrittenLayer]
 ) -> Iterator[HyperparameterPlace]:
     """What is applied to the output of a module: the next one of its `Sequential` or a call."""
     following = _following(layer, after)
     if following is not None and of_module(following.type):
         return
-    call = found.applied.get(layer) if found else None
+    call = flow.applied.get(layer) if flow else None
     if call is not None:
-        yield _applied(program, layer, call)
+        yield _apply_activation(program, layer, call)
         return
-    uses = found.uses.get(layer, []) if found else []
+    uses = flow.uses.get(layer, []) if flow else []
     element = program.parents.get(layer.call)
     unseen = _unseen(program, element)
     if unseen is not None:
         yield _own(program, replace(layer, type=unseen[0], call=unseen[1]))
         return
-    if following is None and len(uses) == 1 and _used_by_class(found, layer):
+    if following is None and len(uses) == 1 and _used_by_class(flow, layer):
         write = _wrapper(layer, uses[0])
         yield _linear(program, layer, write)
     elif isinstance(element, cst.Arg | cst.Element) and "." in f".{layer.path}":
@@ -97,9 +99,9 @@ def _after(
 def _unseen(program: ProgramTree, element: cst.CSTNode | None) -> tuple[str, cst.Call] | None:
     """An activation that is next in the list and that the trace, which is older, does not have."""
     holder = program.parents.get(element) if element else None
-    listed: Sequence[Any] = getattr(holder, "args", getattr(holder, "elements", ()))
-    after = next((n for n, x in enumerate(listed, 1) if x is element), len(listed))
-    value = listed[after].value if after < len(listed) else None
+    elements: Sequence[Any] = getattr(holder, "args", getattr(holder, "elements", ()))
+    after = next((n for n, x in enumerate(elements, 1) if x is element), len(elements))
+    value = elements[after].value if after < len(elements) else None
     name = program.called(value).rpartition(".")[2] if isinstance(value, cst.Call) else ""
     return (name, value) if isinstance(value, cst.Call) and of_module(name) else None
 
@@ -117,8 +119,8 @@ def _following(layer: WrittenLayer, after: Sequence[WrittenLayer]) -> WrittenLay
     return None
 
 
-def _used_by_class(found: Flow | None, layer: WrittenLayer) -> bool:
-    return found is not None and layer in found.uses
+def _used_by_class(flow: Flow | None, layer: WrittenLayer) -> bool:
+    return flow is not None and layer in flow.uses
 
 
 def _linear(program: ProgramTree, layer: WrittenLayer, write: Write) -> HyperparameterPlace:
@@ -144,22 +146,26 @@ def _wrapper(layer: WrittenLayer, call: cst.Call) -> Write:
     return write
 
 
-def _applied(program: ProgramTree, layer: WrittenLayer, call: cst.Call) -> HyperparameterPlace:
+def _apply_activation(
+    program: ProgramTree, layer: WrittenLayer, call: cst.Call
+) -> HyperparameterPlace:
     value = activation(program, call)
 
-    def write(rewriting: Rewriting, wanted: str) -> None:
-        rewriting.change(call, _changed(rewriting, layer, call, wanted))
+    def write(rewriting: Rewriting, value: str) -> None:
+        rewriting.change(call, _change_activation(rewriting, layer, call, value))
 
     return make_place(
         "activation", value, program.line(call), write, layer=layer.index, choices=CHOICES
     )
 
 
-def _changed(rewriting: Rewriting, layer: WrittenLayer, call: cst.Call, wanted: str) -> Change:
+def _change_activation(
+    rewriting: Rewriting, layer: WrittenLayer, call: cst.Call, value: str
+) -> Change:
     method = rewriting.program.called(call).startswith(".")
-    if wanted == "linear":
+    if value == "linear":
         return lambda updated: _bare(argument_of(updated, method=method))
-    name, extra = function(rewriting, layer, wanted, rewriting.program.text(call.func))
+    name, extra = function(rewriting, layer, value, rewriting.program.text(call.func))
     return lambda updated: _call(name, argument_of(updated, method=method), extra)
 
 
@@ -170,11 +176,11 @@ def function(
     if value not in CHOICES or value == "linear":
         raise NotApplicable(f"There is no activation named {value!r}.")
     names = functions_named(value)
-    spelled = [x for x in map(rewriting.imports.spelled, names) if x]
+    spellings = [x for x in map(rewriting.imports.spelled, names) if x]
     package = before.rpartition(".")[0]
-    alike = [x for x in spelled if x.rpartition(".")[0] == package]
+    alike = [x for x in spellings if x.rpartition(".")[0] == package]
     extra = f"dim={_dim(layer)}" if value.endswith("softmax") else ""
-    return (*alike, *spelled, "")[0] or rewriting.named(names[-1]), extra
+    return (*alike, *spellings, "")[0] or rewriting.named(names[-1]), extra
 
 
 def _call(name: str, inner: cst.BaseExpression, extra: str) -> cst.Call:
@@ -211,7 +217,7 @@ _NAMES = {text: name for name, text in _FUNCTIONS.items()} | {
 _METHODS = {
     "zero_": "zeros", "fill_": "constant", "normal_": "random_normal", "uniform_": "random_uniform"
 }  # fmt: skip
-_ADDED = {"random_normal": ", std=0.05", "random_uniform": ", -0.05, 0.05"}
+_ADDED_ARGUMENTS = {"random_normal": ", std=0.05", "random_uniform": ", -0.05, 0.05"}
 """As Keras draws: PyTorch's own defaults are far too wide."""
 _KERNELS = ("default", *_FUNCTIONS)
 _BIASES = ("default", "zeros", "ones", "random_normal", "random_uniform")
@@ -223,19 +229,19 @@ def torch_initializers(
 ) -> Iterator[HyperparameterPlace]:
     """What is initialised, and the layers that could be."""
     layers = torch_layers(program, trace)
-    done: set[tuple[str, int | None]] = set()
+    initialised: set[tuple[str, int | None]] = set()
     for call in program.calls:
         target = _target(program, call)
         if target is None:
             continue
         kind = _kind(target)
         layer = _layer(program, target, layers)
-        done.add((kind, layer.index if layer else None))
+        initialised.add((kind, layer.index if layer else None))
         yield _present(program, call, target, kind, layer)
     for layer in layers:
         kinds: tuple[HyperparameterKind, ...] = ("kernel_initializer", "bias_initializer")
         for kind in kinds if layer.type.startswith(_INITIALIZED) else ():
-            if not done & {(kind, None), (kind, layer.index)}:
+            if not initialised & {(kind, None), (kind, layer.index)}:
                 yield from _absent(program, layer, kind)
 
 
@@ -267,16 +273,16 @@ def _layer(
     if owner is None:
         return None
     text = program.text(owner).replace("[", ".").replace("]", "")
-    named = [x for x in layers if x.path and text.endswith(f".{x.path}")]
-    return named[0] if len(named) == 1 else None
+    layers_at_path = [x for x in layers if x.path and text.endswith(f".{x.path}")]
+    return layers_at_path[0] if len(layers_at_path) == 1 else None
 
 
 def _value(program: ProgramTree, call: cst.Call) -> str:
     name = program.called(call).rpartition(".")[2]
     value = _NAMES.get(name, "") if ".init." in program.called(call) else _METHODS.get(name, "")
-    given = positional(call)
-    if value == "constant" and given:
-        return {0.0: "zeros", 1.0: "ones"}.get(number_numbers(given[-1]) or 0.0, value)
+    arguments = positional(call)
+    if value == "constant" and arguments:
+        return {0.0: "zeros", 1.0: "ones"}.get(number_numbers(arguments[-1]) or 0.0, value)
     return value
 
 
@@ -307,10 +313,10 @@ def _text(rewriting: Rewriting, target: str, value: str, before: cst.Call | None
     name = _FUNCTIONS[value]
     func = before.func if before else None
     if isinstance(func, cst.Attribute) and ".init." in rewriting.program.name(func):
-        spelled = f"{rewriting.program.text(func.value)}.{name}"
+        spelling = f"{rewriting.program.text(func.value)}.{name}"
     else:
-        spelled = rewriting.named(f"torch.nn.init.{name}")
-    text = f"{spelled}({target}{_ADDED.get(value, '')})"
+        spelling = rewriting.named(f"torch.nn.init.{name}")
+    text = f"{spelling}({target}{_ADDED_ARGUMENTS.get(value, '')})"
     expression(text)
     return text
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from bot.kernel.training_types import Layer, TrainingTrace
-from bot.training.program.keras_layers import MOST_UNITS, bounded
+from bot.training.program.keras_layers import MOST_UNITS, bound_number
 from bot.training.program.layers import WrittenLayer, of_function, of_module
 from bot.training.program.parsed import ProgramTree
 from bot.training.program.rewriting import HyperparameterPlace, Rewriting, Write, make_place
@@ -29,19 +29,19 @@ _CONTAINERS = frozenset({
 
 def torch_layers(program: ProgramTree, trace: TrainingTrace | None) -> list[WrittenLayer]:
     """In the order in which the model calls them, as far as that is known."""
-    written = list(_written(program))
+    layer_calls = list(_layer_calls(program))
     models = [x.layers for x in trace.models if x.framework == "torch"] if trace else []
     if not models:
-        return _counted(program, written)
-    found: dict[int, WrittenLayer] = {}
+        return _number_layers(program, layer_calls)
+    by_call: dict[int, WrittenLayer] = {}
     for layers in models:
-        for layer, seen in _matched(written, layers):
-            found.setdefault(id(layer), layer.at(seen.index, seen))
-    order = list(found.values())
+        for layer, recorded in _match_layers(layer_calls, layers):
+            by_call.setdefault(id(layer), layer.at(recorded.index, recorded))
+    order = list(by_call.values())
     return sorted(order, key=lambda x: x.index)
 
 
-def _written(program: ProgramTree) -> Iterator[WrittenLayer]:
+def _layer_calls(program: ProgramTree) -> Iterator[WrittenLayer]:
     for call in program.calls:
         full = program.called(call)
         name = full.rpartition(".")[2]
@@ -49,8 +49,8 @@ def _written(program: ProgramTree) -> Iterator[WrittenLayer]:
             continue
         if name.endswith("Loss") or ".functional" in full or ".utils" in full or "init" in full:
             continue
-        applied = program.parents.get(call)
-        if isinstance(applied, cst.Call) and applied.func is call:
+        outer_call = program.parents.get(call)
+        if isinstance(outer_call, cst.Call) and outer_call.func is call:
             continue
         path, holder = _path(program, call)
         yield WrittenLayer("torch", name, call, path=path, holder=holder)
@@ -89,9 +89,9 @@ def _target(assign: cst.Assign, below: cst.CSTNode) -> cst.BaseExpression:
     return target
 
 
-def _lists_modules(program: ProgramTree, listed: cst.List) -> bool:
+def _lists_modules(program: ProgramTree, module_list: cst.List) -> bool:
     """Whether a list is what a `Sequential` or a `ModuleList` is made of."""
-    arg = program.parents.get(listed)
+    arg = program.parents.get(module_list)
     call = program.parents.get(arg) if isinstance(arg, cst.Arg) else None
     name = program.called(call) if isinstance(call, cst.Call) else ""
     return name.endswith((".Sequential", ".ModuleList"))
@@ -123,34 +123,34 @@ def _key(program: ProgramTree, outer: cst.Call, below: cst.CSTNode | None) -> st
     return str(first.evaluated_value) if isinstance(first, cst.SimpleString) else ""
 
 
-def _matched(
-    written: Sequence[WrittenLayer], seen: Sequence[Layer]
+def _match_layers(
+    layer_calls: Sequence[WrittenLayer], recorded: Sequence[Layer]
 ) -> Iterator[tuple[WrittenLayer, Layer]]:
     """Each layer of a trace with the text of its name, of the class that explains most of them;
     where names say nothing, with those that one place makes in the same order.
     """
     holders: Counter[cst.CSTNode | None] = Counter()
     fits: dict[int, list[WrittenLayer]] = defaultdict(list)
-    for layer in seen:
-        for text in written:
-            if _alike(text.type, layer.type) and _named(text.path, layer.name):
+    for layer in recorded:
+        for text in layer_calls:
+            if _alike(text.type, layer.type) and _is_at_path(text.path, layer.name):
                 fits[layer.index].append(text)
                 holders[text.holder] += 1
-    for layer in seen:
+    for layer in recorded:
         best = sorted(
             fits[layer.index], key=lambda x: (x.path == layer.name, holders[x.holder]), reverse=True
         )
         yield from ((text, layer) for text in best[:1])
     if not holders:
-        for layers in _by_holder(written).values():
-            same = len(layers) == len(seen)
-            if same and all(_alike(x.type, y.type) for x, y in zip(layers, seen, strict=True)):
-                yield from zip(layers, seen, strict=True)
+        for layers in _by_holder(layer_calls).values():
+            same = len(layers) == len(recorded)
+            if same and all(_alike(x.type, y.type) for x, y in zip(layers, recorded, strict=True)):
+                yield from zip(layers, recorded, strict=True)
 
 
-def _by_holder(written: Sequence[WrittenLayer]) -> dict[cst.CSTNode | None, list[WrittenLayer]]:
+def _by_holder(layer_calls: Sequence[WrittenLayer]) -> dict[cst.CSTNode | None, list[WrittenLayer]]:
     groups: dict[cst.CSTNode | None, list[WrittenLayer]] = defaultdict(list)
-    for layer in written:
+    for layer in layer_calls:
         groups[layer.holder].append(layer)
     return groups
 
@@ -160,18 +160,20 @@ def _alike(one: str, other: str) -> bool:
     return one == other or bool(of_module(one) and of_module(other))
 
 
-def _named(path: str, name: str) -> bool:
+def _is_at_path(path: str, name: str) -> bool:
     return bool(path) and (path == name or name.endswith(f".{path}") or path.endswith(f".{name}"))
 
 
-def _counted(program: ProgramTree, written: Sequence[WrittenLayer]) -> list[WrittenLayer]:
+def _number_layers(program: ProgramTree, layer_calls: Sequence[WrittenLayer]) -> list[WrittenLayer]:
     """Without a trace: each class by itself, in the order of its forward pass."""
-    found: list[WrittenLayer] = []
-    for holder, layers in _by_holder(written).items():
+    result: list[WrittenLayer] = []
+    for holder, layers in _by_holder(layer_calls).items():
         order = _called_module(program, holder) if isinstance(holder, cst.ClassDef) else {}
-        ranked = sorted(layers, key=lambda x: order.get(x.path.partition(".")[0], len(order)))
-        found += [layer.at(index) for index, layer in enumerate(ranked)]
-    return found
+        ordered_layers = sorted(
+            layers, key=lambda x: order.get(x.path.partition(".")[0], len(order))
+        )
+        result += [layer.at(index) for index, layer in enumerate(ordered_layers)]
+    return result
 
 
 def _called_module(program: ProgramTree, holder: cst.ClassDef) -> dict[str, int]:
@@ -233,25 +235,25 @@ def flow(program: ProgramTree, holder: cst.ClassDef, layers: Sequence[WrittenLay
     modules: dict[str, list[WrittenLayer]] = {}
     for layer in layers:
         modules.setdefault(layer.path.partition(".")[0], []).append(layer)
-    found = Flow(program, modules)
+    result = Flow(program, modules)
     for method in program.within(holder, cst.FunctionDef):
         if method.name.value == "forward":
             for node in program.inside(method):
-                _statement(found, node)
-    return found
+                _statement(result, node)
+    return result
 
 
-def _statement(found: Flow, node: cst.CSTNode) -> None:
+def _statement(result: Flow, node: cst.CSTNode) -> None:
     value = getattr(node, "value", None)
     if not isinstance(node, cst.BaseSmallStatement) or not isinstance(value, cst.BaseExpression):
         return
-    layer = _through(found, value, 0)
+    layer = _through(result, value, 0)
     targets = [x.target for x in node.targets] if isinstance(node, cst.Assign) else []
     if isinstance(node, cst.AnnAssign):
         targets = [node.target]
     for target in targets:
         for name in _names(target):
-            found.names[name] = layer
+            result.names[name] = layer
 
 
 def _names(target: cst.BaseExpression) -> list[str]:
@@ -260,59 +262,59 @@ def _names(target: cst.BaseExpression) -> list[str]:
     return [dotted(target)] if dotted(target) else []
 
 
-def _through(found: Flow, node: cst.BaseExpression, depth: int) -> WrittenLayer | None:
+def _through(result: Flow, node: cst.BaseExpression, depth: int) -> WrittenLayer | None:
     """The module whose output an expression is, perhaps reshaped or normalised."""
     if depth > _MOST_DEEP:
         return None
-    if isinstance(node, cst.Name | cst.Attribute) and dotted(node) in found.names:
-        return found.names[dotted(node)]
+    if isinstance(node, cst.Name | cst.Attribute) and dotted(node) in result.names:
+        return result.names[dotted(node)]
     if isinstance(node, cst.Subscript | cst.Attribute):
-        return _through(found, node.value, depth + 1)
+        return _through(result, node.value, depth + 1)
     if isinstance(node, cst.Call):
-        return _called_function(found, node, depth + 1)
+        return _called_function(result, node, depth + 1)
     if isinstance(node, cst.Tuple | cst.List):
-        kept = [_through(found, x.value, depth + 1) for x in node.elements]
-        return kept[0] if kept else None
+        layers = [_through(result, x.value, depth + 1) for x in node.elements]
+        return layers[0] if layers else None
     if isinstance(node, cst.BinaryOperation):
-        _through(found, node.left, depth + 1)
-        _through(found, node.right, depth + 1)
+        _through(result, node.left, depth + 1)
+        _through(result, node.right, depth + 1)
     return None
 
 
-def _called_function(found: Flow, call: cst.Call, depth: int) -> WrittenLayer | None:
-    given = [_through(found, x.value, depth) for x in call.args]
-    own = _module(found, call)
+def _called_function(result: Flow, call: cst.Call, depth: int) -> WrittenLayer | None:
+    layers = [_through(result, x.value, depth) for x in call.args]
+    own = _module(result, call)
     if own:
         for layer in own[-1:]:
-            found.uses.setdefault(layer, []).append(call)
+            result.uses.setdefault(layer, []).append(call)
         if len(own) == 1 and own[0].passing:
-            return given[0] if given else None
+            return layers[0] if layers else None
         return own[-1]
     receiver = None
-    if isinstance(call.func, cst.Attribute) and not found.program.name(call.func).startswith(
+    if isinstance(call.func, cst.Attribute) and not result.program.name(call.func).startswith(
         "torch"
     ):
-        receiver = _through(found, call.func.value, depth)
-    source = receiver or (given[0] if given else None)
-    if activation(found.program, call) and source is not None:
-        found.applied.setdefault(source, call)
-    if found.program.called(call) in _DROPOUTS and source is not None:
-        found.dropped.setdefault(source, call)
+        receiver = _through(result, call.func.value, depth)
+    source = receiver or (layers[0] if layers else None)
+    if activation(result.program, call) and source is not None:
+        result.applied.setdefault(source, call)
+    if result.program.called(call) in _DROPOUTS and source is not None:
+        result.dropped.setdefault(source, call)
     return source
 
 
-def _module(found: Flow, call: cst.Call) -> list[WrittenLayer]:
+def _module(result: Flow, call: cst.Call) -> list[WrittenLayer]:
     name = dotted(call.func)
     if name.startswith("self."):
-        return found.modules.get(name.split(".")[1], [])
+        return result.modules.get(name.split(".")[1], [])
     return []
 
 
 def activation(program: ProgramTree, call: cst.Call) -> str:
     """The canonical name of the function that a call applies, "" for another call."""
-    named = of_function(program.called(call))
-    if named or not isinstance(call.func, cst.Call):
-        return named
+    function = of_function(program.called(call))
+    if function or not isinstance(call.func, cst.Call):
+        return function
     return of_module(program.called(call.func).rpartition(".")[2])
 
 
@@ -344,8 +346,8 @@ def torch_settings(
     """What the modules are given."""
     layers = torch_layers(program, trace)
     widths: set[cst.CSTNode] = set()
-    for found in flows(program, layers).values():
-        for layer, call in found.dropped.items():
+    for flow in flows(program, layers).values():
+        for layer, call in flow.dropped.items():
             yield from _dropout(program, layer, call, 1)
     for number, layer in enumerate(layers):
         if "Dropout" in layer.type:
@@ -357,17 +359,17 @@ def torch_settings(
 def _dropout(
     program: ProgramTree, layer: WrittenLayer, call: cst.Call, position: int
 ) -> Iterator[HyperparameterPlace]:
-    given = supplied(program, call, "p", position)
-    known = number_used(program, given)
-    if given and known is None:
+    value_node = supplied(program, call, "p", position)
+    rate = number_used(program, value_node)
+    if value_node and rate is None:
         return
 
     def write(rewriting: Rewriting, value: str) -> None:
-        write_argument(rewriting, call, "p", bounded(value, _RATES), position)
+        write_argument(rewriting, call, "p", bound_number(value, _RATES), position)
 
-    value = canonical_number(known) if known is not None else "default"
+    value = canonical_number(rate) if rate is not None else "default"
     yield make_place(
-        "dropout", value, program.line(given or call), write, layer=layer.index, bounds=_RATES,
+        "dropout", value, program.line(value_node or call), write, layer=layer.index, bounds=_RATES,
     )  # fmt: skip
 
 
@@ -382,18 +384,18 @@ def _units(
     """
     if any(argument(layer.call, x) for x in _WIDE):
         return
-    given = supplied(program, layer.call, _OUTPUTS[layer.type], 1)
-    known = number_used(program, given, _seen(layer))
-    nodes = _following(program, layer, known, after) if given else []
-    if given is not None and known is not None and nodes and given not in widths:
-        widths.add(given)
+    value_node = supplied(program, layer.call, _OUTPUTS[layer.type], 1)
+    units = number_used(program, value_node, _recorded_units(layer))
+    nodes = _following(program, layer, units, after) if value_node else []
+    if value_node is not None and units is not None and nodes and value_node not in widths:
+        widths.add(value_node)
         yield make_place(
-            "units", canonical_number(known), program.line(given),
-            _everywhere([given, *nodes]), layer=layer.index, bounds=_UNITS,
+            "units", canonical_number(units), program.line(value_node),
+            _everywhere([value_node, *nodes]), layer=layer.index, bounds=_UNITS,
         )  # fmt: skip
 
 
-def _seen(layer: WrittenLayer) -> float | None:
+def _recorded_units(layer: WrittenLayer) -> float | None:
     units = layer.seen.units if layer.seen is not None else None
     return float(units) if units else None
 
@@ -401,28 +403,28 @@ def _seen(layer: WrittenLayer) -> float | None:
 def _following(
     program: ProgramTree,
     layer: WrittenLayer,
-    known: float | None,
+    units: float | None,
     after: Sequence[WrittenLayer],
 ) -> list[cst.CSTNode]:
     """Where the next layers say how many inputs they get; none where that is not as many."""
-    found: list[cst.CSTNode] = []
+    nodes: list[cst.CSTNode] = []
     for other in after:
         if other.type not in _INPUTS or other.holder is not layer.holder:
             if other.type in _OUTPUTS or other.holder is not layer.holder:
                 return []
             continue
-        given = supplied(program, other.call, _INPUTS[other.type], 0)
-        if given is None or number_used(program, given) != known:
+        value_node = supplied(program, other.call, _INPUTS[other.type], 0)
+        if value_node is None or number_used(program, value_node) != units:
             return []
-        found.append(given)
+        nodes.append(value_node)
         if other.type in _OUTPUTS:
-            return found
+            return nodes
     return []
 
 
 def _everywhere(nodes: Sequence[cst.CSTNode]) -> Write:
     def write(rewriting: Rewriting, value: str) -> None:
         for node in dict.fromkeys(nodes):
-            rewriting.replace(node, bounded(value, _UNITS))
+            rewriting.replace(node, bound_number(value, _UNITS))
 
     return write

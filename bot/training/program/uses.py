@@ -10,7 +10,14 @@ import libcst as cst
 
 from bot.training.program.parsed import ProgramTree
 from bot.training.program.rewriting import Rewriting
-from bot.training.program.text import argument, dotted, parsed, read_number, spelled, with_argument
+from bot.training.program.text import (
+    argument,
+    dotted,
+    parse_number,
+    read_number,
+    spell,
+    with_argument,
+)
 
 _DEEPEST = 5
 
@@ -26,7 +33,7 @@ def number_used(
     known = read_number(node)
     if known is None:
         told = program.observe(node)
-        known = parsed(told) if told else read_number(resolved(program, _converted(node)))
+        known = parse_number(told) if told else read_number(resolved(program, _converted(node)))
     alike = known is not None and seen is not None and math.isclose(known, seen, rel_tol=1e-4)
     return known if alike or seen is None else seen
 
@@ -53,14 +60,14 @@ def supplied(
 def resolved(program: ProgramTree, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
     """What a name was assigned once, or a word that a run told; otherwise the expression itself."""
     for _ in range(_DEEPEST):
-        known = _assigned(program, node) if node is not None and spelled(node) else None
-        node = known or node
+        values = _assigned(program, node) if node is not None and spell(node) else None
+        node = values or node
     return node
 
 
 def _assigned(program: ProgramTree, node: cst.BaseExpression) -> cst.BaseExpression | None:
     """The only value of a lookup: in the functions around it, as their argument, or anywhere."""
-    values = program.values.get(spelled(node), [])
+    values = program.values.get(spell(node), [])
     function = program.function(node) if isinstance(node, cst.Name) else None
     if isinstance(node, cst.Name) and function is not None:
         own = [x for x in values if program.function(x) is function]
@@ -101,7 +108,7 @@ def write_argument(
 def worded(program: ProgramTree, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
     """What `resolved` gives, or the word that a run told instead of a lookup."""
     value = resolved(program, node)
-    if node is None or value is None or not spelled(value):
+    if node is None or value is None or not spell(value):
         return value
     told = program.observe(node)
     word = cst.SimpleString(f'"{told}"')

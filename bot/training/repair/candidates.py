@@ -64,46 +64,52 @@ _MOST_WORDED = 4
 _MOST_EPOCHS = 10_000
 
 
-def from_diagnosis(diagnosis: Diagnosis, found: Sequence[Hyperparameter]) -> tuple[Patch, ...]:
+def from_diagnosis(
+    diagnosis: Diagnosis, hyperparameters: Sequence[Hyperparameter]
+) -> tuple[Patch, ...]:
     """What the findings suggest: the likely ones together, then each alone, with their first
     values before their second; last what a model suspects.
     """
-    findings = [each for each in diagnosis.findings if each.by == "rules"]
-    suspected = [each for each in diagnosis.findings if each.by == "model"]
-    each = [_edits(finding, found) for finding in findings]
+    findings = [finding for finding in diagnosis.findings if finding.by == "rules"]
+    suspicions = [finding for finding in diagnosis.findings if finding.by == "model"]
+    patches_by_finding = [_edits(finding, hyperparameters) for finding in findings]
     likely = [
         ways[0]
-        for finding, ways in zip(findings, each, strict=True)
+        for finding, ways in zip(findings, patches_by_finding, strict=True)
         if ways and finding.confidence >= _CERTAIN
     ]
-    deep = max(map(len, each), default=0)
-    singles = [ways[at] for at in range(deep) for ways in each if at < len(ways)]
-    firsts = [ways[0] for ways in each if ways]
-    together = [merged(*likely), merged(*firsts)]
-    last = [patch for finding in suspected for patch in _edits(finding, found)]
+    deep = max(map(len, patches_by_finding), default=0)
+    singles = [ways[at] for at in range(deep) for ways in patches_by_finding if at < len(ways)]
+    firsts = [ways[0] for ways in patches_by_finding if ways]
+    together = [merge_patches(*likely), merge_patches(*firsts)]
+    last = [patch for finding in suspicions for patch in _edits(finding, hyperparameters)]
     return _distinct([*singles[:1], *together, *singles[1:], *last])
 
 
-def elsewhere(diagnosis: Diagnosis, found: Sequence[Hyperparameter]) -> tuple[Finding, ...]:
+def elsewhere(
+    diagnosis: Diagnosis, hyperparameters: Sequence[Hyperparameter]
+) -> tuple[Finding, ...]:
     """The likely findings that no hyperparameter of the program mends."""
     likely = (finding for finding in diagnosis.findings if finding.confidence >= _CERTAIN)
-    return tuple(finding for finding in likely if not _edits(finding, found))
+    return tuple(finding for finding in likely if not _edits(finding, hyperparameters))
 
 
-def moves(best: Patch, found: Sequence[Hyperparameter], diagnosis: Diagnosis) -> tuple[Patch, ...]:
+def moves(
+    best: Patch, hyperparameters: Sequence[Hyperparameter], diagnosis: Diagnosis
+) -> tuple[Patch, ...]:
     """Patches one step from the best: other values of what it changes already, what the findings
     suggest beside it, then the textbook's values, more epochs, other last activations and losses,
     and each number a step up and down.
     """
-    now = [_now(parameter, best) for parameter in found]
-    changed = {edit.parameter for edit in best}
-    own = [patch for one in now if one.id in changed for patch in _steps(one)]
-    ways = [patch for finding in diagnosis.findings for patch in _edits(finding, found)]
-    others = [one for one in now if one.id not in changed]
+    now = [_now(parameter, best) for parameter in hyperparameters]
+    changed_parameters = {edit.parameter for edit in best}
+    own = [patch for one in now if one.id in changed_parameters for patch in _steps(one)]
+    ways = [patch for finding in diagnosis.findings for patch in _edits(finding, hyperparameters)]
+    others = [one for one in now if one.id not in changed_parameters]
     longer = [patch for one in others if one.kind == "epochs" for patch in _steps(one)][:2]
     numbers = [patch for one in others for patch in _steps(one)]
     ordered = (*own[:2], *ways, *own[2:], *_textbook(now), *longer, *_contract(now), *numbers)
-    steps = [merged(_without_rate(best, patch), patch) for patch in ordered]
+    steps = [merge_patches(_without_rate(best, patch), patch) for patch in ordered]
     return tuple(patch for patch in _distinct(steps) if patch != best)
 
 
@@ -112,15 +118,15 @@ def _textbook(now: Sequence[Hyperparameter]) -> Iterator[Patch]:
     are treated unlike: labels that were scaled, a part that was not.
     """
     unlike = [patch for one in now for to in _ALIKE if (patch := _edit_all((one,), to))]
-    yield merged(*unlike)
+    yield merge_patches(*unlike)
     yield from unlike
     optimizer = next((one.value for one in now if one.kind == "optimizer"), "")
     usual = (("learning_rate", _RATES.get(optimizer, _RATE)), *_TEXTBOOK)
     for kind, value in usual:
-        meant = [one for one in now if one.kind == kind]
+        parameters = [one for one in now if one.kind == kind]
         if kind in {"weight_decay", "weight_regularizer"}:
-            meant = [one for one in meant if one.value not in {"none", "default"}]
-        yield from (_edit_all((one,), value) for one in meant)
+            parameters = [one for one in parameters if one.value not in {"none", "default"}]
+        yield from (_edit_all((one,), value) for one in parameters)
     hidden = [one for one in now if one.kind == "activation"][:-1]
     yield _edit_all(hidden, "relu")  # the last one's function belongs to the loss
     set_ = [one for one in now if one.kind == "kernel_initializer" and one.value != "default"]
@@ -142,7 +148,7 @@ def _without_rate(best: Patch, step: Patch) -> Patch:
     return tuple(edit for edit in best if edit.kind != "learning_rate")
 
 
-def merged(*patches: Patch) -> Patch:
+def merge_patches(*patches: Patch) -> Patch:
     """Patches made together; of edits of one hyperparameter the last counts, against the first's
     `before`. An edit that comes back to where it began is none.
     """
@@ -153,38 +159,48 @@ def merged(*patches: Patch) -> Patch:
     return tuple(edit for edit in edits.values() if edit.before != edit.after)
 
 
-def _edits(finding: Finding, found: Sequence[Hyperparameter]) -> list[Patch]:
+def _edits(finding: Finding, hyperparameters: Sequence[Hyperparameter]) -> list[Patch]:
     """The patches that a finding suggests, one for each value that can be written."""
     change = finding.change
     if change is None:
         return []
     if finding.by == "model":
-        return _worded(finding, change.words, found)
+        return _edits_of_words(finding, change.words, hyperparameters)
     name, _, place = change.parameter.partition("(")
     kind = _KINDS.get(name, name)
-    meant = [one for one in found if one.kind == kind and _of(one, finding)]
-    named = [one for one in meant if str(one.layer) == place.rstrip(")")] or meant
-    beside = [one for one in meant if one not in named] if kind == "activation" else []
+    parameters = [one for one in hyperparameters if one.kind == kind and _of(one, finding)]
+    parameters_of_layer = [
+        one for one in parameters if str(one.layer) == place.rstrip(")")
+    ] or parameters
+    beside = (
+        [one for one in parameters if one not in parameters_of_layer]
+        if kind == "activation"
+        else []
+    )
     rest = _edit_all(beside, "relu")  # a value is for the layer that the finding names
-    patches = (_edit_all(named if rest else meant, value) for value in change.values)
-    return [merged(patch, rest) for patch in patches if patch]
+    patches = (
+        _edit_all(parameters_of_layer if rest else parameters, value) for value in change.values
+    )
+    return [merge_patches(patch, rest) for patch in patches if patch]
 
 
-def _worded(finding: Finding, words: str, found: Sequence[Hyperparameter]) -> list[Patch]:
+def _edits_of_words(
+    finding: Finding, words: str, hyperparameters: Sequence[Hyperparameter]
+) -> list[Patch]:
     """What a model's words suggest for the hyperparameters that its fault is about: the values that
     are among them, else a step up and down.
     """
     faults = {finding.fault, *finding.also}
-    about = [one for one in found if OPERATORS[one.kind] in faults and _of(one, finding)]
-    said = words.lower()
-    named = [one for one in about if one.kind.replace("_", " ") in said] or about
-    numbers = [value.replace(",", "") for value in _NUMBER.findall(said)]
+    about = [one for one in hyperparameters if OPERATORS[one.kind] in faults and _of(one, finding)]
+    text = words.lower()
+    parameters = [one for one in about if one.kind.replace("_", " ") in text] or about
+    numbers = [value.replace(",", "") for value in _NUMBER.findall(text)]
     patches = [
-        _edit_all([one for one in named if one.kind == kind], value)
-        for kind in dict.fromkeys(one.kind for one in named)
-        for value in dict.fromkeys((*_WORD.findall(said), *numbers))
+        _edit_all([one for one in parameters if one.kind == kind], value)
+        for kind in dict.fromkeys(one.kind for one in parameters)
+        for value in dict.fromkeys((*_WORD.findall(text), *numbers))
     ]
-    patches += [patch for one in named for patch in _steps(one)]
+    patches += [patch for one in parameters for patch in _steps(one)]
     return [patch for patch in patches if patch][:_MOST_WORDED]
 
 
@@ -194,7 +210,7 @@ def _of(parameter: Hyperparameter, finding: Finding) -> bool:
 
 def _edit_all(parameters: Iterable[Hyperparameter], value: str) -> Patch:
     edits = (_edit(one, value) for one in parameters)
-    return tuple(each for each in edits if each is not None and not _same(each))
+    return tuple(edit for edit in edits if edit is not None and not _same(edit))
 
 
 def _same(edit: Edit) -> bool:
@@ -247,8 +263,8 @@ def _steps(parameter: Hyperparameter) -> Iterator[Patch]:
             tries = [0, value / 10]
         case _:
             return
-    for each in tries:
-        if patch := _edit_all((parameter,), f"{each:.4g}" if each % 1 else f"{each:.0f}"):
+    for number in tries:
+        if patch := _edit_all((parameter,), f"{number:.4g}" if number % 1 else f"{number:.0f}"):
             yield patch
 
 
@@ -259,12 +275,12 @@ def _now(parameter: Hyperparameter, patch: Patch) -> Hyperparameter:
 
 
 def _distinct(patches: Iterable[Patch]) -> tuple[Patch, ...]:
-    seen: dict[frozenset[tuple[str, str]], Patch] = {}
+    by_edits: dict[frozenset[tuple[str, str]], Patch] = {}
     for patch in patches:
         key = frozenset((edit.parameter, edit.after) for edit in patch)
         if patch:
-            seen.setdefault(key, patch)
-    return tuple(seen.values())
+            by_edits.setdefault(key, patch)
+    return tuple(by_edits.values())
 
 
 def _number(value: str) -> float | None:

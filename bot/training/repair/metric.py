@@ -37,7 +37,7 @@ _NAMES = "|".join(
     re.escape(x).replace(r"\ ", "[ _]") for x in sorted(_WORDS, key=len, reverse=True)
 )
 _BEFORE_SIGN = rf"(?:(?!(?<![a-z])(?:{_NAMES})(?![a-z]))[^\n:=]){{0,60}}[:=]\s*(?:\w+\()?"
-_PRINTED = re.compile(
+_PRINTED_METRIC = re.compile(
     rf"(?i)(?<![a-z])(?P<name>{_NAMES})(?![a-z])(?:{_BEFORE_SIGN}|[^\n\d]{{0,24}}?)"
     rf"(?P<value>{_NUMBER})(?![\w.])"
 )
@@ -46,58 +46,69 @@ _MOST_LINES, _MOST_LETTERS = 400, 400
 _OF_EPOCHS = ("val_accuracy", "val_acc", "val_loss", "accuracy", "acc", "loss")
 
 
-def choose(output: str, trace: TrainingTrace, wanted: str = "") -> Metric | None:
+def choose(output: str, trace: TrainingTrace, requested_name: str = "") -> Metric | None:
     """The metric that a program reports last, or the one that is `wanted` by its name.
 
     A quality such as accuracy comes before a loss on the same line, and output before epochs.
     Of a name that is not known, higher is taken for better; `NAME:min` says otherwise. None when
     the program tells nothing.
     """
-    name, _, direction = wanted.rpartition(":")
+    name, _, direction = requested_name.rpartition(":")
     if direction not in ("min", "max"):
-        return _chosen(output, trace, wanted)
-    found = _chosen(output, trace, name)
-    return found and found.model_copy(update={"direction": direction})
+        return _choose(output, trace, requested_name)
+    metric = _choose(output, trace, name)
+    return metric and metric.model_copy(update={"direction": direction})
 
 
-def _chosen(output: str, trace: TrainingTrace, wanted: str) -> Metric | None:
-    exact = bool(_NAME.fullmatch(wanted)) and wanted.lower().replace("_", " ") not in _WORDS
-    if exact and any(_beside(line, wanted) for line in _last_lines(output)):
-        return Metric(name=wanted.lower(), direction=_direction(wanted.lower()), source="output")
+def _choose(output: str, trace: TrainingTrace, requested_name: str) -> Metric | None:
+    exact = (
+        bool(_NAME.fullmatch(requested_name))
+        and requested_name.lower().replace("_", " ") not in _WORDS
+    )
+    if exact and any(_beside(line, requested_name) for line in _last_lines(output)):
+        return Metric(
+            name=requested_name.lower(),
+            direction=_direction(requested_name.lower()),
+            source="output",
+        )
     for line in _last_lines(output):
-        names = [name for name, _ in _printed(line) if not wanted or _same(name, wanted)]
+        names = [
+            name
+            for name, _ in _printed_metrics(line)
+            if not requested_name or _same(name, requested_name)
+        ]
         if names:
             best = [x for x in names if _direction(x) == "max"] or names
             return Metric(name=best[-1], direction=_direction(best[-1]), source="output")
     last = _last_epoch(trace)
-    for name in _OF_EPOCHS if not wanted else (wanted, f"val_{wanted}"):
+    for name in _OF_EPOCHS if not requested_name else (requested_name, f"val_{requested_name}"):
         if last.get(name) is not None:
             return Metric(name=name, direction=_direction(name), source="epochs")
     return None
 
 
-def read(metric: Metric, output: str, trace: TrainingTrace | None = None) -> float | None:
+def read_value(metric: Metric, output: str, trace: TrainingTrace | None = None) -> float | None:
     """The metric of one run; None when the run did not tell it, or told no finite number."""
     if metric.source == "epochs":
         value = _last_epoch(trace or TrainingTrace()).get(metric.name)
         return value if value is not None and math.isfinite(value) else None
-    value = float(_told(metric, output) or "nan")
+    value = float(_summary_value(metric, output) or "nan")
     return value if math.isfinite(value) else None
 
 
-def _told(metric: Metric, output: str) -> str:
+def _summary_value(metric: Metric, output: str) -> str:
     """The number that the output tells last as the metric; "" when there is none."""
     for line in _last_lines(output):
-        texts = [text for name, text in _printed(line) if name == metric.name]
+        texts = [text for name, text in _printed_metrics(line) if name == metric.name]
         if texts := texts or _beside(line, metric.name):
             return texts[-1]
     return ""
 
 
-def asked(metric: Metric) -> str:
+def option_text(metric: Metric) -> str:
     """The name that chooses this metric again."""
-    known = _direction(metric.name) == metric.direction
-    return metric.name if known else f"{metric.name}:{metric.direction}"
+    is_default = _direction(metric.name) == metric.direction
+    return metric.name if is_default else f"{metric.name}:{metric.direction}"
 
 
 def is_loss(metric: Metric) -> bool:
@@ -117,7 +128,7 @@ def was_loss(metric: Metric, output: str, trace: TrainingTrace) -> bool:
     """Whether a run printed as its metric what it came to as a loss: in an evaluation, or in its
     last epoch or step.
     """
-    text = _told(metric, output) if metric.direction == "min" else ""
+    text = _summary_value(metric, output) if metric.direction == "min" else ""
     if not text:
         return False
     losses: list[float | None] = [x for one in trace.evaluations for x in one.losses]
@@ -134,13 +145,17 @@ def _rounds_to(value: float, text: str) -> bool:
 
 
 def _direction(name: str) -> Literal["max", "min"]:
-    known = _WORDS.get(name.removeprefix("val_").replace("_", " "), "")
-    lower = known == "min" or (not known and any(x in name for x in ("loss", "error")))
+    usual_direction = _WORDS.get(name.removeprefix("val_").replace("_", " "), "")
+    lower = usual_direction == "min" or (
+        not usual_direction and any(x in name for x in ("loss", "error"))
+    )
     return "min" if lower else "max"
 
 
-def _same(name: str, wanted: str) -> bool:
-    return name == wanted.lower() or name in wanted.lower().replace("_", " ").split()
+def _same(name: str, requested_name: str) -> bool:
+    return (
+        name == requested_name.lower() or name in requested_name.lower().replace("_", " ").split()
+    )
 
 
 def _last_lines(output: str) -> Iterator[str]:
@@ -148,15 +163,15 @@ def _last_lines(output: str) -> Iterator[str]:
     return (line[-_MOST_LETTERS:] for line in reversed(lines))
 
 
-def _printed(line: str) -> Iterator[tuple[str, str]]:
-    for found in _PRINTED.finditer(line):
-        yield found["name"].lower().replace("_", " "), found["value"]
+def _printed_metrics(line: str) -> Iterator[tuple[str, str]]:
+    for match in _PRINTED_METRIC.finditer(line):
+        yield match["name"].lower().replace("_", " "), match["value"]
 
 
 def _beside(line: str, name: str) -> list[str]:
     """The numbers that a line gives to a name, be it a known one or not."""
-    told = rf"(?i)(?<!\w){re.escape(name)}[^\n\d:=]{{0,24}}[:=]\s*(?:\w+\()?({_NUMBER})(?![\w.])"
-    return re.findall(told, line)
+    pattern = rf"(?i)(?<!\w){re.escape(name)}[^\n\d:=]{{0,24}}[:=]\s*(?:\w+\()?({_NUMBER})(?![\w.])"
+    return re.findall(pattern, line)
 
 
 def _last_epoch(trace: TrainingTrace) -> Mapping[str, float | None]:
@@ -213,16 +228,16 @@ def score(value: Value, direction: Literal["max", "min"]) -> float:
 
 def sign_flip(gains: Sequence[float]) -> float:
     """The two-sided p of the mean under all changes of signs (Fisher's randomisation test)."""
-    seen = abs(sum(gains)) * (1 - 1e-12)
+    observed_total = abs(sum(gains)) * (1 - 1e-12)
     flips = product((1.0, -1.0), repeat=len(gains))
     sums = [abs(sum(s * g for s, g in zip(signs, gains, strict=True))) for signs in flips]
-    return sum(total >= seen for total in sums) / len(sums)
+    return sum(total >= observed_total for total in sums) / len(sums)
 
 
 def effect(gains: Sequence[float]) -> float:
     """Cohen's d of paired differences; infinite where all gains are equal, 0 where all are zero."""
     mean = fmean(gains)
-    spread = stdev(gains) if len(gains) > 1 else 0.0
-    if spread <= 1e-12 * abs(mean):
+    deviation = stdev(gains) if len(gains) > 1 else 0.0
+    if deviation <= 1e-12 * abs(mean):
         return math.copysign(math.inf, mean) if mean else 0.0
-    return mean / spread
+    return mean / deviation

@@ -57,7 +57,7 @@ class Mover:
         moved = {key: move for move in moves for key in move.keys}
         texts = literals.rewritten(self._texts, [(one.literal, one.text) for one in moves])
         program = _with(self.program, texts)
-        made = hyperparameters.patched(
+        made = hyperparameters.patch_program(
             program.source, patch, self.trace, _modules(program), observed, moved.keys()
         )
         edits = tuple(
@@ -81,7 +81,7 @@ class Mover:
 
     def _patched(self, patch: Patch, observed: Observation) -> hyperparameters.PatchedText:
         program = self.program
-        return hyperparameters.patched(
+        return hyperparameters.patch_program(
             program.source, patch, self.trace, _modules(program), observed
         )
 
@@ -131,7 +131,7 @@ class Mover:
         """The files that a pull request may change too."""
         texts: dict[str, str] = {}
         for name, data in self.program.files.items():
-            if not files.refusal(name, patched=True):
+            if not files.refusal(name, is_patched=True):
                 with suppress(UnicodeDecodeError):
                     texts[name] = data.decode()
         return texts

@@ -42,28 +42,28 @@ _PANELS = ("loss", "gradients", "updates", "dead")
 
 
 def compared_curves(
-    before: TrainingTrace, patched: TrialRun, runs: TrialRuns, session: Session
+    before: TrainingTrace, patched_run: TrialRun, runs: TrialRuns, session: Session
 ) -> tuple[Curve, ...]:
     """One curve of each kind of either program: the faulty one as it was recorded, the patched one
     in a training more, with the probe. Raises Stopped.
     """
-    (after,) = probed((patched,), runs, session)
-    return (*_named("faulty", before), *_named("patched", after))
+    (after,) = record_runs((patched_run,), runs, session)
+    return (*_curves_named("faulty", before), *_curves_named("patched", after))
 
 
-def probed(
-    shown: Sequence[TrialRun], runs: TrialRuns, session: Session
+def record_runs(
+    trial_runs: Sequence[TrialRun], runs: TrialRuns, session: Session
 ) -> tuple[TrainingTrace, ...]:
     """The traces of trainings, in their order. Raises Stopped."""
-    watched = TrialRuns(session, runs.environment, runs.limit_s, probed=True)
-    found = dict(watched.run(shown))
-    return tuple(trace.read(found[place].artifacts) for place in range(len(shown)))
+    recording_runs = TrialRuns(session, runs.environment, runs.limit_s, probed=True)
+    results = dict(recording_runs.run(trial_runs))
+    return tuple(trace.read_trace(results[place].artifacts) for place in range(len(trial_runs)))
 
 
-def _named(name: str, trace: TrainingTrace) -> Iterator[Curve]:
-    found = curves(trace)
+def _curves_named(name: str, trace: TrainingTrace) -> Iterator[Curve]:
+    all_curves = curves(trace)
     for panel in _PANELS:
-        first = next((curve for curve in found if curve.panel == panel), None)
+        first = next((curve for curve in all_curves if curve.panel == panel), None)
         if first is not None:
             whole = name if panel == "loss" else f"{name}: {first.name}"
             yield first.model_copy(update={"name": whole})
@@ -96,9 +96,9 @@ def minimised(patch: Patch, trials: Trials) -> Patch:
 def _without(patch: Patch, size: int) -> Iterator[Patch]:
     """The patch without each run of `size` edits, the last ones first: they came last."""
     for end in range(len(patch), 0, -size):
-        kept = patch[: max(0, end - size)] + patch[end:]
-        if kept:
-            yield kept
+        rest = patch[: max(0, end - size)] + patch[end:]
+        if rest:
+            yield rest
 
 
 def _least(patch: Patch, trials: Trials) -> float:
@@ -127,72 +127,72 @@ FRESH = tuple(range(2001, 2001 + metric.SEEDS))
 _PATIENCE, _LEAST_S = 3.0, 30.0
 """What one trial may take: times the faulty program's seconds, and at least so many."""
 _SLOWER = 2.0
-Heard = Callable[[Trial], None]
+TrialListener = Callable[[Trial], None]
 Suspect = Callable[[], Sequence[Finding]]
 
 
 def repair(
     program: TrainingProgram,
-    recorded: RecordedRun,
+    recording: RecordedRun,
     session: Session,
     request: RepairRequest,
     *,
     suspect: Suspect = tuple,
-    heard: Heard = lambda _: None,
+    on_trial: TrialListener = lambda _: None,
 ) -> Repair:
     """Search, minimise and prove a patch. What a model suspects is tried behind what the rules
     find; it is asked only where there is something to try. Trials that the journal has are not
     made again. Raises Stopped.
     """
-    with begun(program, recorded, session, request, heard=heard) as trials:
+    with open_trials(program, recording, session, request, on_trial=on_trial) as trials:
         if isinstance(trials, str):
             return Repair(budget=request.budget, undecided=trials)
-        diagnosis = rules.diagnose(recorded.trace)
+        diagnosis = rules.diagnose(recording.trace)
         findings = (*diagnosis.findings, *suspect())
         diagnosis = diagnosis.model_copy(update={"findings": findings})
         with session.stage("repair", "searching for a patch"):
-            found = changeable(trials)
-            patch = Search(trials, diagnosis, found).best()
+            hyperparameters = changeable(trials)
+            patch = Search(trials, diagnosis, hyperparameters).best()
         if patch:
             with session.stage("repair", "making the patch minimal"):
                 patch = minimised(patch, trials)
         repaired = _proven(patch, trials, request.budget)
-        elsewhere = candidates.elsewhere(diagnosis, found)
+        elsewhere = candidates.elsewhere(diagnosis, hyperparameters)
         return repaired.model_copy(update={"elsewhere": elsewhere})
 
 
 @contextmanager
-def begun(
+def open_trials(
     program: TrainingProgram,
-    recorded: RecordedRun,
+    recording: RecordedRun,
     session: Session,
     request: RepairRequest,
     *,
-    heard: Heard = lambda _: None,
+    on_trial: TrialListener = lambda _: None,
 ) -> Iterator[Trials | str]:
     """What trials are made with, or why there is nothing to try."""
-    result, trace = recorded.result, recorded.trace
+    result, trace = recording.result, recording.trace
     if program.source.encode() != program.files[program.entry]:
         yield "the program is not UTF-8 text, so it cannot be changed"
         return
     metric = repair_metric.choose(result.stdout, trace, request.metric)
-    if why := _hopeless(recorded, metric, request.metric):
+    if why := _hopeless(recording, metric, request.metric):
         yield why
         return
     assert metric is not None
     subject = FaultyProgram(
-        program=program, environment=recorded.environment, trace=trace, metric=metric,
+        program=program, environment=recording.environment, trace=trace, metric=metric,
         seconds=result.seconds,
         loss=repair_metric.is_loss(metric) or repair_metric.was_loss(metric, result.stdout, trace),
     )  # fmt: skip
     with closing(_runs(subject, session, request)) as runs:
         trials = Trials(
             subject=subject, session=session, key=_key(subject), runs=runs,
-            budget_s=request.budget * result.seconds, heard=heard,
+            budget_s=request.budget * result.seconds, heard=on_trial,
         )  # fmt: skip
         trials.subject = replace(subject, observed=_mover(trials).observe())
         if changeable(trials):
-            trials.subject = _parted(trials)
+            trials.subject = _split_program(trials)
             yield trials
         else:
             yield "no hyperparameter was found in the program"
@@ -211,8 +211,8 @@ def _mover(trials: Trials) -> Mover:
 
 def _runs(subject: FaultyProgram, session: Session, request: RepairRequest) -> TrialRuns:
     limit = min(_longest(session), max(_LEAST_S, _PATIENCE * subject.seconds))
-    probed = subject.metric.source == "epochs"
-    return TrialRuns(session, subject.environment, limit, request.jobs, probed)
+    with_probe = subject.metric.source == "epochs"
+    return TrialRuns(session, subject.environment, limit, request.jobs, with_probe)
 
 
 def _longest(session: Session) -> float:
@@ -222,12 +222,12 @@ def _longest(session: Session) -> float:
 def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:
     """The hyperparameters to change: not the loss, where it may be what is compared."""
     subject = trials.subject
-    kept = set()
+    excluded_kinds = set()
     if subject.loss:
-        kept = {"loss", "weight_regularizer"}
+        excluded_kinds = {"loss", "weight_regularizer"}
     elif repair_metric.may_be_loss(subject.metric, (x.name for x in subject.trace.losses)):
-        kept = {"loss"}
-    return tuple(one for one in subject.hyperparameters if one.kind not in kept)
+        excluded_kinds = {"loss"}
+    return tuple(one for one in subject.hyperparameters if one.kind not in excluded_kinds)
 
 
 def _key(subject: FaultyProgram) -> str:
@@ -240,29 +240,29 @@ def _key(subject: FaultyProgram) -> str:
     return whole.hexdigest()
 
 
-def _hopeless(recorded: RecordedRun, metric: Metric | None, wanted: str) -> str:
+def _hopeless(recording: RecordedRun, metric: Metric | None, metric_name: str) -> str:
     """Why there is nothing to try; "" when there is."""
-    if why := diagnose.no_training(recorded.result, recorded.trace):
+    if why := diagnose.no_training(recording.result, recording.trace):
         return why
-    if diagnose.ended(recorded.result) != "completed":
+    if diagnose.ending_of(recording.result) != "completed":
         return "the program did not finish, so there is nothing to compare"
-    named = f" called {wanted!r}" if wanted else " such as `accuracy: 0.91`"
-    return "" if metric is not None else f"the program prints no metric{named}"
+    suffix = f" called {metric_name!r}" if metric_name else " such as `accuracy: 0.91`"
+    return "" if metric is not None else f"the program prints no metric{suffix}"
 
 
-def _parted(trials: Trials) -> FaultyProgram:
+def _split_program(trials: Trials) -> FaultyProgram:
     """The subject with its rows parted, where the program can be run on each half, and is judged
     by it: what it prints of one half is not what it prints of the other.
     """
     subject = trials.subject
     halves = replace(subject, split=True)
     trials.subject = halves
-    told = set[float]()
+    values = set[float]()
     for part in (halves.guide, halves.held_out):
         (row,) = trials.run((TrialRequest((), SEEDS[0], part),))
-        if row.value is None or not row.rows_split or row.value in told:
+        if row.value is None or not row.rows_split or row.value in values:
             return subject
-        told.add(row.value)
+        values.add(row.value)
     return halves
 
 
@@ -270,14 +270,14 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
     """The patch held against the faulty program on what no search saw."""
     session, subject = trials.session, trials.subject
     improvement: Improvement | None = None
-    spent = [x for x in trials.made.values() if x.seed not in FRESH]
+    search_trials = [x for x in trials.made.values() if x.seed not in FRESH]
     if patch:
         with session.stage("repair", "proving the patch on fresh seeds"):
-            improvement = _compared(patch, trials)
+            improvement = _compare(patch, trials)
     same = improvement is not None and improvement.significant and _same(patch, trials, improvement)
     if improvement is not None and same:
         improvement = improvement.model_copy(update={"significant": False})
-    made = tuple(trials.made.values())
+    trials_run = tuple(trials.made.values())
     proven = improvement is not None and improvement.significant
     final = _moved(patch, trials) if proven else MovedPatch(subject.patched(patch), patch)
     return Repair(
@@ -290,43 +290,43 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
         proven=proven,
         seed_independent=same,
         held_out_rows=subject.split,
-        trainings=len(spent),
-        confirmations=len(made) - len(spent),
+        trainings=len(search_trials),
+        confirmations=len(trials_run) - len(search_trials),
         budget=budget,
         limit_s=trials.runs.limit_s,
-        seconds=sum(x.seconds for x in made),
+        seconds=sum(x.seconds for x in trials_run),
         training_seconds=subject.seconds,
-        tried=made,
+        tried=trials_run,
         curves=_curves(patch, trials) if patch else (),
     )
 
 
-def _same(patch: Patch, trials: Trials, found: Improvement) -> bool:
+def _same(patch: Patch, trials: Trials, improvement: Improvement) -> bool:
     """Whether the program trains alike whatever its seed: then six pairs are worth one. Asked only
     where all trainings told the same.
     """
-    if len(set(found.before)) > 1 or len(set(found.after)) > 1:
+    if len(set(improvement.before)) > 1 or len(set(improvement.after)) > 1:
         return False
-    patched, part = trials.subject.patched(patch), trials.subject.held_out
-    shown = [TrialRun(patched, seed, part) for seed in FRESH[:2]]
-    first, second = probed(shown, trials.runs, trials.session)
+    patched_program, part = trials.subject.patched(patch), trials.subject.held_out
+    runs = [TrialRun(patched_program, seed, part) for seed in FRESH[:2]]
+    first, second = record_runs(runs, trials.runs, trials.session)
     return bool(first.steps) and (first.models, first.steps) == (second.models, second.steps)
 
 
 def _curves(patch: Patch, trials: Trials) -> tuple[Curve, ...]:
     subject = trials.subject
-    shown = TrialRun(subject.patched(patch), FRESH[0], subject.held_out)
+    run = TrialRun(subject.patched(patch), FRESH[0], subject.held_out)
     try:
-        return compared_curves(subject.trace, shown, trials.runs, trials.session)
+        return compared_curves(subject.trace, run, trials.runs, trials.session)
     except (Stopped, SandboxError):
         return ()  # the proof stands without its picture
 
 
-def _compared(patch: Patch, trials: Trials) -> Improvement:
+def _compare(patch: Patch, trials: Trials) -> Improvement:
     # What the search could just wait for must not fail here for a busier machine.
     trials.runs.limit_s = min(_longest(trials.session), _SLOWER * trials.runs.limit_s)
     part: Part = trials.subject.held_out
-    tasks = [TrialRequest(each, seed, part) for seed in FRESH for each in ((), patch)]
+    tasks = [TrialRequest(candidate, seed, part) for seed in FRESH for candidate in ((), patch)]
     rows = trials.run(tasks)
     before, after = [x.value for x in rows[::2]], [x.value for x in rows[1::2]]
     return metric.compare(before, after, trials.subject.metric.direction)
@@ -348,8 +348,8 @@ def _moved(patch: Patch, trials: Trials) -> MovedPatch:
             ((_, result),) = trials.runs.run([shown])
     except (Stopped, SandboxError, hyperparameters.NotApplicable):
         return at_uses  # the proof stands
-    seen = trace.read(result.artifacts) if trials.runs.probed else None
-    same = repair_metric.read(subject.metric, result.stdout, seen) == known.value
+    seen = trace.read_trace(result.artifacts) if trials.runs.probed else None
+    same = repair_metric.read_value(subject.metric, result.stdout, seen) == known.value
     return moved if same else at_uses
 
 
@@ -374,7 +374,7 @@ def repair_program(job: RepairProgram, ports: Ports) -> Repair:
         return repair(
             job.program, recorded, session, job.repair,
             suspect=lambda: judge(job.program, recorded, session).suspected,
-            heard=ports.training.trial,
+            on_trial=ports.training.trial,
         )  # fmt: skip
     except BuildError as error:
         return Repair(undecided=str(error))

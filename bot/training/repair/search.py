@@ -60,8 +60,8 @@ class Search:
     def _open(self) -> bool:
         """Whether there is budget left, and something to gain."""
         trials = self.trials
-        left = trials.left_s > _RESERVE * trials.budget_s
-        return left and self._idle() < _PATIENCE and not self._at_ceiling()
+        has_time = trials.left_s > _RESERVE * trials.budget_s
+        return has_time and self._idle() < _PATIENCE and not self._at_ceiling()
 
     def _at_ceiling(self) -> bool:
         """Whether the leader is as good as can be, with each seed: one may be luck."""

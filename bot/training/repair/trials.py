@@ -72,13 +72,13 @@ class TrialRuns:
         """The result of each, with its place, as they end. One that took the server with it runs
         again by itself. Raises Stopped.
         """
-        left = dict(enumerate(runs))
+        pending = dict(enumerate(runs))
         if not self.probed and not self._alone and all(map(_forkable, runs)):
             for place, result in self._forked(runs):
-                if left.pop(place, None) is not None:
+                if pending.pop(place, None) is not None:
                     yield place, result
-            self._alone = bool(left)
-        for place, one in left.items():
+            self._alone = bool(pending)
+        for place, one in pending.items():
             yield place, self.session.execute(self._spec(one))
 
     def close(self) -> None:
@@ -97,8 +97,8 @@ class TrialRuns:
             with suppress(ValidationError):
                 row = CandidateResult.model_validate_json(data)
                 yield row.id, row.result()
-                reached = Coverage.model_validate_json(row.covered or "{}")
-                self._late = late_imports(reached, _script(runs[0].program)) or self._late
+                coverage = Coverage.model_validate_json(row.covered or "{}")
+                self._late = late_imports(coverage, _script(runs[0].program)) or self._late
 
     def _serving(self, one: TrialRun) -> Callable[[str], RunSpec]:
         plain = self._spec(one)
@@ -129,7 +129,7 @@ class TrialRuns:
     def _spec(self, one: TrialRun) -> RunSpec:
         return launch.trial_spec(
             one.program, self.environment, self.session.job, one.part, one.seed,
-            limit_s=self.limit_s, probed=self.probed,
+            limit_s=self.limit_s, with_probe=self.probed,
         )  # fmt: skip
 
 
@@ -201,9 +201,11 @@ class FaultyProgram:
         program = self.program
         if not patch:
             return program
-        made = hyperparameters.patched(program.source, patch, self.trace, self.files, self.observed)
-        changed = {**made.files, program.entry: made.source}
-        files = {**program.files, **{name: text.encode() for name, text in changed.items()}}
+        patched_program = hyperparameters.patch_program(
+            program.source, patch, self.trace, self.files, self.observed
+        )
+        changed_files = {**patched_program.files, program.entry: patched_program.source}
+        files = {**program.files, **{name: text.encode() for name, text in changed_files.items()}}
         return program.model_copy(update={"files": files})
 
 
@@ -225,10 +227,10 @@ class Trials:
     _kept: dict[object, KeptTrial] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for each in self.session.ports.journal.read(TRIALS):
-            if each.key == self.key:
-                trial = each.trial
-                self._kept[_key(TrialRequest(trial.patch, trial.seed, trial.part))] = each
+        for recorded in self.session.ports.journal.read(TRIALS):
+            if recorded.key == self.key:
+                trial = recorded.trial
+                self._kept[_key(TrialRequest(trial.patch, trial.seed, trial.part))] = recorded
 
     @property
     def left_s(self) -> float:
@@ -237,17 +239,17 @@ class Trials:
 
     def run(self, tasks: Iterable[TrialRequest]) -> list[Trial]:
         """The trials in the order of the tasks. Raises Stopped."""
-        asked = list(tasks)
-        new = list({_key(task): task for task in asked if _key(task) not in self._kept}.values())
+        requests = list(tasks)
+        new = list({_key(task): task for task in requests if _key(task) not in self._kept}.values())
         programs = [self.subject.patched(task.patch) for task in new]
         runs = [TrialRun(p, task.seed, task.part) for p, task in zip(programs, new, strict=True)]
         for place, result in self.runs.run(runs) if runs else ():
-            made = self._trial(new[place], result)
-            self._kept[_key(new[place])] = made
-            self.session.ports.journal.append(TRIALS, made)
-            self.heard(made.trial)
-        self.made |= {_key(task): self._kept[_key(task)].trial for task in asked}
-        return [self.made[_key(task)] for task in asked]
+            trial = self._trial(new[place], result)
+            self._kept[_key(new[place])] = trial
+            self.session.ports.journal.append(TRIALS, trial)
+            self.heard(trial.trial)
+        self.made |= {_key(task): self._kept[_key(task)].trial for task in requests}
+        return [self.made[_key(task)] for task in requests]
 
     def symptom(self, task: TrialRequest) -> str:
         """What `look` saw in the trace of a trial that was made with it."""
@@ -259,17 +261,17 @@ class Trials:
         return fmean(score(row.value, self.subject.metric.direction) for row in rows)
 
     def _trial(self, task: TrialRequest, result: RunResult) -> KeptTrial:
-        seen = trace.read(result.artifacts) if self.runs.probed else None
-        value = metric.read(self.subject.metric, result.stdout, seen)
-        told = diagnose.ended(result) == "completed" and value is not None
+        seen = trace.read_trace(result.artifacts) if self.runs.probed else None
+        value = metric.read_value(self.subject.metric, result.stdout, seen)
+        is_completed = diagnose.ending_of(result) == "completed" and value is not None
         trial = Trial(
             patch=task.patch,
             seed=task.seed,
             part=task.part,
-            value=value if told else None,
+            value=value if is_completed else None,
             seconds=result.seconds,
             rows_split=any(launch.SPLIT in name for name in result.artifacts),
-            error="" if told else _why(result),
+            error="" if is_completed else _why(result),
         )
         symptom = self.look(seen) if self.look and seen else ""
         return KeptTrial(key=self.key, trial=trial, symptom=symptom)
@@ -290,6 +292,6 @@ def _key(task: TrialRequest) -> object:
 
 
 def _why(result: RunResult) -> str:
-    if diagnose.ended(result) == "completed":
+    if diagnose.ending_of(result) == "completed":
         return "the program printed no finite metric"
-    return diagnose.error(result) or f"the program {diagnose.ended(result)}"
+    return diagnose.error(result) or f"the program {diagnose.ending_of(result)}"

@@ -91,7 +91,7 @@ def follow(owner, name, hook):
     patch(owner, name, make)
 
 
-def kept(step):
+def is_sampled(step):
     """Whether a step's loss is written down: all of the first, then every tenth, hundredth, ..."""
     return step < _ALL_STEPS or step % 10 ** len(str(step // _ALL_STEPS)) == 0
 

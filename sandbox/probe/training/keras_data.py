@@ -25,7 +25,7 @@ _DRAWING = (
 )
 
 
-def watched(x, run):
+def watch_batches(x, run):
     """The same source of batches; a generator tells the run of its first batch in passing."""
     if isinstance(x, types.GeneratorType):
         return _passing(x, run)
@@ -63,17 +63,17 @@ def from_dataset(x):
     """The first batch of a tf.data pipeline as it was before any shuffling, so that no order that
     the program draws changes; None where that cannot be had without side effects.
     """
-    size, node, seen = None, x, []
-    while node is not None and len(seen) < 50:
-        seen.append(type(node).__name__)
+    size, node, types = None, x, []
+    while node is not None and len(types) < 50:
+        types.append(type(node).__name__)
         if _calls_python(node):
             return None
-        if "BatchDataset" in seen[-1] and size is None:
+        if "BatchDataset" in types[-1] and size is None:
             size = int(node._batch_size)
-        if "Shuffle" in seen[-1]:
+        if "Shuffle" in types[-1]:
             start = node._input_dataset
         node = getattr(node, "_input_dataset", None)
-    names = " ".join(seen)
+    names = " ".join(types)
     if size is None or any(word in names for word in _DRAWING):
         return None
     if "Shuffle" not in names:
@@ -105,18 +105,18 @@ class FitData:
     `x` and `y` are its arrays: the first of several inputs or outputs; `targets` are all of them.
     """
 
-    def __init__(self, keras, given, model):
+    def __init__(self, keras, arguments, model):
         self.keras = keras
         self.fixed = _fixed_batch(model)
         self.x = self.y = self.targets = self.probe = self.samples = None
         self.alone = False
-        self.batch_size, self.planned = given.get("batch_size"), "epochs" in given
+        self.batch_size, self.planned = arguments.get("batch_size"), "epochs" in arguments
         try:
-            self._find(given.get("x"), given.get("y"))
+            self._find(arguments.get("x"), arguments.get("y"))
         except Exception:  # a kind of data that is not known
             self.probe = None
         if self.probe is None and self.planned:
-            STATE.cannot_see("batches of a %s before the first" % type(given.get("x")).__name__)
+            STATE.cannot_see("batches of a %s before the first" % type(arguments.get("x")).__name__)
 
     def _find(self, x, y):
         if hasattr(x, "element_spec"):
@@ -142,7 +142,7 @@ class FitData:
         places = max(1, math.prod(self.x.shape[1:]))
         few = max(self.batch_size, _MOST_PLACES // places)  # no more than a step itself takes
         most = min(_PROBE_ROWS, max(32, self.batch_size), few)
-        rows = slice(self.fixed) if self.fixed else spread(len(self.x), most)
+        rows = slice(self.fixed) if self.fixed else spread_rows(len(self.x), most)
 
         def thin(values):
             return _tensor(self.keras, values[rows])
@@ -152,7 +152,7 @@ class FitData:
         )
 
     def rows(self, values):
-        return values[spread(len(values), _MOST_ROWS)]
+        return values[spread_rows(len(values), _MOST_ROWS)]
 
 
 def _fixed_batch(model):
@@ -181,7 +181,7 @@ def array(value):
     return value
 
 
-def spread(count, most):
+def spread_rows(count, most):
     return slice(None, None, max(1, count // most)) if count > most else slice(None)
 
 
@@ -209,7 +209,7 @@ def name_of(loss):
 _SHORT = {"bce": "binary_crossentropy", "mse": "mse", "mae": "mae"}
 
 
-class Told:
+class RunDescription:
     """Writes down what a run was given."""
 
     def __init__(self, run):
@@ -248,7 +248,7 @@ class Told:
         ids = rows.dtype.kind in "iu" and any(
             type(layer).__name__ == "Embedding" for layer in self.run.layers[:2]
         )
-        told = {
+        fields = {
             "model": self.run.known.id,
             "part": part,
             "inputs": _summary(rows, x),
@@ -256,36 +256,36 @@ class Told:
             "targets": None if y is None else _summary(self.run.data.rows(y), y),
         }
         if not ids:
-            told.update(numbers.columns(numpy, as_table(rows, _MOST_ROWS)))
+            fields.update(numbers.columns(numpy, as_table(rows, _MOST_ROWS)))
         if y is not None and part == "train" and not ids and self.run.data.alone:
-            some = spread(len(x), _MOST_ROWS // 8)
-            samples, wanted = numbers.thinned(x[some]).astype("float64"), as_table(y[some])
-            told["agreement"] = numbers.agreement(numpy, samples, wanted)
+            some = spread_rows(len(x), _MOST_ROWS // 8)
+            samples, targets = numbers.thin(x[some]).astype("float64"), as_table(y[some])
+            fields["agreement"] = numbers.agreement(numpy, samples, targets)
         if y is not None and y.dtype.kind in "biuf" and y.size <= _MOST_LABELS:
-            told["classes"] = numbers.classes(numpy, as_table(y))  # of all: some are rare
-        return told
+            fields["classes"] = numbers.classes(numpy, as_table(y))  # of all: some are rare
+        return fields
 
     def _loss(self, at, output, place, predictions):
         """The loss of one output of the model: by its place among them, its name and its layer."""
         run = self.run
-        name, logits = name_of(_chosen(run.loss or run.model.loss, at, output))
+        name, logits = name_of(_part_of(run.loss or run.model.loss, at, output))
         several = len(run.look.outputs) > 1
         layer = run.layers[-1 if place is None or not several else place] if run.layers else None
-        told = {
+        fields = {
             "model": run.known.id,
             "name": name,
             "from_logits": logits,
-            **_fed(keras_layers.activation(layer) if layer else "", predictions),
+            **_prediction_fields(keras_layers.activation(layer) if layer else "", predictions),
             "targets": {"shape": [], "dtype": ""},
             "layer": place if several else None,
             "line": run.line,
         }
         if several:
-            told["settings"] = {"weight": _weight(run.model, at, output)}
+            fields["settings"] = {"weight": _weight(run.model, at, output)}
         elif run.broadcast:
-            told["settings"] = {"broadcast": True}
+            fields["settings"] = {"broadcast": True}
         whole = self._targets(at, output, predictions)
-        return told if whole is None else {**told, **self._compared(name, whole)}
+        return fields if whole is None else {**fields, **self._compared(name, whole)}
 
     def _targets(self, at, output, predictions):
         """What an output is compared with. A loss that is compiled, where `fit` is given inputs
@@ -293,39 +293,43 @@ class Told:
         """
         data = self.run.data
         if data.targets is not None:
-            return _chosen(data.targets, at, output)
-        compiled = self.run.model.loss is not None
-        return data.x if compiled and data.x.shape[1:] == predictions.shape[1:] else None
+            return _part_of(data.targets, at, output)
+        has_loss = self.run.model.loss is not None
+        return data.x if has_loss and data.x.shape[1:] == predictions.shape[1:] else None
 
     def _compared(self, name, whole):
         targets = self.run.data.rows(whole)
         sparse = name == "sparse_categorical_crossentropy"  # a class for each place, of any shape
-        wanted = as_table(targets.reshape(-1) if sparse else targets)
-        integral = numbers.is_integral(wanted.reshape(-1))
-        shares = numbers.shares(wanted, integral)
+        target_table = as_table(targets.reshape(-1) if sparse else targets)
+        integral = numbers.is_integral(target_table.reshape(-1))
+        shares = numbers.shares(target_table, integral)
         return {
             "targets": _summary(targets, whole),
-            "one_hot": numbers.is_one_hot(wanted),
+            "one_hot": numbers.is_one_hot(target_table),
             "integer_targets": integral,
             "class_shares": shares,
-            "trivial": self._trivial(name, wanted, shares),
-            "floor": floor(name, wanted),
+            "trivial": self._trivial(name, target_table, shares),
+            "floor": floor(name, target_table),
         }
 
-    def _trivial(self, name, wanted, shares):
+    def _trivial(self, name, target_table, shares):
         """Keras weighs each sample by its class, and takes the mean over the samples."""
         weights = self.run.given.get("class_weight") or {}
-        listed = [float(weights.get(place, 1.0)) for place in range(max(2, len(shares)))]
-        if not weights or len(listed) > _MOST_CLASSES:
-            return trivial(name, wanted, shares)
+        weight_list = [float(weights.get(place, 1.0)) for place in range(max(2, len(shares)))]
+        if not weights or len(weight_list) > _MOST_CLASSES:
+            return trivial(name, target_table, shares)
         if name != "binary_crossentropy":
-            return trivial(name, wanted, shares, listed)
-        found = trivial(name, wanted, shares, (listed[1] / listed[0],)) if listed[0] else None
-        return None if found is None else listed[0] * found
+            return trivial(name, target_table, shares, weight_list)
+        baseline = (
+            trivial(name, target_table, shares, (weight_list[1] / weight_list[0],))
+            if weight_list[0]
+            else None
+        )
+        return None if baseline is None else weight_list[0] * baseline
 
     def plan(self):
-        run, given = self.run, self.run.given
-        epochs = given.get("epochs")
+        run, arguments = self.run, self.run.given
+        epochs = arguments.get("epochs")
         WRITER.put(
             "plan",
             model=run.known.id,
@@ -333,7 +337,7 @@ class Told:
             samples=run.data.samples if run.fitted else None,
             epochs=max(epochs or 0, run.known.epochs) or None,
             steps_per_epoch=self._steps(),
-            shuffle=bool(given.get("shuffle")) if run.fitted and run.data.samples else None,
+            shuffle=bool(arguments.get("shuffle")) if run.fitted and run.data.samples else None,
             metrics=run.known.metrics or _metrics(run.model),
             line=run.line,
         )
@@ -355,21 +359,21 @@ def _metrics(model):
         return []
 
 
-def _chosen(values, at, output):
+def _part_of(values, at, output):
     """What belongs to an output: the loss, weight or targets of its name or place."""
     if isinstance(values, dict):
         return values.get(output)
-    found = keras_layers.parts(values)
-    return found[at if at < len(found) else 0][1] if found else None
+    value_parts = keras_layers.parts(values)
+    return value_parts[at if at < len(value_parts) else 0][1] if value_parts else None
 
 
 def _weight(model, at, output):
     weights = getattr(getattr(model, "_compile_loss", None), "_user_loss_weights", None)
-    weight = 1.0 if weights is None else _chosen(weights, at, output)
+    weight = 1.0 if weights is None else _part_of(weights, at, output)
     return float(weight) if isinstance(weight, (int, float)) else 1.0
 
 
-def _fed(last, predictions):
+def _prediction_fields(last, predictions):
     """What a loss is fed."""
     import numpy
 
@@ -391,4 +395,4 @@ def _summary(rows, whole):
 def as_table(values, most=None):
     """Rows by the entries of the last axis, at most about so many; one dimension is a column."""
     table = values.reshape(-1, 1) if values.ndim == 1 else values.reshape(-1, values.shape[-1])
-    return (table if most is None else table[spread(len(table), most)]).astype("float64")
+    return (table if most is None else table[spread_rows(len(table), most)]).astype("float64")

@@ -37,7 +37,7 @@ class Mean:
         return keras.ops.mean(self.function(y_true, y_pred, *self.args, **self.kwargs))
 
 
-def watch(losses, called):
+def watch(losses, on_call):
     """Patch the functions of a module, and those that its `get` returns; `called(function, targets,
     result)` learns of each use.
     """
@@ -45,17 +45,17 @@ def watch(losses, called):
     def make(original):
         def loss_function(y_true, y_pred, *args, **kwargs):
             result = original(y_true, y_pred, *args, **kwargs)
-            called(Mean(original, original.__name__, args, kwargs), y_true, result)
+            on_call(Mean(original, original.__name__, args, kwargs), y_true, result)
             return result
 
         return loss_function
 
     def make_get(original):
         def get(identifier):
-            found = original(identifier)
-            name = getattr(found, "__name__", "")
+            function = original(identifier)
+            name = getattr(function, "__name__", "")
             own = getattr(losses, name, None) if name in _KERAS else None
-            return own if getattr(own, "__wrapped__", None) is found else found
+            return own if getattr(own, "__wrapped__", None) is function else function
 
         return get
 
@@ -64,7 +64,7 @@ def watch(losses, called):
     patch(losses, "get", make_get)
 
 
-def watch_tensorflow(nn, called):
+def watch_tensorflow(nn, on_call):
     """Patch the functions of `tf.nn` that take logits; `axis` and `name` keep their defaults when
     the probe calls them again.
     """
@@ -76,7 +76,7 @@ def watch_tensorflow(nn, called):
 
             def loss_function(labels=None, logits=None, *args, **kwargs):
                 result = original(labels, logits, *args, **kwargs)
-                called(Mean(ordered, name, (), {"from_logits": True}), labels, result)
+                on_call(Mean(ordered, name, (), {"from_logits": True}), labels, result)
                 return result
 
             return loss_function
@@ -88,7 +88,10 @@ def watch_tensorflow(nn, called):
 
 
 _COMPARING = ("Sub", "SquaredDifference", "Mul")
-_WEIGHTS, _GIVEN = {"ReadVariableOp", "ResourceGather"}, {"Placeholder", "IteratorGetNext", "Const"}
+_WEIGHTS, _INPUT_KINDS = (
+    {"ReadVariableOp", "ResourceGather"},
+    {"Placeholder", "IteratorGetNext", "Const"},
+)
 _MOST_PAIRS, _MOST_OPERATIONS, _MOST_VALUES = 32, 300, 1 << 22
 _LEAST = 1e-7
 """The least probability of a logarithm, as Keras clips it."""
@@ -127,8 +130,8 @@ class ComparisonRecorder:
 
     def take(self):
         """The pairs, the last one first."""
-        found, self.pairs = reversed(self.pairs), collections.deque(maxlen=_MOST_PAIRS)
-        return found
+        pairs, self.pairs = reversed(self.pairs), collections.deque(maxlen=_MOST_PAIRS)
+        return pairs
 
     def _seen(self, kind, inputs, _attributes, _outputs, op_name=None, graph=None):
         if graph is None and kind in _COMPARING:
@@ -141,20 +144,20 @@ def _callbacks():
     return op_callbacks
 
 
-def traced(loss, returned):
+def trace_loss(loss, result_tensor):
     """The expression behind a loss in a graph, from its operations alone: to take what the model
     returns out of a graph would change how TensorFlow fuses it, and so the last digits.
     """
-    waiting, seen = [(loss.op, ())], set()
-    while waiting and len(seen) < _MOST_OPERATIONS:
+    waiting, visited = [(loss.op, ())], set()
+    while waiting and len(visited) < _MOST_OPERATIONS:
         operation, path = waiting.pop(0)
-        if operation in seen:
+        if operation in visited:
             continue
-        seen.add(operation)
+        visited.add(operation)
         if operation.type in _COMPARING:
-            found = _operands(operation, returned.op)
-            if found is not None:
-                return _by_operations(operation.type, path, *found)
+            operands = _operands(operation, result_tensor.op)
+            if operands is not None:
+                return _by_operations(operation.type, path, *operands)
         path = (*path, operation.type)
         waiting += [(one.op, path) for one in operation.inputs]
     return ComparedValues(None, None)
@@ -165,37 +168,37 @@ def _operands(operation, output):
     compare the output itself, without weights between, with something that is given.
     """
     above = [_above(one.op, output) for one in operation.inputs]
-    fed = ["" in one for one in above]
-    if fed.count(True) != 1 or len(fed) != 2:
+    from_model = ["" in one for one in above]
+    if from_model.count(True) != 1 or len(from_model) != 2:
         return None
-    place = fed.index(True)
-    if any(one & _WEIGHTS for one in above) or not above[1 - place] & _GIVEN:
+    place = from_model.index(True)
+    if any(one & _WEIGHTS for one in above) or not above[1 - place] & _INPUT_KINDS:
         return None
-    given, targets = operation.inputs[place], operation.inputs[1 - place]
+    predictions, targets = operation.inputs[place], operation.inputs[1 - place]
     if targets.shape.rank == 0 or (operation.type == "Mul" and "Log" not in above[place]):
         return None
-    return given, targets
+    return predictions, targets
 
 
 def _above(operation, output):
     """The kinds of operations that one follows from, "" among them for the model's output."""
-    kinds, waiting, seen = set(), [operation], set()
-    while waiting and len(seen) < _MOST_OPERATIONS:
+    kinds, waiting, visited = set(), [operation], set()
+    while waiting and len(visited) < _MOST_OPERATIONS:
         operation = waiting.pop()
         if operation is output:
             kinds.add("")
-        elif operation not in seen:
-            seen.add(operation)
+        elif operation not in visited:
+            visited.add(operation)
             kinds.add(operation.type)
             waiting += [one.op for one in operation.inputs]
     return kinds
 
 
-def _by_operations(kind, path, given, targets):
+def _by_operations(kind, path, predictions, targets):
     """The loss by the operations between a comparison and the loss; one that is scaled or summed
     over the batch has no name.
     """
-    if _broadcasts(given.shape, targets.shape):
+    if _broadcasts(predictions.shape, targets.shape):
         return ComparedValues(None, targets, broadcast=True)
     path = {*path, kind}
     name = None
@@ -207,31 +210,31 @@ def _by_operations(kind, path, given, targets):
         name = "rmse" if "Sqrt" in path else "mse"
     elif "Abs" in path:
         name = "mae"
-    return ComparedValues(name and _called(name), targets)
+    return ComparedValues(name and _name_of_call(name), targets)
 
 
-def read(pairs, returned, loss, penalty=0.0):
+def read_expression(pairs, result_tensor, loss, penalty=0.0):
     """The expression behind a loss, from the pairs of tensors that were compared and what the model
     returned. `penalty` is what regularisers may add to the loss.
     """
-    if not 1 < math.prod(getattr(returned, "shape", None) or ()) <= _MOST_VALUES:
+    if not 1 < math.prod(getattr(result_tensor, "shape", None) or ()) <= _MOST_VALUES:
         return ComparedValues(None, None)
-    outputs = _values(returned)
+    outputs = _values(result_tensor)
     wholes = [float(loss), float(loss) - penalty]
     unnamed = ComparedValues(None, None)
     for pair in pairs:
         first, other = map(_values, pair)
-        for given, wanted, targets in ((first, other, pair[1]), (other, first, pair[0])):
-            if given.size != outputs.size or 1 in (wanted.size, given.size):
+        for candidate, other_side, targets in ((first, other, pair[1]), (other, first, pair[0])):
+            if candidate.size != outputs.size or 1 in (other_side.size, candidate.size):
                 continue
-            found = _compared(outputs, given, wanted)
-            if found is None:
+            comparison = _compare(outputs, candidate, other_side)
+            if comparison is None:
                 continue
-            if _broadcasts(given.shape, wanted.shape):
+            if _broadcasts(candidate.shape, other_side.shape):
                 return ComparedValues(None, targets, broadcast=True)
-            for name, value in found.items():
+            for name, value in comparison.items():
                 if any(abs(value - one) <= 1e-3 * abs(one) for one in wholes):
-                    return ComparedValues(_called(name), targets)
+                    return ComparedValues(_name_of_call(name), targets)
             if unnamed.targets is None:
                 unnamed = ComparedValues(None, targets)
     return unnamed
@@ -241,21 +244,21 @@ def _values(tensor):
     return keras_layers.array(tensor).astype("float64")
 
 
-def _compared(outputs, given, wanted):
+def _compare(outputs, candidate, other_side):
     """The losses that would compare these values, by name; None where they are not the outputs."""
     import numpy
 
-    flat, expected = given.reshape(-1), outputs.reshape(-1)
+    flat, expected = candidate.reshape(-1), outputs.reshape(-1)
     if _same(flat, expected):
-        distances = abs(given - wanted)
+        distances = abs(candidate - other_side)
         squares = (distances**2).mean()
         return {"mse": squares, "mae": distances.mean(), "rmse": numpy.sqrt(squares)}
     clipped = outputs.clip(_LEAST, 1 - _LEAST)
-    if given.shape != wanted.shape or not _same(flat, numpy.log(clipped).reshape(-1)):
+    if candidate.shape != other_side.shape or not _same(flat, numpy.log(clipped).reshape(-1)):
         return None
-    clipped = clipped.reshape(wanted.shape)
-    likely = wanted * numpy.log(clipped)
-    unlikely = (1 - wanted) * numpy.log(1 - clipped)
+    clipped = clipped.reshape(other_side.shape)
+    likely = other_side * numpy.log(clipped)
+    unlikely = (1 - other_side) * numpy.log(1 - clipped)
     return {
         "categorical_crossentropy": -likely.sum(-1).mean(),
         "binary_crossentropy": -(likely + unlikely).mean(),
@@ -278,7 +281,7 @@ def _rooted(y_true, y_pred):
     return keras.ops.sqrt(keras.ops.mean(keras.losses.mean_squared_error(y_true, y_pred)))
 
 
-def _called(name):
+def _name_of_call(name):
     losses = sys.modules["keras"].losses
     function = _rooted if name == "rmse" else getattr(losses, KERAS_LOSSES.get(name, name))
     return Mean(function, name, (), {})

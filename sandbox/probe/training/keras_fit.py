@@ -7,7 +7,7 @@ import weakref
 from . import keras_data, keras_expressions, keras_layers, keras_probe, keras_run, program
 from .core import STATE, follow, patch, quiet
 
-MADE = []
+MODELS = []
 _MOST_MADE = 200
 
 
@@ -22,7 +22,7 @@ class LoopsSeen:
         self.runs, self.known = weakref.WeakKeyDictionary(), weakref.WeakSet()
 
 
-SEEN, TRACED = LoopsSeen(), LoopsSeen()
+SEEN_LOOPS, TRACED_LOOPS = LoopsSeen(), LoopsSeen()
 """What ran eagerly, and what was traced into a graph."""
 RECORDER = keras_expressions.ComparisonRecorder()
 
@@ -34,15 +34,15 @@ def install_loops(keras):
     if keras.backend.backend() == "tensorflow":
         tensorflow = sys.modules["tensorflow"]
         patch(tensorflow.GradientTape, "gradient", _gradient)
-        keras_expressions.watch_tensorflow(tensorflow.nn, _called)
+        keras_expressions.watch_tensorflow(tensorflow.nn, _note_call)
     layer, on_tensorflow = keras.layers.Layer, keras.backend.backend() == "tensorflow"
 
     def __call__(self, *args, **kwargs):
         result = layer.__call__(self, *args, **kwargs)
-        if args and not keras_run.ACTIVE and self not in SEEN.known:
-            if len(SEEN.passed) > _MOST_MADE:
-                SEEN.passed.clear()
-            SEEN.passed[id(self)] = (args[0], result)
+        if args and not keras_run.ACTIVE and self not in SEEN_LOOPS.known:
+            if len(SEEN_LOOPS.passed) > _MOST_MADE:
+                SEEN_LOOPS.passed.clear()
+            SEEN_LOOPS.passed[id(self)] = (args[0], result)
             if on_tensorflow:
                 RECORDER.begin()
         return result
@@ -52,12 +52,12 @@ def install_loops(keras):
 
 def watch_functions(losses):
     """Watch the loss functions of a module, `keras.losses` or that of `tf.keras`."""
-    keras_expressions.watch(losses, _called)
+    keras_expressions.watch(losses, _note_call)
 
 
-def _called(function, targets, result):
+def _note_call(function, targets, result):
     if not keras_run.ACTIVE:
-        _noted(function, targets, result)
+        _note_loss(function, targets, result)
 
 
 def _gradient(original):
@@ -73,26 +73,26 @@ def _gradient(original):
 def _differentiated(loss, sources):
     """The loss of a loop that may have written it out itself."""
     RECORDER.end()
-    SEEN.pairs = RECORDER.take()
+    SEEN_LOOPS.pairs = RECORDER.take()
     if getattr(loss, "shape", None) == ():
-        seen = SEEN if _has_values(loss) else TRACED
-        seen.loss = loss
+        loops = SEEN_LOOPS if _has_values(loss) else TRACED_LOOPS
+        loops.loss = loss
         if isinstance(sources, (list, tuple)):
-            seen.losses.update((id(one), loss) for one in sources)
+            loops.losses.update((id(one), loss) for one in sources)
 
 
 def _judged(result, loss, y_true, *_args, **_kwargs):
     if not keras_run.ACTIVE:
-        _noted(loss, y_true, result)
+        _note_loss(loss, y_true, result)
 
 
 @quiet("Keras losses")
-def _noted(loss, targets, result):
-    SEEN.object = loss
+def _note_loss(loss, targets, result):
+    SEEN_LOOPS.object = loss
     if _has_values(result):
-        SEEN.loss, SEEN.targets = result, targets
+        SEEN_LOOPS.loss, SEEN_LOOPS.targets = result, targets
     elif keras_probe.is_traced(result):
-        TRACED.object, TRACED.targets, TRACED.result = loss, targets, result
+        TRACED_LOOPS.object, TRACED_LOOPS.targets, TRACED_LOOPS.result = loss, targets, result
 
 
 def _has_values(tensor):
@@ -109,7 +109,7 @@ def _apply(keras):
                 run = _before_step(keras, self, list(grads), trainable_variables)
             result = original(self, grads, trainable_variables)
             if run is not None:
-                run.one_step(_loss_of(SEEN, trainable_variables))
+                run.one_step(_loss_of(SEEN_LOOPS, trainable_variables))
             return result
 
         return apply
@@ -117,17 +117,17 @@ def _apply(keras):
     return make
 
 
-def _loss_of(seen, variables):
+def _loss_of(loops, variables):
     """The loss that was differentiated by these variables, the last one where that is not known."""
     is_list = isinstance(variables, (list, tuple)) and variables
-    return seen.losses.get(id(variables[0]), seen.loss) if is_list else seen.loss
+    return loops.losses.get(id(variables[0]), loops.loss) if is_list else loops.loss
 
 
 @quiet("Keras loops")
 def _before_step(keras, optimizer, gradients, variables):
     variables = list(variables or optimizer._trainable_variables)
     if any(keras_probe.is_traced(one) for one in gradients) and keras_probe.are_seen():
-        return _traced(keras, optimizer, gradients, variables)
+        return _trace_gradients(keras, optimizer, gradients, variables)
     if not all(one is None or _has_values(one) for one in gradients):
         STATE.cannot_see("steps in a compiled function of the program")
         return None
@@ -137,7 +137,7 @@ def _before_step(keras, optimizer, gradients, variables):
 
 
 def _begins(keras, optimizer, gradients, variables, line=None):
-    run = SEEN.runs.get(optimizer)
+    run = SEEN_LOOPS.runs.get(optimizer)
     if run is None:
         run = _new(keras, optimizer, variables, line or program.line())
     if run.look is not None and run.look.taken:
@@ -145,29 +145,33 @@ def _begins(keras, optimizer, gradients, variables, line=None):
     return run
 
 
-def _traced(keras, optimizer, gradients, variables):
+def _trace_gradients(keras, optimizer, gradients, variables):
     """A step that is traced into a graph: what it hands over is looked at as an eager one."""
     model, line = _model(variables), program.line()
     if model is None:
         return None
-    step = keras_probe.TracedStep([*variables, *keras_probe.moved(keras, model)])
-    known = TRACED.object if step.belongs(TRACED.result) else None
-    taken, returned = SEEN.passed.get(id(model), (None, None))
-    loss = _loss_of(TRACED, variables)
-    written, targets = None, TRACED.targets
-    if known is None:
-        written = keras_expressions.ComparedValues(None, None)
-        if keras_probe.is_traced(loss) and keras_probe.is_traced(returned):
-            written = keras_expressions.traced(loss, returned)
-        targets = written.targets
+    step = keras_probe.TracedStep([*variables, *keras_probe.preserve_batch_state(keras, model)])
+    step_object = TRACED_LOOPS.object if step.belongs(TRACED_LOOPS.result) else None
+    model_input, result_tensor = SEEN_LOOPS.passed.get(id(model), (None, None))
+    loss = _loss_of(TRACED_LOOPS, variables)
+    expression, targets = None, TRACED_LOOPS.targets
+    if step_object is None:
+        expression = keras_expressions.ComparedValues(None, None)
+        if keras_probe.is_traced(loss) and keras_probe.is_traced(result_tensor):
+            expression = keras_expressions.trace_loss(loss, result_tensor)
+        targets = expression.targets
 
-    def begin(gradients, taken, targets):
-        if optimizer not in SEEN.runs:
-            SEEN.passed[id(model)] = (taken, None)
-            SEEN.object, SEEN.targets, SEEN.written = known, targets, written
+    def begin(gradients, model_input, targets):
+        if optimizer not in SEEN_LOOPS.runs:
+            SEEN_LOOPS.passed[id(model)] = (model_input, None)
+            SEEN_LOOPS.object, SEEN_LOOPS.targets, SEEN_LOOPS.written = (
+                step_object,
+                targets,
+                expression,
+            )
         return _begins(keras, optimizer, gradients, variables, line)
 
-    step.begins(begin, (loss, gradients, taken, targets))
+    step.begins(begin, (loss, gradients, model_input, targets))
     return step
 
 
@@ -175,49 +179,56 @@ def _take_torch():
     from .torch_losses import LOSSES
 
     if LOSSES.backward:
-        SEEN.loss = LOSSES.backward[-1]
+        SEEN_LOOPS.loss = LOSSES.backward[-1]
         LOSSES.backward, LOSSES.values = [], []
 
 
 def _new(keras, optimizer, variables, line):
     model = _model(variables)
     if model is None:
-        SEEN.runs[optimizer] = run = keras_run.BareRun(optimizer, line)
+        SEEN_LOOPS.runs[optimizer] = run = keras_run.BareRun(optimizer, line)
         return run
-    taken, returned = SEEN.passed.pop(id(model), (None, None))
-    SEEN.known.add(model)
-    if SEEN.object is None and returned is not None and _has_values(returned):
-        SEEN.written = _written(model, returned, _loss_of(SEEN, variables))
-        SEEN.targets = SEEN.written.targets
-    run = keras_run.KerasRun(keras, model, {"x": taken, "y": SEEN.targets}, line)
-    run.fitted, run.loss, run.optimizer = False, SEEN.object, optimizer
-    if SEEN.written is not None:
-        run.loss, run.broadcast = SEEN.written.loss, SEEN.written.broadcast
-        if SEEN.targets is None:
+    model_input, result_tensor = SEEN_LOOPS.passed.pop(id(model), (None, None))
+    SEEN_LOOPS.known.add(model)
+    if SEEN_LOOPS.object is None and result_tensor is not None and _has_values(result_tensor):
+        SEEN_LOOPS.written = _expression_of(model, result_tensor, _loss_of(SEEN_LOOPS, variables))
+        SEEN_LOOPS.targets = SEEN_LOOPS.written.targets
+    run = keras_run.KerasRun(keras, model, {"x": model_input, "y": SEEN_LOOPS.targets}, line)
+    run.fitted, run.loss, run.optimizer = False, SEEN_LOOPS.object, optimizer
+    if SEEN_LOOPS.written is not None:
+        run.loss, run.broadcast = SEEN_LOOPS.written.loss, SEEN_LOOPS.written.broadcast
+        if SEEN_LOOPS.targets is None:
             STATE.cannot_see("predictions and targets of a loss written out in a Keras loop")
     run.start()
-    SEEN.runs[optimizer] = run
-    SEEN.object, SEEN.targets, SEEN.written, SEEN.pairs = None, None, None, ()
+    SEEN_LOOPS.runs[optimizer] = run
+    SEEN_LOOPS.object, SEEN_LOOPS.targets, SEEN_LOOPS.written, SEEN_LOOPS.pairs = (
+        None,
+        None,
+        None,
+        (),
+    )
     return run
 
 
-def _written(model, returned, loss):
+def _expression_of(model, result_tensor, loss):
     """The loss that a loop writes out, as far as values tell what it compares."""
     try:
         penalty = sum(float(keras_layers.array(one).sum()) for one in model.losses)
-        return keras_expressions.read(SEEN.pairs, returned, loss, penalty)
+        return keras_expressions.read_expression(SEEN_LOOPS.pairs, result_tensor, loss, penalty)
     except Exception:  # values of a kind that is not known
         return keras_expressions.ComparedValues(None, None)
 
 
 def _model(variables):
     """The smallest model that holds all variables."""
-    wanted = {id(one) for one in variables}
-    del MADE[:-_MOST_MADE]
-    made = [one() for one in MADE]
-    built = [one for one in made if getattr(one, "built", False)]
-    found = [one for one in built if wanted <= {id(variable) for variable in one.variables}]
-    return min(found, key=lambda one: len(one.variables), default=None)
+    variable_ids = {id(one) for one in variables}
+    del MODELS[:-_MOST_MADE]
+    models = [one() for one in MODELS]
+    built_models = [one for one in models if getattr(one, "built", False)]
+    candidates = [
+        one for one in built_models if variable_ids <= {id(variable) for variable in one.variables}
+    ]
+    return min(candidates, key=lambda one: len(one.variables), default=None)
 
 
 # Watches training in Keras 3: `Model.fit` through a callback of its own, `train_on_batch`, and
@@ -232,9 +243,9 @@ def install(keras):
     original = keras.Model.__new__
 
     def __new__(cls, *args, **kwargs):
-        made = original(cls, *args, **kwargs)
-        _made(made)
-        return made
+        model = original(cls, *args, **kwargs)
+        _remember_model(model)
+        return model
 
     keras.Model.__new__ = staticmethod(__new__)
     install_loops(keras)
@@ -242,9 +253,9 @@ def install(keras):
 
 
 @quiet("lines")
-def _made(model):
+def _remember_model(model):
     program.remember(model, skip_init=True)
-    MADE.append(weakref.ref(model))
+    MODELS.append(weakref.ref(model))
 
 
 def _fit(keras, watcher):
@@ -252,12 +263,12 @@ def _fit(keras, watcher):
         signature = inspect.signature(original)
 
         def fit(self, *args, **kwargs):
-            bound = _before_fit(keras, signature, self, args, kwargs, watcher)
+            bound_arguments = _before_fit(keras, signature, self, args, kwargs, watcher)
             keras_run.ACTIVE.append(self)
             try:
-                if bound is None:
+                if bound_arguments is None:
                     return original(self, *args, **kwargs)
-                return original(*bound.args, **bound.kwargs)
+                return original(*bound_arguments.args, **bound_arguments.kwargs)
             finally:
                 keras_run.ACTIVE.pop()
 
@@ -269,22 +280,22 @@ def _fit(keras, watcher):
 @quiet("Model.fit")
 def _before_fit(keras, signature, model, args, kwargs, watcher):
     """The arguments with our callback among the others; the program's own list stays as it is."""
-    bound = signature.bind(model, *args, **kwargs)
-    bound.apply_defaults()
-    given = bound.arguments
-    run = keras_run.KerasRun(keras, model, dict(given), program.line())
-    given["x"] = keras_data.watched(given.get("x"), run)
-    ours, callbacks = watcher(run), given.get("callbacks")
+    bound_arguments = signature.bind(model, *args, **kwargs)
+    bound_arguments.apply_defaults()
+    arguments = bound_arguments.arguments
+    run = keras_run.KerasRun(keras, model, dict(arguments), program.line())
+    arguments["x"] = keras_data.watch_batches(arguments.get("x"), run)
+    ours, callbacks = watcher(run), arguments.get("callbacks")
     if isinstance(callbacks, keras.callbacks.CallbackList):
         ours.set_model(model)
         callbacks.append(ours)
-        return bound
+        return bound_arguments
     if callbacks is None:
         callbacks = []
     elif not isinstance(callbacks, (list, tuple)):
         callbacks = [callbacks]
-    given["callbacks"] = [*callbacks, ours]
-    return bound
+    arguments["callbacks"] = [*callbacks, ours]
+    return bound_arguments
 
 
 def _train_on_batch(keras):
@@ -311,8 +322,8 @@ def _train_on_batch(keras):
 def _batch_begins(keras, runs, model, x, y):
     run = runs.get(id(model))
     if run is None or run.model is not model:
-        given = {"x": x, "y": y, "batch_size": getattr(x, "shape", (None,))[0]}
-        run = runs[id(model)] = keras_run.KerasRun(keras, model, given, program.line())
+        arguments = {"x": x, "y": y, "batch_size": getattr(x, "shape", (None,))[0]}
+        run = runs[id(model)] = keras_run.KerasRun(keras, model, arguments, program.line())
         run.fitted = False
         if model.built:
             run.start()

@@ -23,26 +23,26 @@ def layers(model):
 
 
 def describe_layers(run):
-    told = [_layer(run, place, layer) for place, layer in enumerate(run.layers)]
-    for row in told:
+    rows = [_layer(run, place, layer) for place, layer in enumerate(run.layers)]
+    for row in rows:
         inputs, activation = _inputs(run, row["index"])
         row["inputs"] = inputs
         for place in inputs if activation else ():
-            if activation in _ACTIVATIONS.values() or told[place]["activation"] in ("", "linear"):
-                told[place].update(activation=activation, functional=True)
-    added = ("Add", "Average", "Maximum")
+            if activation in _ACTIVATIONS.values() or rows[place]["activation"] in ("", "linear"):
+                rows[place].update(activation=activation, functional=True)
+    sums = ("Add", "Average", "Maximum")
     return {
         "id": run.known.id,
         "framework": "keras",
-        "layers": told,
-        "residual": any(row["type"] in added and len(row["inputs"]) > 1 for row in told),
+        "layers": rows,
+        "residual": any(row["type"] in sums and len(row["inputs"]) > 1 for row in rows),
         "compiled": False,
-        "line": program.made(run.model),
+        "line": program.line_of(run.model),
     }
 
 
 def _layer(run, place, layer):
-    taken, given = run.look.seen.get(id(layer), (None, None))
+    layer_input, layer_output = run.look.seen.get(id(layer), (None, None))
     own = _inner(layer)
     return {
         "index": place,
@@ -55,8 +55,8 @@ def _layer(run, place, layer):
         "regularizer": _first(own, _REGULARIZERS),
         "settings": _settings(own),
         "weights": [_weight(layer, one) for one in layer.weights[:_MOST_WEIGHTS]],
-        "input": summary(taken),
-        "output": summary(given),
+        "input": summary(layer_input),
+        "output": summary(layer_output),
     }
 
 
@@ -103,32 +103,32 @@ def _first(layer, keys):
 
 
 def _settings(layer):
-    told = {}
+    settings = {}
     for key in _LAYER_SETTINGS:
         value = getattr(layer, key, None)
         if isinstance(value, (list, tuple)) and all(isinstance(part, int) for part in value):
-            told[key] = list(value)
+            settings[key] = list(value)
         elif isinstance(value, (str, int, float)):
-            told[key] = value
+            settings[key] = value
     if type(layer).__name__ in _GATED:
         for key in ("activation", "recurrent_activation"):
-            told[key] = _name(getattr(layer, key, None))
+            settings[key] = _name(getattr(layer, key, None))
     for key in (*_INITIALIZERS, "bias_initializer", *_REGULARIZERS):
-        told.update(_numbers(key, getattr(layer, key, None)))
-    return told
+        settings.update(_numbers(key, getattr(layer, key, None)))
+    return settings
 
 
 def _numbers(key, part):
     """The numbers of an initialiser or regulariser: `kernel_regularizer.l2`."""
-    found = {}
+    numbers_by_name = {}
     for name in ("l1", "l2", "stddev", "value", "mean", "minval", "maxval", "scale", "factor"):
         value = getattr(part, name, None)
         if value is not None and not callable(value):
             try:
-                found["%s.%s" % (key, name)] = float(value)
+                numbers_by_name["%s.%s" % (key, name)] = float(value)
             except (TypeError, ValueError):
                 continue
-    return found
+    return numbers_by_name
 
 
 def role(layer, variable):
@@ -204,12 +204,12 @@ def _inputs(run, place):
     if not depths:
         return ([place - 1] if place and hasattr(run.model, "pop") else []), ""
     places = {id(layer): at for at, layer in enumerate(run.layers)}
-    found, passed, seen = set(), "", set()
+    inputs, passed, visited = set(), "", set()
     for node in run.layers[place]._inbound_nodes:
         if any(node is one for nodes in depths.values() for one in nodes):
             for parent in node.parent_nodes:
-                passed = _walk(parent, places, found, seen) or passed
-    return sorted(found), passed
+                passed = _walk(parent, places, inputs, visited) or passed
+    return sorted(inputs), passed
 
 
 _ACTIVATIONS = {
@@ -226,17 +226,17 @@ _FUNCTIONS = {
 }  # fmt: skip
 
 
-def _walk(node, places, found, seen):
+def _walk(node, places, inputs, visited):
     operation = node.operation
     if id(operation) in places:
-        found.add(places[id(operation)])
+        inputs.add(places[id(operation)])
         return ""
-    if id(node) in seen or len(seen) > _MOST_LAYERS:
+    if id(node) in visited or len(visited) > _MOST_LAYERS:
         return ""
-    seen.add(id(node))
+    visited.add(id(node))
     passed = _FUNCTIONS.get(type(operation).__name__, "")
     for parent in node.parent_nodes:
-        before = _walk(parent, places, found, seen)
+        before = _walk(parent, places, inputs, visited)
         passed = passed or before
     return passed
 

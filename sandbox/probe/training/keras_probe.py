@@ -13,7 +13,7 @@ from .vocabulary import RECTIFIERS
 
 
 @contextlib.contextmanager
-def kept(keras, model):
+def preserve_state(keras, model):
     """Put back every generator and metric that a call of the model and its loss may move."""
     import numpy
 
@@ -22,10 +22,10 @@ def kept(keras, model):
     states = [(one, keras.ops.convert_to_numpy(one).copy()) for one in moving]
     plain, arrays = random.getstate(), numpy.random.get_state()
     eager = _eager(keras)
-    drawn = eager.getstate() if eager else None
+    eager_state = eager.getstate() if eager else None
     torch = sys.modules.get("torch") if keras.backend.backend() == "torch" else None
     tensors = torch.get_rng_state() if torch else None
-    seed = _seeded(eager)
+    seed = _seed_of(eager)
     try:
         yield
     finally:
@@ -36,13 +36,13 @@ def kept(keras, model):
         random.setstate(plain)
         numpy.random.set_state(arrays)
         if eager:
-            eager.setstate(drawn)
+            eager.setstate(eager_state)
             _context().context()._seed = seed
         if torch:
             torch.set_rng_state(tensors)
 
 
-def moved(keras, model):
+def preserve_batch_state(keras, model):
     """The variables that a call of the model and its loss may move."""
     return _states(keras, model, _shared(keras))
 
@@ -51,14 +51,16 @@ def _states(keras, model, shared):
     """The states of the model's generators, metrics and stateful layers, and of the generator that
     all layers without a seed share.
     """
-    found = [one for one in model.variables if "seed_generator" in getattr(one, "path", one.name)]
-    found += [one for metric in model.metrics for one in metric.variables]
-    known = {id(one) for one in found}
+    variables = [
+        one for one in model.variables if "seed_generator" in getattr(one, "path", one.name)
+    ]
+    variables += [one for metric in model.metrics for one in metric.variables]
+    variable_ids = {id(one) for one in variables}
     for layer in model._flatten_layers():
-        found += [one for one in layer._non_trainable_variables if id(one) not in known]
+        variables += [one for one in layer._non_trainable_variables if id(one) not in variable_ids]
     for layer in _stateful(model):
-        found += keras.tree.flatten(layer.states or ())  # of several cells a list for each
-    return [*found, shared.state] if shared is not None else found
+        variables += keras.tree.flatten(layer.states or ())  # of several cells a list for each
+    return [*variables, shared.state] if shared is not None else variables
 
 
 def _stateful(model):
@@ -81,7 +83,7 @@ def _global(keras):
 _SHARED = "global_seed_generator"
 
 
-def _seeded(eager):
+def _seed_of(eager):
     """A kernel keeps a counter by its seeds: ours are none that the program will have."""
     if eager is None:
         return None
@@ -112,8 +114,8 @@ def look(look):
     """
     backend = look.keras.backend.backend()
     differentiate = {"tensorflow": _tensorflow, "torch": _torch, "jax": _jax}[backend]
-    found = _predicted(look) if _is_own(look) else differentiate(look)
-    gradients, predictions, penalty = found
+    gradients_and_outputs = _predict(look) if _is_own(look) else differentiate(look)
+    gradients, predictions, penalty = gradients_and_outputs
     return (
         [None if one is None else keras_layers.array(one) for one in gradients],
         predictions,
@@ -126,11 +128,11 @@ def _is_own(look):
     if look.data.probe[1] is None:
         return True
     model, usual = look.model, look.keras.Model.compute_loss
-    compiled = look.loss or getattr(model, "_compile_loss", None) or model.losses
-    return not compiled and getattr(type(model), "compute_loss", None) is usual
+    has_loss = look.loss or getattr(model, "_compile_loss", None) or model.losses
+    return not has_loss and getattr(type(model), "compute_loss", None) is usual
 
 
-def _predicted(look):
+def _predict(look):
     predictions = look.model(look.data.probe[0], training=False)
     return [None] * len(look.variables), predictions, None
 
@@ -216,11 +218,11 @@ def _is_xla(context):
 
 def _graphs(graph):
     """A graph and those around it, whose tensors it can use."""
-    found = []
+    graphs = []
     while graph is not None:
-        found.append(graph)
+        graphs.append(graph)
         graph = getattr(graph, "outer_graph", None)
-    return found
+    return graphs
 
 
 class CompiledError(Exception):
@@ -276,10 +278,12 @@ class TracedStep:
         places = [at for at, one in enumerate(flat) if self.tensorflow.is_tensor(one)]
 
         @quiet("Keras loops")
-        def call(*given):
-            known = dict(zip(places, given))
-            found = [known.get(at, one) for at, one in enumerate(flat)]
-            self.loss, *rest = nest.pack_sequence_as(values, found, expand_composites=True)
+        def call(*arguments):
+            by_place = dict(zip(places, arguments))
+            arguments_of_loss = [by_place.get(at, one) for at, one in enumerate(flat)]
+            self.loss, *rest = nest.pack_sequence_as(
+                values, arguments_of_loss, expand_composites=True
+            )
             with WithoutCompiled():
                 self.run = begin(*rest)
 
@@ -345,8 +349,8 @@ class Look:
 
     def _run(self):
         try:
-            seen = Capture(self.keras, self.layers)
-            with kept(self.keras, self.model), seen as capture:
+            capture_context = Capture(self.keras, self.layers)
+            with preserve_state(self.keras, self.model), capture_context as capture:
                 self.gradients, predictions, self.penalty = look(self)
             self.seen = capture.seen
             self.outputs = self._outputs(predictions)
@@ -358,18 +362,24 @@ class Look:
         """What the model returns: for each output its name, its layer and its values."""
         captured = ((at, self.seen.get(id(one))) for at, one in enumerate(self.layers))
         places = {id(taken_given[1]): at for at, taken_given in captured if taken_given}
-        named = keras_layers.parts(predictions)
-        known = getattr(self.model, "output_names", None) or ()
-        if not isinstance(predictions, dict) and len(known) == len(named):
-            named = [(name, value) for name, (_, value) in zip(known, named)]
-        return [(name, places.get(id(one)), keras_layers.array(one)) for name, one in named]
+        outputs_by_name = keras_layers.parts(predictions)
+        names_of_outputs = getattr(self.model, "output_names", None) or ()
+        if not isinstance(predictions, dict) and len(names_of_outputs) == len(outputs_by_name):
+            outputs_by_name = [
+                (name, value) for name, (_, value) in zip(names_of_outputs, outputs_by_name)
+            ]
+        return [
+            (name, places.get(id(one)), keras_layers.array(one)) for name, one in outputs_by_name
+        ]
 
     def given(self, gradients, variables):
         """Take the gradients of a loop of the program's own where no batch gave any."""
         if not self.gradients:
-            known = {id(one): gradient for one, gradient in zip(variables, gradients)}
-            found = [known.get(id(one)) for one in self.variables]
-            self.gradients = [None if one is None else keras_layers.array(one) for one in found]
+            gradients_by_variable = {
+                id(one): gradient for one, gradient in zip(variables, gradients)
+            }
+            ordered = [gradients_by_variable.get(id(one)) for one in self.variables]
+            self.gradients = [None if one is None else keras_layers.array(one) for one in ordered]
 
     def _sync(self):
         """Under JAX, `fit` keeps the weights elsewhere while it runs."""
@@ -385,7 +395,7 @@ class Look:
         """The fields of a step that has ended."""
         self.taken = False
         self._sync()
-        told = {
+        records = {
             "penalty": self.penalty,
             "weights": [self._weight(at) for at in range(len(self.variables))],
             "activations": [
@@ -395,7 +405,7 @@ class Look:
             ][:_MOST_TENSORS],
         }
         self.seen, self.gradients, self.weights, self.variables = {}, [], [], []
-        return told
+        return records
 
     def _weight(self, at):
         import numpy
@@ -405,7 +415,7 @@ class Look:
         new = self._values(variable)
         size = float(numpy.linalg.norm(old))
         basis = size or max(float(numpy.linalg.norm(new)), 1e-12)
-        told = {
+        record = {
             "layer": place,
             "role": keras_layers.role(layer, variable),
             "weight_norm": size,
@@ -413,28 +423,31 @@ class Look:
         }
         gradient = self.gradients[at] if at < len(self.gradients) else None
         if gradient is not None:
-            told["norm"] = float(numpy.linalg.norm(gradient))
-            told["mean_abs"] = float(numpy.abs(gradient).mean())
-            told["gradient_zero"] = float((gradient == 0).mean())
-        return told
+            record["norm"] = float(numpy.linalg.norm(gradient))
+            record["mean_abs"] = float(numpy.abs(gradient).mean())
+            record["gradient_zero"] = float((gradient == 0).mean())
+        return record
 
     def _activation(self, place, layer):
         import numpy
 
         values = self._output(layer)
         finite = numpy.isfinite(values)
-        told = {"layer": place, "finite": float(finite.mean())}
+        record = {"layer": place, "finite": float(finite.mean())}
         if finite.any():
-            told["mean"], told["std"] = float(values[finite].mean()), float(values[finite].std())
+            record["mean"], record["std"] = (
+                float(values[finite].mean()),
+                float(values[finite].std()),
+            )
         kind = keras_layers.activation(layer)
         if kind in RECTIFIERS:
             table = values.reshape(-1, values.shape[-1])
-            told["dead"] = float((table.max(0) <= 0).mean())
+            record["dead"] = float((table.max(0) <= 0).mean())
         if kind == "sigmoid":
-            told["saturated"] = float(((values <= 0.0067) | (values >= 0.9933)).mean())
+            record["saturated"] = float(((values <= 0.0067) | (values >= 0.9933)).mean())
         elif kind == "tanh":
-            told["saturated"] = float((abs(values) >= 0.995).mean())
-        return told
+            record["saturated"] = float((abs(values) >= 0.995).mean())
+        return record
 
     def _output(self, layer):
         values = keras_layers.array(self.seen[id(layer)][1])

@@ -49,8 +49,8 @@ class BareRun:
 class KerasRun:
     """The state of one `fit`."""
 
-    def __init__(self, keras, model, given, line):
-        self.keras, self.model, self.given, self.line = keras, model, given, line
+    def __init__(self, keras, model, arguments, line):
+        self.keras, self.model, self.given, self.line = keras, model, arguments, line
         self.known = MODELS.get(model) or KnownModel(next(_NUMBERS))
         MODELS[model] = self.known
         self.batch, self.epoch = -1, 0
@@ -72,20 +72,20 @@ class KerasRun:
         self.data = keras_data.FitData(self.keras, self.given, self.model)
         self.layers = keras_layers.layers(self.model)
         self.look = keras_probe.Look(self)
-        told = keras_data.Told(self)
+        description = keras_data.RunDescription(self)
         if not self.known.described:
             self.known.described = True
             self.look.take()
             WRITER.put("model", **keras_layers.describe_layers(self))
             WRITER.put("optimizer", **keras_layers.describe_optimizer(self))
         if self.data.probe is not None and not self.known.fed:
-            self._feed(told)
-        told.plan()
+            self._feed(description)
+        description.plan()
         self._prepare()
 
-    def _feed(self, told):
+    def _feed(self, description):
         self.known.fed = True
-        told.data_and_loss()
+        description.data_and_loss()
 
     @quiet("batches")
     def offer(self, batch):
@@ -98,7 +98,7 @@ class KerasRun:
             self.data.use(*self.offered)
             if self.data.probe is not None and not self.known.fed:
                 self.look.take()
-                self._feed(keras_data.Told(self))
+                self._feed(keras_data.RunDescription(self))
 
     @quiet("train_on_batch")
     def one_step(self, result):
@@ -107,7 +107,7 @@ class KerasRun:
             self.start()
         self._step(1, _number(loss_of(result)))
         if self.known.steps in (1, 20):
-            keras_data.Told(self).plan()
+            keras_data.RunDescription(self).plan()
 
     def _stop_torch(self):
         if self.keras.backend.backend() == "torch":
@@ -126,13 +126,13 @@ class KerasRun:
 
     @quiet("steps of fit")
     def step(self, batch, logs):
-        told = max(1, batch - self.batch)
+        batches = max(1, batch - self.batch)
         self.batch = batch
-        loss = self._loss(batch, told, logs or {})
-        self._step(told, loss)
+        loss = self._loss(batch, batches, logs or {})
+        self._step(batches, loss)
 
-    def _step(self, told, loss):
-        self.known.steps += told - 1
+    def _step(self, batches, loss):
+        self.known.steps += batches - 1
         number = self.known.steps
         fields = {
             "optimizer": self.known.optimizer,
@@ -145,7 +145,7 @@ class KerasRun:
             fields.update(self.look.told())
         WRITER.step(number, fields)
         self.known.steps += 1
-        STATE.steps += told
+        STATE.steps += batches
         self._take_offered()
         self._prepare()
 
@@ -181,7 +181,7 @@ class KerasRun:
 
     @quiet("the end of fit")
     def end(self):
-        keras_data.Told(self).plan()
+        keras_data.RunDescription(self).plan()
         WRITER.flush()
 
 
@@ -211,24 +211,24 @@ def _number(value):
 # What a Keras model is given by `evaluate` and `predict` after it was trained.
 
 _MOST_CALLS, _MOST_ROWS, _MOST_PLACES, _FEW_ROWS = 8, 256, 1 << 14, 16
-GIVEN = {}
+EVALUATIONS = {}
 
 
 def install(keras):
     for name in ("evaluate", "predict"):
-        patch(keras.Model, name, _watched(keras, name))
+        patch(keras.Model, name, _watch(keras, name))
 
 
-def _watched(keras, name):
+def _watch(keras, name):
     def make(original):
         def watched(self, *args, **kwargs):
             if ACTIVE:
                 return original(self, *args, **kwargs)
-            given = {**dict(zip(("x", "y"), args)), **kwargs}
-            _look(keras, self, given.get("x"), given.get("y"))
+            arguments = {**dict(zip(("x", "y"), args)), **kwargs}
+            _look(keras, self, arguments.get("x"), arguments.get("y"))
             result = original(self, *args, **kwargs)
             if name == "evaluate":
-                _judged(self, result)
+                _judge(self, result)
             return result
 
         return watched
@@ -237,35 +237,43 @@ def _watched(keras, name):
 
 
 @quiet("evaluations")
-def _judged(model, result):
+def _judge(model, result):
     """Tell the loss that an evaluation came to: the program may print it under another name."""
-    known = MODELS.get(model)
-    if known is None or not known.steps:
+    model_run = MODELS.get(model)
+    if model_run is None or not model_run.steps:
         return
     WRITER.put("evaluation", losses=[float(loss_of(result))])
 
 
 @quiet("evaluations")
 def _look(keras, model, x, y):
-    known = MODELS.get(model)
-    if known is None or not known.steps or not keras_data.is_table(keras.tree.flatten(x)[0]):
+    entry = MODELS.get(model)
+    if entry is None or not entry.steps or not keras_data.is_table(keras.tree.flatten(x)[0]):
         return
     values = keras_data.array(keras.tree.flatten(x)[0])
-    given = GIVEN.setdefault(known.id, {})
-    if values.dtype.kind not in "biuf" or len(values) < _FEW_ROWS or len(given) >= _MOST_CALLS:
+    evaluations = EVALUATIONS.setdefault(entry.id, {})
+    if (
+        values.dtype.kind not in "biuf"
+        or len(values) < _FEW_ROWS
+        or len(evaluations) >= _MOST_CALLS
+    ):
         return
     import numpy
 
     rows = values[:: max(1, len(values) // _MOST_ROWS)][:_MOST_ROWS]
     key = (values.shape, str(rows.reshape(-1)[:32]))
-    if key not in given:
-        given[key] = keras_data.as_table(rows, _MOST_PLACES)
-        tables = [one for one in given.values() if one.shape[1] == given[key].shape[1]]
+    if key not in evaluations:
+        evaluations[key] = keras_data.as_table(rows, _MOST_PLACES)
+        tables = [one for one in evaluations.values() if one.shape[1] == evaluations[key].shape[1]]
         table = numpy.concatenate(tables)
-        told = numbers.summary(numpy, keras_layers.flat(table, 1 << 16), values.shape, values.dtype)
-        judged = y is not None and not isinstance(y, int)  # of `predict`, the size of its batches
-        targets = keras_layers.summary(keras.tree.flatten(y)[0]) if judged else None
+        summary = numbers.summary(
+            numpy, keras_layers.flat(table, 1 << 16), values.shape, values.dtype
+        )
+        has_targets = y is not None and not isinstance(
+            y, int
+        )  # of `predict`, the size of its batches
+        targets = keras_layers.summary(keras.tree.flatten(y)[0]) if has_targets else None
         WRITER.put(
-            "data", model=known.id, part="evaluation", inputs=told, ids=False, targets=targets,
+            "data", model=entry.id, part="evaluation", inputs=summary, ids=False, targets=targets,
             **numbers.columns(numpy, table),
         )  # fmt: skip

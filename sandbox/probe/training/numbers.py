@@ -24,18 +24,18 @@ def stride(shape, most):
 
 def summary(xp, flat, shape, dtype):
     """The fields of a `Summary` from the (sampled) elements of an array."""
-    told = {"shape": [int(size) for size in shape], "dtype": str(dtype).replace("torch.", "")}
+    fields = {"shape": [int(size) for size in shape], "dtype": str(dtype).replace("torch.", "")}
     if len(flat) == 0:
-        return told
+        return fields
     mask = xp.isfinite(flat)
     finite = flat[mask]
-    told["finite"] = len(finite) / len(flat)
-    told["zero"] = float((flat == 0).sum()) / len(flat)
+    fields["finite"] = len(finite) / len(flat)
+    fields["zero"] = float((flat == 0).sum()) / len(flat)
     if len(finite):
-        told.update(_moments(finite))
+        fields.update(_moments(finite))
         distinct = len(xp.unique(finite))
-        told["distinct"] = distinct if distinct <= _MOST_DISTINCT else None
-    return told
+        fields["distinct"] = distinct if distinct <= _MOST_DISTINCT else None
+    return fields
 
 
 def _moments(values):
@@ -59,13 +59,13 @@ def columns(xp, rows):
     size = max(abs(value) for value in means)
     apart = -(-len(means) // _MOST_COLUMNS)
     alive = [value for value in deviations if value > 1e-9 * max(size, 1.0)]
-    told = {
+    fields = {
         "constant_columns": 1 - len(alive) / len(deviations),
         "columns": list(zip(means[::apart], deviations[::apart])),
     }
     if alive and rows.shape[1] > 1 and math.isfinite(max(alive)):
-        told["feature_std_ratio"] = max(alive) / min(alive)
-    return told
+        fields["feature_std_ratio"] = max(alive) / min(alive)
+    return fields
 
 
 def rows_sum_to_one(rows):
@@ -100,15 +100,15 @@ def is_one_hot(rows):
 def classes(xp, rows):
     """The classes in labels or one-hot rows, each once; empty for anything else, and for many."""
     if is_one_hot(rows):
-        found = [at for at, most in enumerate(rows.sum(0).tolist()) if most > 0]
+        class_numbers = [at for at, most in enumerate(rows.sum(0).tolist()) if most > 0]
     elif rows.shape[1] == 1 and is_integral(rows.reshape(-1)) and float(rows.min()) >= 0:
-        found = [int(one) for one in xp.unique(rows).tolist()]
+        class_numbers = [int(one) for one in xp.unique(rows).tolist()]
     else:
-        found = []
-    return found if len(found) <= _MOST_COLUMNS else []
+        class_numbers = []
+    return class_numbers if len(class_numbers) <= _MOST_COLUMNS else []
 
 
-def thinned(samples):
+def thin(samples):
     """A table with a row for each sample, and at most 256 of its entries."""
     flat = samples.reshape(len(samples), -1)
     step = -(-flat.shape[1] // _MOST_ENTRIES)
@@ -128,8 +128,10 @@ def agreement(xp, rows, targets):
     size = (rows**2).sum(1)
     both = size[:, None] + size[None, :]
     distances = both - 2 * rows @ rows.T
-    known = ~xp.tril(distances <= 1e-9 * both, -1).any(1)  # a sample that returns is no neighbour
-    distances, targets = distances[known][:, known], targets[known]
+    has_distance = ~xp.tril(distances <= 1e-9 * both, -1).any(
+        1
+    )  # a sample that returns is no neighbour
+    distances, targets = distances[has_distance][:, has_distance], targets[has_distance]
     if len(targets) < _FEWEST_NEIGHBOURS:
         return None
     own = list(range(len(targets)))
@@ -137,15 +139,15 @@ def agreement(xp, rows, targets):
     nearest = distances.argmin(1)
     labels = targets.argmax(1) if is_one_hot(targets) else targets[:, 0]
     if is_one_hot(targets) or (targets.shape[1] == 1 and _few_classes(xp, labels)):
-        found = float((labels == labels[nearest]).sum()) / len(labels)
+        share = float((labels == labels[nearest]).sum()) / len(labels)
         chance = sum(float((labels == one).sum() / len(labels)) ** 2 for one in xp.unique(labels))
     else:
         values = _standardised(targets)
         if values is None:
             return None
-        found, chance = float((values * values[nearest]).mean()), 0.0
+        share, chance = float((values * values[nearest]).mean()), 0.0
     error = math.sqrt((chance * (1 - chance) if chance else 1.0) / len(labels))
-    return (found - chance) / error if error else None
+    return (share - chance) / error if error else None
 
 
 def _few_classes(xp, labels):
@@ -167,10 +169,10 @@ def shares(rows, integral):
     flat = rows.reshape(-1)
     if not integral or float(flat.min()) < 0 or float(flat.max()) > 1000:
         return []
-    found = [0] * (int(float(flat.max())) + 1)
+    counts = [0] * (int(float(flat.max())) + 1)
     for value in flat.tolist():
-        found[int(value)] += 1
-    return [count / len(flat) for count in found]
+        counts[int(value)] += 1
+    return [count / len(flat) for count in counts]
 
 
 def activation(xp, rows):
@@ -256,7 +258,7 @@ def _absolute(rows, class_shares):
 def _counts(rows, class_shares):
     if float(rows.min()) < 0:
         return None
-    return _fitted([sum(column) / len(column) for column in rows.T.tolist()])
+    return _fit_counts([sum(column) / len(column) for column in rows.T.tolist()])
 
 
 def _least_of_counts(rows):
@@ -265,10 +267,10 @@ def _least_of_counts(rows):
     if constant is None:
         return 0.0
     thin = rows[:: max(1, len(rows) // _ROWS)].tolist()
-    return min(_fitted([one for row in thin for one in row]) + 0.5, constant)
+    return min(_fit_counts([one for row in thin for one in row]) + 0.5, constant)
 
 
-def _fitted(counts):
+def _fit_counts(counts):
     """Poisson's loss where each rate is the count itself."""
     return sum(one - one * math.log(one) for one in counts if one > 0) / len(counts)
 
@@ -278,13 +280,13 @@ def _constant(distance):
 
     def find(rows, class_shares):
         thin = rows[:: max(1, len(rows) // _ROWS), :_COLUMNS]
-        found = []
+        losses = []
         for column in thin.T.tolist():
-            ranked = sorted(column)
-            tries = {ranked[(len(ranked) - 1) * part // 16] for part in range(17)}
+            values = sorted(column)
+            tries = {values[(len(values) - 1) * part // 16] for part in range(17)}
             tries.add(sum(column) / len(column))
-            found.append(min(_mean(distance, column, one) for one in tries))
-        return sum(found) / len(found)
+            losses.append(min(_mean(distance, column, one) for one in tries))
+        return sum(losses) / len(losses)
 
     return find
 

@@ -27,12 +27,12 @@ def line(skip_init=False):
     return 0
 
 
-def remember(made, skip_init=False):
+def remember(thing, skip_init=False):
     """Note where an object is made; a later one at the same address replaces it."""
-    LINES[id(made)] = line(skip_init)
+    LINES[id(thing)] = line(skip_init)
 
 
-def made(thing):
+def line_of(thing):
     """The line where an object was made, 0 when that is not known."""
     return LINES.get(id(thing), 0)
 
@@ -76,16 +76,16 @@ def _loops(path, frame):
     scope = _scope(tree, frame.f_code)
     names = dict(frame.f_globals)
     names.update(frame.f_locals)
-    found = []
+    lengths = []
     while scope is not None:
         inner = None
         for child in _statements(scope):
             if child.lineno <= frame.f_lineno <= getattr(child, "end_lineno", child.lineno):
                 inner = child
         if isinstance(inner, (ast.For, ast.While)) and inner.lineno < frame.f_lineno:
-            found.append(_length(inner, names))
+            lengths.append(_length(inner, names))
         scope = inner
-    return found
+    return lengths
 
 
 def _scope(tree, code):
@@ -111,11 +111,11 @@ def _length(loop, names):
     """How often a `for` over a range, or over a progress bar of one, runs."""
     over = getattr(loop, "iter", None)
     if isinstance(over, ast.Call) and over.args:
-        called = getattr(over.func, "id", None) or getattr(over.func, "attr", None)
-        if called in ("range", "trange"):
-            given = [_number(one, names) for one in over.args]
-            return None if None in given or 0 in given[2:] else len(range(*given))
-        if called in ("tqdm", "enumerate", "track"):
+        name = getattr(over.func, "id", None) or getattr(over.func, "attr", None)
+        if name in ("range", "trange"):
+            arguments = [_number(one, names) for one in over.args]
+            return None if None in arguments or 0 in arguments[2:] else len(range(*arguments))
+        if name in ("tqdm", "enumerate", "track"):
             return _length(ast.For(iter=over.args[0]), names)
     return None
 
@@ -129,9 +129,9 @@ def _number(node, names):
     elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
         value = getattr(names.get(node.value.id), "__dict__", {}).get(node.attr)
     elif isinstance(node, ast.Call) and getattr(node.func, "id", None) == "len":
-        held = names.get(getattr(node.args[0], "id", None)) if node.args else None
-        value = held.shape[0] if hasattr(held, "shape") and len(held.shape) else None
-        value = len(held) if isinstance(held, (list, tuple, range)) else value
+        array = names.get(getattr(node.args[0], "id", None)) if node.args else None
+        value = array.shape[0] if hasattr(array, "shape") and len(array.shape) else None
+        value = len(array) if isinstance(array, (list, tuple, range)) else value
     elif isinstance(node, ast.BinOp):
         return _arithmetic(node, names)
     else:

@@ -7,7 +7,7 @@ import sys
 import time
 
 from . import numbers
-from .core import STATE, kept
+from .core import STATE, is_sampled
 
 # Torch tensors as the numbers of `numbers.py`.
 
@@ -23,8 +23,8 @@ def is_tensor(value):
     if type(value).__name__ not in ("Tensor", "Parameter", "Buffer"):
         return False
     functorch = getattr(torch()._C, "_functorch", None)
-    wrapped = getattr(functorch, "is_functorch_wrapped_tensor", None)
-    return isinstance(value, torch().Tensor) and not (wrapped and wrapped(value))
+    is_wrapped = getattr(functorch, "is_functorch_wrapped_tensor", None)
+    return isinstance(value, torch().Tensor) and not (is_wrapped and is_wrapped(value))
 
 
 def local(tensor):
@@ -45,9 +45,9 @@ def first_tensor(value):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
         for inner in value:
-            found = first_tensor(inner)
-            if found is not None:
-                return found
+            tensor = first_tensor(inner)
+            if tensor is not None:
+                return tensor
     return None
 
 
@@ -56,7 +56,7 @@ def tensors(value):
     if isinstance(value, dict):
         value = list(value.values())
     if isinstance(value, (list, tuple)):
-        return [found for one in value for found in tensors(one)]
+        return [tensor for one in value for tensor in tensors(one)]
     return [value] if is_tensor(value) else []
 
 
@@ -65,8 +65,11 @@ def output(value):
     if not isinstance(value, (dict, list, tuple)):
         return first_tensor(value)
     parts = [first_tensor(one) for one in (value.values() if isinstance(value, dict) else value)]
-    found = [one for one in parts if one is not None]
-    return next((one for one in found if one.dim()), found[0] if found else None)
+    tensors_present = [one for one in parts if one is not None]
+    return next(
+        (one for one in tensors_present if one.dim()),
+        tensors_present[0] if tensors_present else None,
+    )
 
 
 def flat(tensor, most=MOST):
@@ -96,7 +99,7 @@ def rows(tensor, axis=-1, most=1 << 20):
 
 def fetch(scalars):
     """The values of scalars, with one wait for each device they are on."""
-    found = [None] * len(scalars)
+    numbers_fetched = [None] * len(scalars)
     devices = {}
     for place, scalar in enumerate(scalars):
         if scalar is not None:
@@ -104,8 +107,8 @@ def fetch(scalars):
     for places in devices.values():
         stacked = torch().stack([scalars[place].float().reshape(()) for place in places])
         for place, value in zip(places, stacked.tolist()):
-            found[place] = value
-    return found
+            numbers_fetched[place] = value
+    return numbers_fetched
 
 
 # The file of records: one JSON object a line, bounded in size, soon on the disk.
@@ -142,7 +145,7 @@ class Writer:
 
     def step(self, number, fields):
         """Add a step that was sampled or is kept."""
-        if self.bytes < _MOST_STEP_BYTES and (fields.get("weights") or kept(number)):
+        if self.bytes < _MOST_STEP_BYTES and (fields.get("weights") or is_sampled(number)):
             self.put("step", **fields)
 
     def flush(self):
@@ -200,12 +203,12 @@ def _name(value):
 
 
 def _versions():
-    found = {}
+    versions_by_name = {}
     for name in _FRAMEWORKS:
         version = getattr(sys.modules.get(name), "__version__", None)
         if isinstance(version, str):
-            found[name] = version
-    return found
+            versions_by_name[name] = version
+    return versions_by_name
 
 
 WRITER = Writer()

@@ -20,56 +20,56 @@ class BatchData:
         self.places = set()
 
 
-GIVEN = {}
+BATCH_DATA = {}
 
 
-def batch(tracked):
+def batch(optimizer_state):
     """Take the inputs that the model's first module had in this step, while they are wanted."""
-    model = tracked.model
+    model = optimizer_state.model
     if model is None:
         return
-    given = GIVEN.setdefault(model.id, BatchData())
+    data = BATCH_DATA.setdefault(model.id, BatchData())
     tensor, alone = _input(model)
-    if tensor is None or given.looks >= _MOST_BATCHES or given.count >= _MOST_ROWS:
+    if tensor is None or data.looks >= _MOST_BATCHES or data.count >= _MOST_ROWS:
         return
-    given.looks += 1
-    given.places.add((tuple(tensor.shape), str(tensor.detach().reshape(-1)[:32].tolist())))
-    if not given.shape:
-        given.shape, given.dtype = tensor.shape, tensor.dtype
-        given.ids = _is_ids(tensor)
+    data.looks += 1
+    data.places.add((tuple(tensor.shape), str(tensor.detach().reshape(-1)[:32].tolist())))
+    if not data.shape:
+        data.shape, data.dtype = tensor.shape, tensor.dtype
+        data.ids = _is_ids(tensor)
     wide = tensor.reshape(1, -1) if tensor.dim() == 1 else tensor
     rows = records.rows(wide, batch_axis(tensor), _MOST_ROWS * wide.shape[batch_axis(tensor)])
-    given.rows.append(rows)
-    given.count += len(rows)
+    data.rows.append(rows)
+    data.count += len(rows)
     if LOSSES.targets is not None:
-        given.labels = LOSSES.targets[0].shape, LOSSES.targets[0].dtype
-        given.targets.append(LOSSES.targets[1])
+        data.labels = LOSSES.targets[0].shape, LOSSES.targets[0].dtype
+        data.targets.append(LOSSES.targets[1])
         if alone and len(tensor) == len(LOSSES.targets[1]):
-            thin = numbers.thinned(tensor.detach()).cpu().double()
-            given.samples.append((thin, LOSSES.targets[1]))
-    if given.looks in (1, _MOST_BATCHES) or given.count >= _MOST_ROWS:
-        write(model.id, given)
+            thin = numbers.thin(tensor.detach()).cpu().double()
+            data.samples.append((thin, LOSSES.targets[1]))
+    if data.looks in (1, _MOST_BATCHES) or data.count >= _MOST_ROWS:
+        write(model.id, data)
 
 
 def finish(model):
     """Tell what has come since the first batch, at the end of a short run."""
-    given = GIVEN.get(model)
-    if given is not None and 1 < given.looks < _MOST_BATCHES and given.count < _MOST_ROWS:
-        write(model, given)
+    data = BATCH_DATA.get(model)
+    if data is not None and 1 < data.looks < _MOST_BATCHES and data.count < _MOST_ROWS:
+        write(model, data)
 
 
 def batch_size(model):
     """The first dimension of a batch; 1 for a single vector, None when unknown."""
-    given = GIVEN.get(model)
-    if given is None or not given.shape:
+    data = BATCH_DATA.get(model)
+    if data is None or not data.shape:
         return None
-    return int(given.shape[0]) if len(given.shape) > 1 or given.ids else 1
+    return int(data.shape[0]) if len(data.shape) > 1 or data.ids else 1
 
 
 def is_whole(model):
     """Whether every batch that was looked at is the same tensor: the whole data each time."""
-    given = GIVEN.get(model)
-    return given is not None and given.looks > 2 and len(given.places) == 1
+    data = BATCH_DATA.get(model)
+    return data is not None and data.looks > 2 and len(data.places) == 1
 
 
 def _input(model):
@@ -89,27 +89,27 @@ def batch_axis(tensor):
     return 1 if tensor.dim() >= 4 else -1
 
 
-def _agreement(given):
+def _agreement(data):
     torch = records.torch()
-    shapes = [(one.shape[1], wanted.shape[1]) for one, wanted in given.samples]
-    if given.ids or len(set(shapes)) != 1:
+    shapes = [(one.shape[1], targets.shape[1]) for one, targets in data.samples]
+    if data.ids or len(set(shapes)) != 1:
         return None
-    parts = zip(*given.samples)
+    parts = zip(*data.samples)
     return numbers.agreement(torch, *(torch.cat(part).double() for part in parts))
 
 
-def write(model, given):
+def write(model, data):
     torch = records.torch()
-    rows = torch.cat([one for one in given.rows if one.shape[1] == given.rows[0].shape[1]])
-    told = numbers.summary(torch, records.flat(rows, 1 << 16), given.shape, given.dtype)
-    fields = {"model": model, "inputs": told, "ids": given.ids}
-    if given.targets:
-        wide = [one for one in given.targets if one.shape[1] == given.targets[0].shape[1]]
+    rows = torch.cat([one for one in data.rows if one.shape[1] == data.rows[0].shape[1]])
+    input_summary = numbers.summary(torch, records.flat(rows, 1 << 16), data.shape, data.dtype)
+    fields = {"model": model, "inputs": input_summary, "ids": data.ids}
+    if data.targets:
+        wide = [one for one in data.targets if one.shape[1] == data.targets[0].shape[1]]
         targets = torch.cat(wide)
-        fields["targets"] = numbers.summary(torch, records.flat(targets, 1 << 16), *given.labels)
+        fields["targets"] = numbers.summary(torch, records.flat(targets, 1 << 16), *data.labels)
         torch_losses.with_targets(model, targets)
-        fields["agreement"] = _agreement(given)
-    if not given.ids:
+        fields["agreement"] = _agreement(data)
+    if not data.ids:
         fields.update(numbers.columns(torch, rows[:_MOST_ROWS]))
     WRITER.put("data", **fields)
 
@@ -163,40 +163,40 @@ def step_ended(model):
         EVALUATIONS.models.update((id(root), model) for root in model.roots)
 
 
-def _hook(module, taken):
+def _hook(module, arguments):
     model = EVALUATIONS.models.get(id(module))
     if model is not None and any(root is module for root in model.roots):
-        _look(module, taken, EVALUATIONS.given[model.id])
+        _look(module, arguments, EVALUATIONS.given[model.id])
 
 
 @quiet("evaluations")
-def _look(module, taken, given):
+def _look(module, arguments, data):
     torch = records.torch()
     if torch.compiler.is_compiling() or (module.training and torch.is_grad_enabled()):
         return
-    tensor = records.first_tensor(taken)
+    tensor = records.first_tensor(arguments)
     if tensor is None or tensor.dim() < 2 or not tensor.is_floating_point():
         return
     place = (tuple(tensor.shape), str(tensor.detach().reshape(-1)[:32].tolist()))
-    if given.looks >= _MOST_JUDGED_BATCHES or place in given.places:
+    if data.looks >= _MOST_JUDGED_BATCHES or place in data.places:
         return
-    given.looks += 1
-    given.places.add(place)
-    given.shape, given.dtype = given.shape or tensor.shape, given.dtype or tensor.dtype
+    data.looks += 1
+    data.places.add(place)
+    data.shape, data.dtype = data.shape or tensor.shape, data.dtype or tensor.dtype
     apart = -(
         -len(tensor) // _MOST_JUDGED_ROWS
     )  # the first rows of sorted data are not like the rest
     axis = batch_axis(tensor)
-    given.rows.append(records.rows(tensor[::apart], axis, _MOST_PLACES * tensor.shape[axis]))
+    data.rows.append(records.rows(tensor[::apart], axis, _MOST_PLACES * tensor.shape[axis]))
 
 
 def finish_evaluation(model):
     """Tell what a model was given for evaluation, at the end."""
-    given = EVALUATIONS.given.get(model)
-    if given is None or not given.rows:
+    data = EVALUATIONS.given.get(model)
+    if data is None or not data.rows:
         return
     torch = records.torch()
-    rows = torch.cat([one for one in given.rows if one.shape[1] == given.rows[0].shape[1]])
-    told = numbers.summary(torch, records.flat(rows, 1 << 16), given.shape, given.dtype)
+    rows = torch.cat([one for one in data.rows if one.shape[1] == data.rows[0].shape[1]])
+    input_summary = numbers.summary(torch, records.flat(rows, 1 << 16), data.shape, data.dtype)
     columns = numbers.columns(torch, rows)
-    WRITER.put("data", model=model, part="evaluation", inputs=told, ids=False, **columns)
+    WRITER.put("data", model=model, part="evaluation", inputs=input_summary, ids=False, **columns)

@@ -47,8 +47,8 @@ def name(node):
     """`ReluBackward0` → `relu`."""
     kind = type(node).__name__
     if kind not in _SEEN_NAMES:
-        found = re.match(r"(.*?)(Backward)?\d*$", kind).group(1).lower().replace("_", "")
-        _SEEN_NAMES[kind] = re.sub(r"^(cudnn|mkldnn|miopen|native|safe)(?=.)", "", found)
+        plain_name = re.match(r"(.*?)(Backward)?\d*$", kind).group(1).lower().replace("_", "")
+        _SEEN_NAMES[kind] = re.sub(r"^(cudnn|mkldnn|miopen|native|safe)(?=.)", "", plain_name)
     return _SEEN_NAMES[kind]
 
 
@@ -56,7 +56,7 @@ def parents(node):
     return [parent for parent, _ in node.next_functions if parent is not None]
 
 
-def last_activation(node, known=()):
+def last_activation(node, layers=()):
     """What was applied last before this node: an activation's name, "linear", or "" (unknown).
     Stops at the known nodes.
     """
@@ -68,7 +68,7 @@ def last_activation(node, known=()):
             return "log_softmax"
         if kind in _ACTIVATIONS:
             return _ACTIVATIONS[kind]
-        if node in known:
+        if node in layers:
             return "linear"
         if not passes(kind):
             return "linear" if _MIXING.match(kind) or "norm" in kind else ""
@@ -76,20 +76,20 @@ def last_activation(node, known=()):
     return ""
 
 
-def feeding(node, known, *, inside):
+def feeding(node, layers, *, inside):
     """The known nodes that feed a node, each with the activation between, "" for none, and the
     share that a dropout between drops; and whether two branches are added on the way. Inside a
     network any function counts, before a loss only those that have the name of an activation.
     """
-    found, added = {}, False
-    waiting, seen = [(node, "", 0.0)], set()
-    while waiting and len(seen) < _MOST_NODES:
-        node, activation, dropped = waiting.pop(0)
-        if node is None or node in seen:
+    layers_before, is_sum = {}, False
+    waiting, visited = [(node, "", 0.0)], set()
+    while waiting and len(visited) < _MOST_NODES:
+        node, activation, dropout = waiting.pop(0)
+        if node is None or node in visited:
             continue
-        seen.add(node)
-        if node in known:
-            found.setdefault(known[node], (activation, dropped))
+        visited.add(node)
+        if node in layers:
+            layers_before.setdefault(layers[node], (activation, dropout))
             continue
         before = parents(node)
         kind = name(node)
@@ -98,27 +98,27 @@ def feeding(node, known, *, inside):
             activation = None
         elif activation == "":
             activation = _ACTIVATIONS.get(kind, "") or (inside and _function(kind, live)) or ""
-        added = added or (kind == "add" and len(live) > 1)
-        dropped = max(dropped, _dropped(node, kind, live))
-        waiting += [(parent, activation, dropped) for parent in live]
-    return found, added
+        is_sum = is_sum or (kind == "add" and len(live) > 1)
+        dropout = max(dropout, _dropout_of(node, kind, live))
+        waiting += [(parent, activation, dropout) for parent in live]
+    return layers_before, is_sum
 
 
 def parameters(nodes):
     """The leaves of the graph below some nodes."""
-    found, waiting, seen = [], list(nodes), set()
-    while waiting and len(seen) < _MOST_TERMS:
+    variables, waiting, visited = [], list(nodes), set()
+    while waiting and len(visited) < _MOST_TERMS:
         node = waiting.pop()
-        if node in seen:
+        if node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if name(node) == "accumulategrad":
-            found.append(node.variable)
+            variables.append(node.variable)
         waiting += parents(node)
-    return found
+    return variables
 
 
-def saved(node, name):
+def saved_tensor(node, name):
     """What a node keeps for its backward pass; None where it has been freed, and where the program
     has put hooks around it, as a checkpoint does to compute it again.
     """
@@ -131,7 +131,7 @@ def saved(node, name):
         return None
 
 
-def _dropped(node, kind, live):
+def _dropout_of(node, kind, live):
     """The share that a node drops: on a processor dropout is a product with a mask of zeros and of
     one other value, the inverse of what it keeps.
     """
@@ -139,7 +139,7 @@ def _dropped(node, kind, live):
         return float(getattr(node, "_saved_p", 0.0) or 0.0)
     if kind != "mul" or len(live) != 1:
         return 0.0
-    mask = saved(node, "_saved_other")
+    mask = saved_tensor(node, "_saved_other")
     if not hasattr(mask, "dim") or not mask.dim() or mask.numel() < _LEAST_MASK:  # or a number
         return 0.0
     values = mask.detach().reshape(-1)[:_MOST_MASK]
@@ -215,19 +215,19 @@ class Forward:
         if model is None or not self.modules:
             self.clear()
             return
-        used = {id(part) for root in model.roots for part in root.modules()}
+        module_ids = {id(part) for root in model.roots for part in root.modules()}
         for key, entry in list(self.modules.items()):
-            if key in used or not any(True for _ in entry[0].parameters()):
+            if key in module_ids or not any(True for _ in entry[0].parameters()):
                 del self.modules[key]
         self.calls = {key: call for key, call in self.calls.items() if key in self.modules}
         self.outputs = {}
 
-    def arm(self, wanted, structure):
+    def arm(self, is_sampled, structure):
         self.structure = structure
-        if wanted and self.handle is None and not self.compiled:
+        if is_sampled and self.handle is None and not self.compiled:
             register = records.torch().nn.modules.module.register_module_forward_hook
             self.handle = register(_hook, with_kwargs=True)
-        elif not wanted and self.handle is not None:
+        elif not is_sampled and self.handle is not None:
             self.handle.remove()
             self.handle = None
 
@@ -236,10 +236,10 @@ FORWARD = Forward()
 
 
 @quiet("forward passes")
-def _look(module, taken, named, given):
+def _look(module, arguments, keyword_arguments, result):
     if _is_passed_over(module):
         return
-    before, after = records.first_tensor((taken, named)), records.output(given)
+    before, after = records.first_tensor((arguments, keyword_arguments)), records.output(result)
     if after is None:
         return
     if after.grad_fn is not None and after.dim():
@@ -251,17 +251,17 @@ def _look(module, taken, named, given):
     leaf = _is_leaf(module)
     if not leaf:
         _release(module)
-    alone = len(records.tensors((taken, named))) == 1
+    alone = len(records.tensors((arguments, keyword_arguments))) == 1
     FORWARD.modules[id(module)] = (module, before, _rank(module, after), leaf, alone)
     if leaf and after.dim():
         _leaf(module, before, after)
         if id(module) in FORWARD.calls:
-            _beside(module, after, given)
+            _beside(module, after, result)
 
 
-def _beside(module, after, given):
+def _beside(module, after, result):
     """A recurrent layer returns its last state beside."""
-    for one in records.tensors(given):
+    for one in records.tensors(result):
         if one is not after and one.grad_fn is not None:
             FORWARD.known[one.grad_fn] = id(module)
 
@@ -295,24 +295,24 @@ def _release(module):
             FORWARD.modules[id(part)] = (entry[0], None, *entry[2:])
 
 
-def _hook(module, taken, named, given):
-    _look(module, taken, named, given)
+def _hook(module, arguments, keyword_arguments, result):
+    _look(module, arguments, keyword_arguments, result)
 
 
 def _is_leaf(module):
     """Whether none of its parts ran by itself."""
     if not module._modules:
         return True
-    called = FORWARD.modules
-    return not any(id(part) in called for part in module.modules() if part is not module)
+    modules = FORWARD.modules
+    return not any(id(part) in modules for part in module.modules() if part is not module)
 
 
 def _leaf(module, before, after):
     old = FORWARD.calls.get(id(module))
     if old is not None and old.training and not module.training:
         return
-    fed = _passed(before, inside=True) if FORWARD.structure and old is not None else ()
-    if old is not None and fed != old.inputs and not module._parameters:
+    inputs = _passed(before, inside=True) if FORWARD.structure and old is not None else ()
+    if old is not None and inputs != old.inputs and not module._parameters:
         return  # a function that is called at several places belongs to the layer before it
     call = Call(module)
     call.numbers = _numbers(after)
@@ -344,13 +344,13 @@ def _passed(tensor, *, inside):
     """
     if tensor is None or tensor.grad_fn is None:
         return ()
-    found, added = feeding(tensor.grad_fn, FORWARD.known, inside=inside)
-    for place, (activation, dropped) in found.items():
-        FORWARD.calls[place].added |= added
-        FORWARD.calls[place].dropped = max(FORWARD.calls[place].dropped, dropped)
+    layers_before, is_sum = feeding(tensor.grad_fn, FORWARD.known, inside=inside)
+    for place, (activation, dropout) in layers_before.items():
+        FORWARD.calls[place].added |= is_sum
+        FORWARD.calls[place].dropped = max(FORWARD.calls[place].dropped, dropout)
         if activation:
             FORWARD.calls[place].after = activation
-    return tuple(found)
+    return tuple(layers_before)
 
 
 def close(tensor):

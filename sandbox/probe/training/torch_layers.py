@@ -35,8 +35,8 @@ class ModuleTree:
 
     @property
     def roots(self):
-        found = [reference() for reference in self.references]
-        return [root for root in found if root is not None]
+        roots_or_none = [reference() for reference in self.references]
+        return [root for root in roots_or_none if root is not None]
 
 
 MODELS = {}
@@ -47,39 +47,39 @@ def roots_of(parameters):
     """The outermost modules that ran, those that hold a parameter first found; losses and
     models of other optimisers are left out.
     """
-    wanted = {id(parameter) for parameter in parameters}
+    parameter_ids = {id(parameter) for parameter in parameters}
     inner = set()
     for module, *_ in FORWARD.modules.values():
         inner.update(id(part) for part in module.modules() if part is not module)
-    found = []
+    roots_of_parameters = []
     for module, _, rank, *_ in FORWARD.modules.values():
         own = {id(parameter) for parameter in module.parameters()}
-        if id(module) not in inner and rank and (not own or own & wanted):
-            found.append(module)
-    return found
+        if id(module) not in inner and rank and (not own or own & parameter_ids):
+            roots_of_parameters.append(module)
+    return roots_of_parameters
 
 
 def model_of(parameters, initial):
     """The model that an optimiser trains, described when it is new; None when none ran."""
-    roots = roots_of(parameters) or _compiled(parameters)
+    roots = roots_of(parameters) or _compiled_roots(parameters)
     key = frozenset(id(root) for root in roots if any(True for _ in root.parameters()))
     if not key:
         return None
-    found = MODELS.get(key)
-    if found is None or len(found.roots) < len(found.references):
-        found = MODELS[key] = ModuleTree(next(_NUMBERS), roots)
-        _describe(found, roots, initial)
-    return found
+    model = MODELS.get(key)
+    if model is None or len(model.roots) < len(model.references):
+        model = MODELS[key] = ModuleTree(next(_NUMBERS), roots)
+        _describe(model, roots, initial)
+    return model
 
 
-def _compiled(parameters):
+def _compiled_roots(parameters):
     """The compiled modules that hold a parameter: their forward passes are not seen."""
-    wanted = {id(parameter) for parameter in parameters}
+    parameter_ids = {id(parameter) for parameter in parameters}
     return [
         module
         for module in FORWARD.compiled
         if hasattr(module, "parameters")
-        and any(id(parameter) in wanted for parameter in module.parameters())
+        and any(id(parameter) in parameter_ids for parameter in module.parameters())
     ][-1:]
 
 
@@ -104,7 +104,7 @@ def _describe(model, roots, initial):
     WRITER.put(
         "model", id=model.id, framework="torch", layers=layers,
         residual=any(call.added for call in calls), compiled=bool(FORWARD.compiled),
-        line=program.made(main),
+        line=program.line_of(main),
     )  # fmt: skip
 
 
@@ -150,25 +150,25 @@ def _own_activation(call):
 
 
 def _settings(module):
-    told = {"bias": True} if getattr(module, "bias", None) is not None else {}
+    settings = {"bias": True} if getattr(module, "bias", None) is not None else {}
     for key in _SETTINGS:
         value = getattr(module, key, None)
         if isinstance(value, (str, float, int, bool)):
-            told[key] = value
+            settings[key] = value
         elif isinstance(value, tuple) and all(isinstance(part, (int, float)) for part in value):
-            told[key] = value
+            settings[key] = value
     if getattr(module, "inplace", False):
-        told["inplace"] = True
-    return told
+        settings["inplace"] = True
+    return settings
 
 
 def _weights(model, place, module, initial):
-    told = []
+    rows = []
     for name, parameter in list(module.named_parameters())[:_MOST_WEIGHTS]:
         role = role_of(module, name, parameter)
         model.roles.setdefault(id(parameter), (place, role))
         fans = _fans(parameter.shape) if role in ("kernel", "recurrent") else (None, None)
-        told.append(
+        rows.append(
             {
                 "name": name,
                 "role": role,
@@ -178,7 +178,7 @@ def _weights(model, place, module, initial):
                 "fan_out": fans[1],
             }
         )
-    return told
+    return rows
 
 
 def role_of(module, name, parameter):

@@ -28,7 +28,7 @@ LOOPS = Loops()
 
 def install(data):
     loader = data.dataloader
-    follow(data.DataLoader, "__iter__", _begun)
+    follow(data.DataLoader, "__iter__", _note_start)
     patch(loader._BaseDataLoaderIter, "__next__", _next)
 
 
@@ -41,19 +41,19 @@ def _next(original):
 
 
 @quiet("loaders")
-def _begun(iterator, loader):
+def _note_start(iterator, loader):
     # A program may make a new loader for each epoch: its data and the size of its batches stay.
     key = (id(getattr(loader, "dataset", None)), getattr(loader, "batch_size", None))
-    known = LOOPS.loaders.setdefault(key, Loader())
-    if known.begun == 0:
-        known.batch_size = getattr(loader, "batch_size", None)
-        known.shuffle = _shuffles(loader)
-        known.samples = _length(getattr(loader, "dataset", None))
-        known.length = _length(loader)
-    known.begun += 1
+    loader_record = LOOPS.loaders.setdefault(key, Loader())
+    if loader_record.begun == 0:
+        loader_record.batch_size = getattr(loader, "batch_size", None)
+        loader_record.shuffle = _shuffles(loader)
+        loader_record.samples = _length(getattr(loader, "dataset", None))
+        loader_record.length = _length(loader)
+    loader_record.begun += 1
     if len(LOOPS.iterators) > 1000:
         LOOPS.iterators.clear()
-    LOOPS.iterators[id(iterator)] = known
+    LOOPS.iterators[id(iterator)] = loader_record
 
 
 def _shuffles(loader):

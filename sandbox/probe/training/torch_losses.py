@@ -25,16 +25,20 @@ class Expression:
         )
 
 
-def read(tensor):
+def read_expression(tensor):
     """The expression behind a loss, before its backward pass; None where no model feeds it."""
     node, kinds = _core(tensor.grad_fn)
-    found = _compared(node, kinds) or _entropy(node)
-    if found is None:
-        given = _outputs(node)
-        return Expression("expression", given[0][1], node=given[0][0]) if given else None
+    expression = _compare(node, kinds) or _entropy(node)
+    if expression is None:
+        outputs_of_node = _outputs(node)
+        return (
+            Expression("expression", outputs_of_node[0][1], node=outputs_of_node[0][0])
+            if outputs_of_node
+            else None
+        )
     if "sum" in kinds and not {"mean", "div"} & set(kinds):
-        found.settings["reduction"] = "sum"
-    return found
+        expression.settings["reduction"] = "sum"
+    return expression
 
 
 def penalised(node, loss):
@@ -43,14 +47,14 @@ def penalised(node, loss):
     """
     if node is loss:
         return None
-    added = []
+    terms_added = []
     while node is not None and node is not loss:
         if torch_forward.name(node) != "add":
             return None
         terms = torch_forward.parents(node)
         node = _only([one for one in terms if one is loss or _outputs(one)])
-        added += [one for one in terms if one is not node]
-    return frozenset(map(id, torch_forward.parameters(added))) if node is loss else None
+        terms_added += [one for one in terms if one is not node]
+    return frozenset(map(id, torch_forward.parameters(terms_added))) if node is loss else None
 
 
 def _core(node):
@@ -83,45 +87,45 @@ def _only(nodes):
 
 def _dims(node, *names):
     """The largest rank of what a node keeps."""
-    kept = [_saved(node, name) for name in names]
-    return max([one.dim() for one in kept if one is not None], default=0)
+    saved_tensors = [_saved_tensor(node, name) for name in names]
+    return max([one.dim() for one in saved_tensors if one is not None], default=0)
 
 
-def _saved(node, name):
+def _saved_tensor(node, name):
     """A tensor that a node keeps for its backward pass, None where it keeps none."""
-    kept = torch_forward.saved(node, name)
-    return kept.detach() if records.is_tensor(kept) else None
+    value = torch_forward.saved_tensor(node, name)
+    return value.detach() if records.is_tensor(value) else None
 
 
 def _outputs(node):
     """The outputs of modules that feed a node, nearest first, each with its node."""
-    found, waiting, seen = [], [node], set()
-    while waiting and len(seen) < _MOST_NODES:
+    outputs_in_graph, waiting, visited = [], [node], set()
+    while waiting and len(visited) < _MOST_NODES:
         node = waiting.pop(0)
-        if node in seen:
+        if node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if node in FORWARD.outputs:
-            found.append((node, FORWARD.outputs[node]))
+            outputs_in_graph.append((node, FORWARD.outputs[node]))
         elif node not in FORWARD.known:
             waiting += torch_forward.parents(node)
-    return found
+    return outputs_in_graph
 
 
-def _compared(node, kinds):
+def _compare(node, kinds):
     """A distance between predictions and targets: its difference is kept, the targets follow."""
     live = torch_forward.parents(node)
     square = torch_forward.name(node) == "pow" and getattr(node, "_saved_exponent", 0) == 2
     square = square or (torch_forward.name(node) == "mul" and len(live) == 2 and live[0] is live[1])
     if not square and torch_forward.name(node) != "abs":
         return None
-    difference = _saved(node, "_saved_self")
+    difference = _saved_tensor(node, "_saved_self")
     if difference is None or torch_forward.name(live[0]) != "sub":
         return None
-    fed = [(at, one) for at, (one, _) in enumerate(live[0].next_functions) if one is not None]
-    if len(fed) != 1:
+    operands = [(at, one) for at, (one, _) in enumerate(live[0].next_functions) if one is not None]
+    if len(operands) != 1:
         return None
-    (place, operand), predictions = fed[0], _value_of(fed[0][1])
+    (place, operand), predictions = operands[0], _value_of(operands[0][1])
     if predictions is None:
         return None
     if predictions.numel() == difference.numel():
@@ -143,9 +147,9 @@ def _value_of(node):
     for _ in range(_MOST_NODES):
         if node in FORWARD.outputs:
             return FORWARD.outputs[node]
-        kept = _saved(node, "_saved_result")
-        if kept is not None or not torch_forward.passes(torch_forward.name(node)):
-            return kept
+        value = _saved_tensor(node, "_saved_result")
+        if value is not None or not torch_forward.passes(torch_forward.name(node)):
+            return value
         node = _only(torch_forward.parents(node))
         if node is None:
             return None
@@ -158,15 +162,19 @@ def _entropy(node):
     if kind in _PICKING and live:
         return _picked(node, live[0])
     if kind in ("add", "sub") and len(live) == 2:
-        told = [_weighted(one) for one in live]
-        names = [one.name for one in told if one is not None]
-        return told[0] if names == ["categorical_crossentropy"] * 2 and _as_binary(told) else None
+        expressions = [_weighted(one) for one in live]
+        names = [one.name for one in expressions if one is not None]
+        return (
+            expressions[0]
+            if names == ["categorical_crossentropy"] * 2 and _as_binary(expressions)
+            else None
+        )
     return _weighted(node)
 
 
-def _as_binary(told):
+def _as_binary(expressions):
     """Whether two terms are those of one probability and of its complement."""
-    first, other = told
+    first, other = expressions
     same = first.predictions.shape == other.predictions.shape
     if not same or float(abs(first.predictions + other.predictions - 1).max()) > 1e-3:
         return False
@@ -181,9 +189,9 @@ def _weighted(node):
     log = _only(torch_forward.parents(node))
     if torch_forward.name(node) != "mul" or log is None or torch_forward.name(log) not in _LOGS:
         return None
-    kept = [_saved(node, "_saved_self"), _saved(node, "_saved_other")]
-    targets = _only([one for one in kept if one is not None and one.dim()])
-    predictions = _logged(log, torch_forward.name(log) == "logsoftmax")
+    saved_tensors = [_saved_tensor(node, "_saved_self"), _saved_tensor(node, "_saved_other")]
+    targets = _only([one for one in saved_tensors if one is not None and one.dim()])
+    predictions = _predictions_of(log, torch_forward.name(log) == "logsoftmax")
     if targets is None or predictions is None or targets.shape != predictions.shape:
         return None
     name = "nll" if torch_forward.name(log) == "logsoftmax" else "categorical_crossentropy"
@@ -194,21 +202,21 @@ def _before(log):
     return _only(torch_forward.parents(log))
 
 
-def _logged(log, logarithms):
+def _predictions_of(log, logarithms):
     if torch_forward.name(log) == "logsoftmax":
-        return _saved(log, "_saved_result")
-    kept = _saved(log, "_saved_self")
-    return kept.log() if logarithms and kept is not None else kept
+        return _saved_tensor(log, "_saved_result")
+    value = _saved_tensor(log, "_saved_self")
+    return value.log() if logarithms and value is not None else value
 
 
 def _picked(node, log):
     if torch_forward.name(log) not in _LOGS:
         return None
-    predictions = _logged(log, True)
-    targets = _saved(node, "_saved_index")
+    predictions = _predictions_of(log, True)
+    targets = _saved_tensor(node, "_saved_index")
     if targets is None:
-        kept = [one for one in getattr(node, "_saved_indices", ()) if records.is_tensor(one)]
-        targets = kept[-1] if kept else None
+        indices = [one for one in getattr(node, "_saved_indices", ()) if records.is_tensor(one)]
+        targets = indices[-1] if indices else None
     if predictions is None or targets is None:
         return None
     return Expression("nll", predictions, targets.reshape(-1), log)
@@ -286,9 +294,9 @@ def watch(name):
             result = original(*args, **kwargs)
             if not _compiling():
                 if not LOSSES.idle:
-                    _called(name, args, kwargs, result)
+                    _note_call(name, args, kwargs, result)
                 if not getattr(result, "requires_grad", True):
-                    _judged(args, kwargs, result)
+                    _note_targets(args, kwargs, result)
             return result
 
         loss_function.__prepare_scriptable__ = lambda: original
@@ -302,20 +310,20 @@ def _compiling():
 
 
 @quiet("loss functions")
-def _called(name, args, kwargs, result):
+def _note_call(name, args, kwargs, result):
     if not records.is_tensor(result) or not result.requires_grad:
         return
     if result.dim() == 0:
         LOSSES.node = result.grad_fn
         LOSSES.values.append(result.detach())
         del LOSSES.values[:-256]
-    given = list(args) + [kwargs[key] for key in ("input", "target") if key in kwargs]
-    if len(given) > 1 and LOSSES.wanted:
-        _look(name, given[0], given[1], kwargs, result)
+    arguments = list(args) + [kwargs[key] for key in ("input", "target") if key in kwargs]
+    if len(arguments) > 1 and LOSSES.wanted:
+        _look(name, arguments[0], arguments[1], kwargs, result)
 
 
 @quiet("losses of evaluations")
-def _judged(args, kwargs, result):
+def _note_targets(args, kwargs, result):
     if not records.is_tensor(result) or result.dim() or not STATE.steps:
         return
     if JUDGED.steps != STATE.steps:
@@ -340,20 +348,24 @@ def finish():
 def _look(name, predictions, targets, kwargs, result):
     if not (records.is_tensor(predictions) and records.is_tensor(targets)):
         return
-    where, made = _place()
-    use = _use(name, made or where)
+    where, construction_line = _place()
+    use = _use(name, construction_line or where)
     torch_forward.close(predictions)
     canonical, logits = NAMES[name]
     LOSSES.targets = (targets.detach(), _targets(canonical, predictions, targets))
     if use.looks < _LOOKS:
         use.looks += 1
-        known = torch_forward.FORWARD.known
-        applied = (
-            torch_forward.last_activation(predictions.grad_fn, known) if predictions.grad_fn else ""
+        layers = torch_forward.FORWARD.known
+        activation = (
+            torch_forward.last_activation(predictions.grad_fn, layers)
+            if predictions.grad_fn
+            else ""
         )
-        use.fields, use.wanted = describe(canonical, predictions, targets, applied)
+        use.fields, use.wanted = describe(canonical, predictions, targets, activation)
         use.fields.update(
-            from_logits=logits, settings=_settings(canonical, kwargs), line=made or where
+            from_logits=logits,
+            settings=_settings(canonical, kwargs),
+            line=construction_line or where,
         )
     LOSSES.pending.append(use)
     del LOSSES.pending[:-16]
@@ -363,35 +375,35 @@ def _use(name, line):
     """The use of a loss in one line for one model; another may live where one was dropped."""
     model = torch_forward.FORWARD.last
     key = (name, line, id(model and model()))
-    found = LOSSES.uses.get(key)
-    if found is None or (found.model is not None and found.model() is None):
-        found = LOSSES.uses[key] = LossUse(model)
+    loss_use = LOSSES.uses.get(key)
+    if loss_use is None or (loss_use.model is not None and loss_use.model() is None):
+        loss_use = LOSSES.uses[key] = LossUse(model)
     while len(LOSSES.uses) > _MOST_USES:
         del LOSSES.uses[next(iter(LOSSES.uses))]
-    return found
+    return loss_use
 
 
 def _place():
     """The line of the call and, for a loss module, that where it was made."""
-    frame, made = sys._getframe(5), 0
+    frame, construction_line = sys._getframe(5), 0
     for _ in range(12):
         if frame is None:
             break
         module = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None
         if type(module).__module__ == "torch.nn.modules.loss":
-            made = program.made(module)
+            construction_line = program.line_of(module)
             break
         frame = frame.f_back
-    return program.line(), made
+    return program.line(), construction_line
 
 
-def _settings(name, given):
+def _settings(name, arguments):
     kinds = (str, int, float, bool)
-    told = {key: given[key] for key in _SETTINGS if isinstance(given.get(key), kinds)}
-    weights = given.get(_WEIGHTS.get(name))
+    settings = {key: arguments[key] for key in _SETTINGS if isinstance(arguments.get(key), kinds)}
+    weights = arguments.get(_WEIGHTS.get(name))
     if records.is_tensor(weights) and 0 < weights.numel() <= _MOST_WEIGHTS:
-        told["weights"] = weights.detach().reshape(-1).tolist()
-    return told
+        settings["weights"] = weights.detach().reshape(-1).tolist()
+    return settings
 
 
 def _axis(name, predictions):
@@ -405,12 +417,12 @@ def _targets(name, predictions, targets):
     return records.rows(targets.reshape(-1), most=1 << 16)
 
 
-def describe(name, predictions, targets, applied):
+def describe(name, predictions, targets, activation):
     """The fields of a loss, and a table of its targets."""
     table = records.rows(predictions, _axis(name, predictions))
     fields = {
         "name": name,
-        "activation": applied or numbers.activation(records.torch(), table),
+        "activation": activation or numbers.activation(records.torch(), table),
         "predictions": records.summary(predictions),
         "targets": {"shape": [], "dtype": ""},
         "rows_sum_to_one": numbers.rows_sum_to_one(table),
@@ -419,23 +431,23 @@ def describe(name, predictions, targets, applied):
     if targets is None:
         return fields, ()
     wide = targets.dim() > 0 and targets.shape == predictions.shape
-    wanted = _targets(name, predictions, targets)
+    target_table = _targets(name, predictions, targets)
     fields["targets"] = records.summary(targets)
-    fields["one_hot"] = wide and numbers.is_one_hot(wanted)
-    fields["integer_targets"] = numbers.is_integral(wanted.reshape(-1))
-    return fields, wanted
+    fields["one_hot"] = wide and numbers.is_one_hot(target_table)
+    fields["integer_targets"] = numbers.is_integral(target_table.reshape(-1))
+    return fields, target_table
 
 
-def targets_told(canonical, wanted, integral, weights=()):
+def targets_told(canonical, target_table, integral, weights=()):
     """What the targets alone say: the shares of the classes and the loss of the best constant."""
-    shares = numbers.shares(wanted, integral)
+    shares = numbers.shares(target_table, integral)
     if canonical in OF_CLASSES:  # the mean is over the weights of the samples
         whole = sum(share * weight for share, weight in zip(shares, weights))
         weights = [weight / whole for weight in weights] if whole else ()
     return {
         "class_shares": shares,
-        "trivial": trivial(canonical, wanted, shares, weights),
-        "floor": floor(canonical, wanted),
+        "trivial": trivial(canonical, target_table, shares, weights),
+        "floor": floor(canonical, target_table),
     }
 
 
@@ -452,14 +464,14 @@ def settle(model):
     LOSSES.pending.clear()
 
 
-def with_targets(model, wanted):
+def with_targets(model, target_table):
     """Write a model's loss again once more of its targets were seen."""
     fields = LOSSES.told.get(model)
-    if fields is not None and len(wanted):
-        integral = numbers.is_integral(wanted.reshape(-1))
+    if fields is not None and len(target_table):
+        integral = numbers.is_integral(target_table.reshape(-1))
         weights = fields.get("settings", {}).get("weights", ())
-        told = targets_told(fields["name"], wanted, integral, weights)
-        WRITER.put("loss", model=model, **fields, **told)
+        fields_of_targets = targets_told(fields["name"], target_table, integral, weights)
+        WRITER.put("loss", model=model, **fields, **fields_of_targets)
 
 
 def backward(original):
@@ -477,15 +489,15 @@ def backward(original):
 @quiet("backward")
 def _backward(tensors):
     for tensor in _scalars(tensors):
-        scaled = LOSSES.scaled.pop(id(tensor), None)
-        LOSSES.backward.append(_loss_value(tensor if scaled is None else scaled))
+        scaled_loss = LOSSES.scaled.pop(id(tensor), None)
+        LOSSES.backward.append(_loss_value(tensor if scaled_loss is None else scaled_loss))
         LOSSES.any = True
     del LOSSES.backward[:-256]
 
 
 def _scalars(tensors):
-    given = tensors if isinstance(tensors, (list, tuple)) else (tensors,)
-    return [one for one in given if records.is_tensor(one) and one.numel() == 1]
+    scalars = tensors if isinstance(tensors, (list, tuple)) else (tensors,)
+    return [one for one in scalars if records.is_tensor(one) and one.numel() == 1]
 
 
 @quiet("losses written out")
@@ -503,17 +515,17 @@ def _written_out(tensor):
     line, LOSSES.targets = program.line(), None
     use = _use("", line)
     torch_forward.close(tensor)
-    found = read(tensor)
-    if found is None:
+    expression = read_expression(tensor)
+    if expression is None:
         return
-    if found.targets is not None:
-        wanted = _targets(found.name, found.predictions, found.targets)
-        LOSSES.targets = (found.targets, wanted)
+    if expression.targets is not None:
+        target_table = _targets(expression.name, expression.predictions, expression.targets)
+        LOSSES.targets = (expression.targets, target_table)
     if use.looks < _LOOKS:
         use.looks += 1
-        parts = (found.name, found.predictions, found.targets, found.applied)
+        parts = (expression.name, expression.predictions, expression.targets, expression.applied)
         use.fields, use.wanted = describe(*parts)
-        use.fields.update(settings=found.settings, line=line)
+        use.fields.update(settings=expression.settings, line=line)
     LOSSES.pending.append(use)
 
 

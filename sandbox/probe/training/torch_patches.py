@@ -19,7 +19,7 @@ def install(torch):
     for name in torch_losses.NAMES:
         patch(torch.nn.functional, name, torch_losses.watch(name))
     patch(torch.autograd, "backward", torch_losses.backward)
-    follow(torch.nn.Module, "__init__", _made)
+    follow(torch.nn.Module, "__init__", _note_module)
     follow(optimizer.Optimizer, "__init__", _made_optimizer)
     STATE.capturing = _capturing(torch.cuda, torch.jit.is_tracing)
     torch_steps.install(torch)
@@ -45,14 +45,14 @@ def _capturing(cuda, tracing):
 
 
 @quiet("lines")
-def _made(_, module, *_args, **_kwargs):
+def _note_module(_, module, *_args, **_kwargs):
     program.remember(module, skip_init=True)
 
 
 @quiet("lines")
 def _made_optimizer(_, optimizer, *_args, **_kwargs):
     program.remember(optimizer)
-    torch_steps.MADE.add(optimizer)
+    torch_steps.CREATED.add(optimizer)
     STATE.made = STATE.steps
     torch_losses.LOSSES.idle = False
     FORWARD.arm(True, True)

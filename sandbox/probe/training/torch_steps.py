@@ -4,7 +4,7 @@ import sys
 import weakref
 
 from . import numbers, program, records, torch_data, torch_forward, torch_layers, torch_loops
-from .core import NO_MODEL, STATE, follow, kept, patch, quiet, sampled
+from .core import NO_MODEL, STATE, follow, is_sampled, patch, quiet, sampled
 from .records import WRITER
 from .torch_forward import FORWARD
 from .torch_loops import LOOPS
@@ -14,59 +14,59 @@ from .vocabulary import RECTIFIERS
 # How a PyTorch program meant to train, as far as it shows.
 
 
-def begin(tracked):
+def begin(optimizer_state):
     """Tell the plan at the first step, for a program that is killed."""
-    if tracked.model is not None:
-        WRITER.put("plan", **{**_plan(tracked), "epochs": _asked(tracked)})
+    if optimizer_state.model is not None:
+        WRITER.put("plan", **{**_plan(optimizer_state), "epochs": _planned_epochs(optimizer_state)})
 
 
-def finish_plan(tracked):
+def finish_plan(optimizer_state):
     """Tell the plan at the end, with what was counted."""
-    if tracked.model is not None:
-        torch_data.finish(tracked.model.id)
-        torch_data.finish_evaluation(tracked.model.id)
-        WRITER.put("plan", **_plan(tracked))
+    if optimizer_state.model is not None:
+        torch_data.finish(optimizer_state.model.id)
+        torch_data.finish_evaluation(optimizer_state.model.id)
+        WRITER.put("plan", **_plan(optimizer_state))
 
 
-def _asked(tracked):
+def _planned_epochs(optimizer_state):
     """The length of the loop around the loop over batches, None where that is not known."""
-    return tracked.loops[-2] if len(tracked.loops) > 1 else None
+    return optimizer_state.loops[-2] if len(optimizer_state.loops) > 1 else None
 
 
-def _plan(tracked):
-    model = tracked.model.id
-    told = {"model": model, "batch_size": torch_data.batch_size(model)}
+def _plan(optimizer_state):
+    model = optimizer_state.model.id
+    fields = {"model": model, "batch_size": torch_data.batch_size(model)}
     loader = max(LOOPS.loaders.values(), key=lambda one: one.steps, default=None)
     if loader is not None and loader.steps:
-        told.update(_by_loader(tracked, loader))
+        fields.update(_by_loader(optimizer_state, loader))
     else:
-        told.update(_by_loops(tracked, told["batch_size"]))
-    return told
+        fields.update(_by_loops(optimizer_state, fields["batch_size"]))
+    return fields
 
 
-def _by_loader(tracked, loader):
+def _by_loader(optimizer_state, loader):
     return {
-        "batch_size": loader.batch_size or torch_data.batch_size(tracked.model.id),
+        "batch_size": loader.batch_size or torch_data.batch_size(optimizer_state.model.id),
         "samples": loader.samples,
         "shuffle": loader.shuffle,
-        "epochs": max(loader.trained, _asked(tracked) or 0),
+        "epochs": max(loader.trained, _planned_epochs(optimizer_state) or 0),
         "steps_per_epoch": loader.length,
     }
 
 
-def _by_loops(tracked, batch_size):
+def _by_loops(optimizer_state, batch_size):
     """Without a loader: the two inner loops are epochs and batches; one loop over the same data is
     epochs of one step.
     """
-    loops = tracked.loops
-    if torch_data.is_whole(tracked.model.id):
-        epochs = (loops[-1] if loops else None) or tracked.steps
+    loops = optimizer_state.loops
+    if torch_data.is_whole(optimizer_state.model.id):
+        epochs = (loops[-1] if loops else None) or optimizer_state.steps
         return {"epochs": epochs, "steps_per_epoch": 1, "samples": batch_size}
     if len(loops) < 2:
         return {}
     epochs, steps = loops[-2], loops[-1]
-    if epochs and not steps and tracked.steps > epochs:
-        steps = round(tracked.steps / epochs)
+    if epochs and not steps and optimizer_state.steps > epochs:
+        steps = round(optimizer_state.steps / epochs)
     samples = steps * batch_size if steps and batch_size else None
     return {"epochs": epochs, "steps_per_epoch": steps, "samples": samples}
 
@@ -77,7 +77,7 @@ _MOST_TENSORS = 200
 _MOST_ELEMENTS = 1 << 16
 
 
-class Tracked:
+class OptimizerState:
     """An optimiser as far as it was followed."""
 
     def __init__(self, number, key, first):
@@ -92,7 +92,7 @@ class Tracked:
 
 
 OPTIMIZERS = weakref.WeakKeyDictionary()
-MADE, SCHEDULED, INNER = weakref.WeakSet(), weakref.WeakSet(), weakref.WeakSet()
+CREATED, SCHEDULED, INNER = weakref.WeakSet(), weakref.WeakSet(), weakref.WeakSet()
 ACTIVE = []
 ALL = []
 """All that were followed, also those that the program has dropped."""
@@ -110,22 +110,22 @@ def before(optimizer, _args, _kwargs):
 def after(optimizer, _args, _kwargs):
     if optimizer in INNER:
         return
-    tracked = OPTIMIZERS.get(optimizer) if LOSSES.idle else None
-    if tracked is None:
+    optimizer_state = OPTIMIZERS.get(optimizer) if LOSSES.idle else None
+    if optimizer_state is None:
         _after(optimizer)
     else:
-        _counted(tracked)
+        _count_step(optimizer_state)
 
 
 @quiet("steps")
-def _counted(tracked):
+def _count_step(optimizer_state):
     """A step of which nothing is written down; the next one may be."""
     torch_loops.epoch()
-    tracked.steps += 1
+    optimizer_state.steps += 1
     STATE.steps += 1
-    torch_data.step_ended(tracked.model)
-    if tracked.steps >= tracked.due:
-        _next(tracked.model)
+    torch_data.step_ended(optimizer_state.model)
+    if optimizer_state.steps >= optimizer_state.due:
+        _next(optimizer_state.model)
 
 
 @quiet("steps")
@@ -140,13 +140,13 @@ def _before(optimizer):
         INNER.add(optimizer)
         return
     ACTIVE.append(optimizer)
-    tracked = OPTIMIZERS.get(optimizer)
-    if tracked is None:
-        tracked = OPTIMIZERS[optimizer] = _known(optimizer)
-    tracked.sampled = sampled(tracked.steps)
-    if tracked.sampled:
+    optimizer_state = OPTIMIZERS.get(optimizer)
+    if optimizer_state is None:
+        optimizer_state = OPTIMIZERS[optimizer] = _track(optimizer)
+    optimizer_state.sampled = sampled(optimizer_state.steps)
+    if optimizer_state.sampled:
         with records.torch().no_grad():
-            _remember(tracked, _parameters(optimizer))
+            _remember(optimizer_state, _parameters(optimizer))
 
 
 def _forget_failed():
@@ -159,7 +159,7 @@ def _forget_failed():
         ACTIVE.clear()
 
 
-def _known(optimizer):
+def _track(optimizer):
     """The record of an optimiser; one made anew at each step goes on with the last one's."""
     parameters = _parameters(optimizer)
     rates = [group.get("lr") for group in optimizer.param_groups]
@@ -167,15 +167,15 @@ def _known(optimizer):
     last = ALL[-1] if ALL else None
     if last is not None and last.key == key and last.first() is parameters[0]:
         return last
-    ALL.append(Tracked(len(ALL), key, weakref.ref(parameters[0])))
+    ALL.append(OptimizerState(len(ALL), key, weakref.ref(parameters[0])))
     return ALL[-1]
 
 
-def _remember(tracked, parameters):
-    if tracked.model is None and not tracked.initial:
-        tracked.initial = {id(one): records.summary(one) for one in parameters}
+def _remember(optimizer_state, parameters):
+    if optimizer_state.model is None and not optimizer_state.initial:
+        optimizer_state.initial = {id(one): records.summary(one) for one in parameters}
     some = parameters[:_MOST_TENSORS]
-    tracked.before = {id(one): _some(records.local(one.detach())).clone() for one in some}
+    optimizer_state.before = {id(one): _some(records.local(one.detach())).clone() for one in some}
 
 
 def _some(tensor):
@@ -191,14 +191,14 @@ def _after(optimizer):
         step(optimizer, OPTIMIZERS[optimizer], False)
 
 
-def step(optimizer, tracked, skipped):
+def step(optimizer, optimizer_state, skipped):
     """One step of an optimiser has ended."""
     loss = take()
-    if tracked.sampled and (tracked.model is None or tracked.steps < 2):
-        _describe(optimizer, tracked)
+    if optimizer_state.sampled and (optimizer_state.model is None or optimizer_state.steps < 2):
+        _describe(optimizer, optimizer_state)
     fields = {
-        "optimizer": tracked.id,
-        "step": tracked.steps,
+        "optimizer": optimizer_state.id,
+        "step": optimizer_state.steps,
         "epoch": torch_loops.epoch(),
         "loss": loss,
         "rate": float(optimizer.param_groups[0].get("lr") or 0.0),
@@ -207,16 +207,16 @@ def step(optimizer, tracked, skipped):
         fields["penalty"] = LOSSES.penalty
     if skipped:
         fields["skipped"] = True
-    if tracked.sampled:
-        fields["weights"] = [] if skipped else _weights(tracked, _parameters(optimizer))
-        fields["activations"] = _activations(tracked)
-        torch_data.batch(tracked)
-    WRITER.step(tracked.steps, fields)
-    tracked.steps += 1
+    if optimizer_state.sampled:
+        fields["weights"] = [] if skipped else _weights(optimizer_state, _parameters(optimizer))
+        fields["activations"] = _activations(optimizer_state)
+        torch_data.batch(optimizer_state)
+    WRITER.step(optimizer_state.steps, fields)
+    optimizer_state.steps += 1
     STATE.steps += 1
-    tracked.before = {}
-    torch_data.step_ended(tracked.model)
-    _next(tracked.model)
+    optimizer_state.before = {}
+    torch_data.step_ended(optimizer_state.model)
+    _next(optimizer_state.model)
 
 
 def _next(model):
@@ -224,45 +224,45 @@ def _next(model):
     FORWARD.forget(model)
     LOSSES.pending.clear()
     unstepped = STATE.steps < STATE.made + 20 and any(
-        one not in OPTIMIZERS and one not in INNER for one in MADE
+        one not in OPTIMIZERS and one not in INNER for one in CREATED
     )
-    wanted = unstepped or any(sampled(one.steps) for one in OPTIMIZERS.values())
-    LOSSES.wanted = wanted
+    is_sampled = unstepped or any(sampled(one.steps) for one in OPTIMIZERS.values())
+    LOSSES.wanted = is_sampled
     early = any(one.steps < 2 for one in OPTIMIZERS.values())
-    FORWARD.arm(wanted, unstepped or early)
+    FORWARD.arm(is_sampled, unstepped or early)
     for one in OPTIMIZERS.values():
         one.due = _due(one.steps)
-    LOSSES.idle = not wanted and all(one.steps < one.due for one in OPTIMIZERS.values())
+    LOSSES.idle = not is_sampled and all(one.steps < one.due for one in OPTIMIZERS.values())
 
 
 def _due(step):
     """The next step of which something is written down."""
-    while not (kept(step) or sampled(step)):
+    while not (is_sampled(step) or sampled(step)):
         step += 1
     return step
 
 
-def _describe(optimizer, tracked):
-    found = torch_layers.model_of(_parameters(optimizer), tracked.initial)
-    tracked.model = found or tracked.model
-    tracked.initial = {}
-    model = tracked.model.id if tracked.model else ""
+def _describe(optimizer, optimizer_state):
+    model_tree = torch_layers.model_of(_parameters(optimizer), optimizer_state.initial)
+    optimizer_state.model = model_tree or optimizer_state.model
+    optimizer_state.initial = {}
+    model = optimizer_state.model.id if optimizer_state.model else ""
     settle(model)
-    if not tracked.told and (model or tracked.steps):
-        tracked.told = True
-        tracked.loops = program.around()
-        WRITER.put("optimizer", **describe(optimizer, tracked, model))
-        begin(tracked)
+    if not optimizer_state.told and (model or optimizer_state.steps):
+        optimizer_state.told = True
+        optimizer_state.loops = program.around()
+        WRITER.put("optimizer", **describe(optimizer, optimizer_state, model))
+        begin(optimizer_state)
 
 
-def describe(optimizer, tracked, model):
+def describe(optimizer, optimizer_state, model):
     defaults = dict(optimizer.defaults)
     group = optimizer.param_groups[0]
     betas = group.get("betas") or (group.get("momentum") or 0.0,)
     scheduled = optimizer in SCHEDULED or any("initial_lr" in one for one in optimizer.param_groups)
     name = type(optimizer).__name__.lower()
     return {
-        "id": tracked.id,
+        "id": optimizer_state.id,
         "model": model,
         "name": name,
         "rates": [float(one.get("lr") or 0.0) for one in optimizer.param_groups],
@@ -271,7 +271,7 @@ def describe(optimizer, tracked, model):
         "decoupled": name == "adamw" or bool(group.get("decoupled_weight_decay")),
         "scheduled": scheduled,
         "settings": {key: value for key, value in defaults.items() if _is_setting(value)},
-        "line": program.made(optimizer),
+        "line": program.line_of(optimizer),
     }
 
 
@@ -281,23 +281,23 @@ def _is_setting(value):
     return value is None or isinstance(value, (str, int, float, bool))
 
 
-def _weights(tracked, parameters):
+def _weights(optimizer_state, parameters):
     """Norms of gradients and updates, all computed before any is fetched."""
-    told, scalars = [], []
+    rows, scalars = [], []
     for parameter in parameters[:_MOST_TENSORS]:
-        old = tracked.before.get(id(parameter))
+        old = optimizer_state.before.get(id(parameter))
         if parameter.grad is None or old is None:
             continue
-        place, role = _place(tracked, parameter)
-        told.append({"layer": place, "role": role})
+        place, role = _place(optimizer_state, parameter)
+        rows.append({"layer": place, "role": role})
         if id(parameter) in (LOSSES.penalised or ()):
-            told[-1]["penalised"] = True
+            rows[-1]["penalised"] = True
         scalars += _measure(parameter, old)
     values = iter(records.fetch(scalars))
-    for row in told:
+    for row in rows:
         names = ("norm", "mean_abs", "gradient_zero", "weight_norm", "update_ratio")
         row.update(zip(names, values))
-    return told
+    return rows
 
 
 def _measure(parameter, old):
@@ -321,10 +321,10 @@ def _measure(parameter, old):
     ]
 
 
-def _place(tracked, parameter):
-    if tracked.model is None:
+def _place(optimizer_state, parameter):
+    if optimizer_state.model is None:
         return -1, "other"
-    return tracked.model.roles.get(id(parameter), (-1, "other"))
+    return optimizer_state.model.roles.get(id(parameter), (-1, "other"))
 
 
 def finish():
@@ -332,37 +332,37 @@ def finish():
     if LOSSES.any and not STATE.steps:
         STATE.cannot_see("updates made by the program itself, without an optimizer")
     finish_losses()
-    for tracked in ALL:
-        if tracked.model is None and tracked.steps:
+    for optimizer_state in ALL:
+        if optimizer_state.model is None and optimizer_state.steps:
             STATE.cannot_see(NO_MODEL)
-        finish_plan(tracked)
+        finish_plan(optimizer_state)
 
 
-_BOUNDED = ("tanh", "sigmoid")
+_BOUNDED_FUNCTIONS = ("tanh", "sigmoid")
 _NUMBERS = 8
 
 
-def _activations(tracked):
-    if tracked.model is None:
+def _activations(optimizer_state):
+    if optimizer_state.model is None:
         return []
-    places = tracked.model.places
+    places = optimizer_state.model.places
     calls = [(places[key], call) for key, call in FORWARD.calls.items() if key in places]
     calls = [(place, call) for place, call in calls if call.numbers][:_MOST_TENSORS]
     values = records.fetch([scalar for _, call in calls for scalar in call.numbers])
-    told = []
+    rows = []
     for number, (place, _call) in enumerate(calls):
         numbers = values[_NUMBERS * number : _NUMBERS * (number + 1)]
         mean, variance, finite, dead, *bounds = numbers
-        own, later = tracked.model.activations[place]
+        own, later = optimizer_state.model.activations[place]
         row = {"layer": place, "mean": mean, "std": _root(variance), "finite": finite}
         if own in RECTIFIERS or later in RECTIFIERS:
             row["dead"] = dead
-        if later in _BOUNDED:
-            row["saturated"] = bounds[2 + _BOUNDED.index(later)]
-        elif own in _BOUNDED:
-            row["saturated"] = bounds[_BOUNDED.index(own)]
-        told.append(row)
-    return told
+        if later in _BOUNDED_FUNCTIONS:
+            row["saturated"] = bounds[2 + _BOUNDED_FUNCTIONS.index(later)]
+        elif own in _BOUNDED_FUNCTIONS:
+            row["saturated"] = bounds[_BOUNDED_FUNCTIONS.index(own)]
+        rows.append(row)
+    return rows
 
 
 def _root(variance):
@@ -372,7 +372,7 @@ def _root(variance):
 def install(torch):
     scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
     scaler = scaler or torch.cuda.amp.GradScaler
-    follow(scaler, "scale", _scaled)
+    follow(scaler, "scale", _note_scale)
     patch(scaler, "step", _step)
     follow(torch.optim.lr_scheduler.ReduceLROnPlateau, "__init__", _scheduled)
     patch(torch, "compile", _compile)
@@ -380,7 +380,7 @@ def install(torch):
 
 
 @quiet("gradient scaling")
-def _scaled(result, _, outputs):
+def _note_scale(result, _, outputs):
     if LOSSES.idle:
         return
     if records.is_tensor(outputs) and records.is_tensor(result) and result is not outputs:
@@ -389,8 +389,8 @@ def _scaled(result, _, outputs):
 
 def _step(original):
     def step(self, optimizer, *args, **kwargs):
-        tracked = OPTIMIZERS.get(optimizer)
-        steps = tracked.steps if tracked is not None else 0
+        optimizer_state = OPTIMIZERS.get(optimizer)
+        steps = optimizer_state.steps if optimizer_state is not None else 0
         result = original(self, optimizer, *args, **kwargs)
         _stepped(optimizer, steps)
         return result
@@ -400,11 +400,11 @@ def _step(original):
 
 @quiet("gradient scaling")
 def _stepped(optimizer, steps):
-    tracked = OPTIMIZERS.get(optimizer)
-    if tracked is not None and tracked.steps == steps:
+    optimizer_state = OPTIMIZERS.get(optimizer)
+    if optimizer_state is not None and optimizer_state.steps == steps:
         with records.torch().no_grad():
-            tracked.sampled = False
-            step(optimizer, tracked, True)
+            optimizer_state.sampled = False
+            step(optimizer, optimizer_state, True)
 
 
 @quiet("schedulers")
@@ -414,14 +414,14 @@ def _scheduled(_, _scheduler, optimizer, *_args, **_kwargs):
 
 def _compile(original):
     def compile(*args, **kwargs):  # noqa: A001  the name that it replaces
-        _compiled(args[0] if args else kwargs.get("model"))
+        _note_compiled(args[0] if args else kwargs.get("model"))
         return original(*args, **kwargs)
 
     return compile
 
 
 @quiet("compilation")
-def _compiled(model):
+def _note_compiled(model):
     torch_forward.FORWARD.compiled.append(model)
     torch_forward.FORWARD.arm(False, False)
     STATE.cannot_see("layer outputs inside torch.compile")

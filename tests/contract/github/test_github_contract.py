@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.app.ports import Gone, Target, Throttled, Write
+from bot.app.ports import GoneError, Target, Throttled, Write
 from bot.kernel.errors import TransientError, UserError
 
 MARK = "<!-- reprise:run -->"
@@ -82,11 +82,11 @@ def test_a_file_that_is_large_or_no_text_is_none(world):
 @pytest.mark.parametrize("name", ["elsewhere/net", "octo/other", "octo/..", "octo", ""])
 def test_what_the_installation_does_not_cover(world, name):
     other = Target(installation=world.target.installation, repository=name)
-    with pytest.raises(Gone):  # not "no file": a switched-off repository would run
+    with pytest.raises(GoneError):  # not "no file": a switched-off repository would run
         world.github.file(other, "README.md")
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         world.github.create_comment(other, world.number, "text")
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         world.github.clone_token(other)
 
 
@@ -100,13 +100,13 @@ def test_writes_and_edits_a_comment(world):
 def test_what_was_deleted_is_gone(world):
     made = world.github.create_comment(world.target, world.number, "text")
     world.delete_comment(made)
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         world.github.update_comment(world.target, made, "text")
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         world.github.react(world.target, world.number, made, "eyes")
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         world.github.create_comment(world.target, 987_654, "text")
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         world.github.find_comments(world.target, 987_654, MARK)
     assert world.comments() == []
 
@@ -215,7 +215,7 @@ def test_odd_labels_take_nothing_else_off(world):
 
 
 def test_labels_of_what_is_not_there(world):
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         world.github.labels(world.target, 987_654, "reprise: reproduced", [], "0e8a16", "")
 
 
@@ -235,7 +235,7 @@ def test_deliveries_that_github_tried(world):
     assert hooks[1].at == NOW - timedelta(hours=1)
     world.github.redeliver(failed)
     assert world.redelivered() == [failed]
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         world.github.redeliver(987_654)
 
 
@@ -254,7 +254,7 @@ def test_an_error_of_githubs_own_is_not_answered_with_a_second_try(world):
     world.break_down()
     with pytest.raises(TransientError) as caught:
         world.github.create_comment(world.target, world.number, "text")
-    assert not isinstance(caught.value, Throttled | Gone)
+    assert not isinstance(caught.value, Throttled | GoneError)
     assert world.tries() == 1
     assert world.comments() == []
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bot.app.ports import Gone, Target, Write
+from bot.app.ports import GoneError, Target, Write
 from bot.kernel.errors import UserError
 
 TARGET = Target(installation=5, repository="octo/net")
@@ -61,9 +61,9 @@ def test_a_login_that_nobody_can_have_is_not_even_asked_about(script, hub, login
 )
 def test_a_repository_that_cannot_be_is_gone(script, hub, repository):
     odd = Target(installation=5, repository=repository)
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         hub.create_comment(odd, 7, "text")
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         hub.file(odd, "a.yml")
     assert script.requests == []
 
@@ -271,7 +271,7 @@ def test_deliveries_are_read_page_by_page_until_the_moment(script, hub):
     hub.redeliver(899)
     assert script.requests[-1].line == "POST /app/hook/deliveries/899/attempts"
     script.on("POST /app/hook/deliveries/1/attempts", 422, {"message": "Validation Failed"})
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         hub.redeliver(1)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bot.app.github.client import GitHubApp
-from bot.app.ports import CredentialsRefused, Gone, Target, Throttled
+from bot.app.ports import CredentialsRefused, GoneError, Target, Throttled
 from bot.kernel.errors import TransientError, UserError
 from tests.support.fakes import FrozenClock
 
@@ -166,7 +166,7 @@ def test_a_post_is_sent_once_whatever_the_server_says(script, hub, status):
     script.on(f"POST {COMMENTS}", status, b"<html>")
     with pytest.raises(TransientError) as caught:
         hub.create_comment(TARGET, 7, "text")
-    assert not isinstance(caught.value, Throttled | Gone)
+    assert not isinstance(caught.value, Throttled | GoneError)
     assert script.sent() == [f"POST {COMMENTS}"]
 
 
@@ -192,7 +192,7 @@ def test_nobody_listens(key):
 
 def test_a_redirect_is_not_followed(script, hub):
     script.on(f"POST {COMMENTS}", 307, None, Location=f"{script.base}/elsewhere")
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         hub.create_comment(TARGET, 7, "text")
     assert script.sent() == [f"POST {COMMENTS}"]
 
@@ -262,9 +262,9 @@ def test_a_missing_permission_is_named(script, hub):
 )
 def test_what_the_installation_no_longer_covers_is_gone(script, hub, status, message):
     script.on("/access_tokens$", status, {"message": message})
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         hub.clone_token(TARGET)
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         hub.file(TARGET, "a.yml")
 
 
@@ -288,7 +288,7 @@ def test_a_repository_of_the_same_name_elsewhere_is_not_taken_for_it(script, hub
         201,
         {"token": "t", "expires_at": until, "repositories": [{"full_name": "other/net"}]},
     )
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         hub.clone_token(TARGET)
 
 

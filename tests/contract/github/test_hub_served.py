@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from bot.app.github.client import GitHubApp
-from bot.app.ports import CredentialsRefused, Gone, Throttled
+from bot.app.ports import CredentialsRefused, GoneError, Throttled
 from bot.kernel.errors import TransientError, UserError
 
 MARK = "<!-- reprise:run -->"
@@ -102,10 +102,10 @@ def test_an_installation_that_ended_or_sleeps_or_grants_less(served):
     with pytest.raises(UserError, match="issues=write"):
         served.github.create_comment(served.target, served.number, "text")
     installation.suspended = True
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         served.github.create_comment(served.target, served.number, "text")
     del served.state.installations[served.target.installation]
-    with pytest.raises(Gone):
+    with pytest.raises(GoneError):
         served.github.permission(served.target, "mona")
 
 

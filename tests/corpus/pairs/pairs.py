@@ -110,7 +110,9 @@ def _windows(row: Row) -> str:
 
 
 def _elsewhere(row: Row) -> str:
-    text = str(row["shown"]["default"]).replace(SITE, "/home/ana/.local/lib/python3.10/site-packages/")
+    text = str(row["shown"]["default"]).replace(
+        SITE, "/home/ana/.local/lib/python3.10/site-packages/"
+    )
     return text.replace('"repro.py"', '"/home/ana/project/src/bug.py"')
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from bot.kernel.dialogue import Usage
 from bot.kernel.errors import ModelUnavailable
-from bot.model.endpoint import Price, estimated, said
+from bot.model.endpoint import Price, estimated, join_messages
 from tests.integration.model.questions import PRICE, QUESTION, RIGHT, SAID, model
 from tests.support.endpoint import Act, FakeEndpoint, error, says, status
 
@@ -201,7 +201,7 @@ def test_thoughts_are_no_answer(act: Act, streamed: bool) -> None:
 def test_thoughts_are_counted_where_the_provider_counts_nothing() -> None:
     with FakeEndpoint([says(SAID, thoughts="x" * 400, usage=None)]) as endpoint:
         usage = model(endpoint.url).ask(QUESTION).usage
-    words = estimated(said(QUESTION.messages))
+    words = estimated(join_messages(QUESTION.messages))
     assert usage == Usage(
         calls=1,
         input_tokens=words,

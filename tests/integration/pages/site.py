@@ -23,7 +23,7 @@ from bot.kernel.report import Report
 from bot.kernel.run import NewRun, Repository, Run, RunState
 from bot.kernel.settings import Settings
 from handlers.app import create
-from handlers.server import address, bound, make
+from handlers.server import address, bind, make
 from tests.golden.stages import REPORTS
 from tests.support.fakes import InlineQueue
 from tests.support.jobs import issue_job
@@ -128,7 +128,7 @@ def filled(store: AppStore) -> dict[str, str]:
 @contextmanager
 def served(app: ASGIApp) -> Iterator[str]:
     """The address of an application while it is served."""
-    sock = bound("127.0.0.1", 0)
+    sock = bind("127.0.0.1", 0)
     server = make(app)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
     thread.start()

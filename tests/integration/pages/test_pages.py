@@ -16,7 +16,7 @@ import pytest
 
 from bot.app import context
 from bot.app.ports import CREDENTIALS_ALARM, AppStore
-from bot.issues.phrases import paired
+from bot.issues.phrases import pair_attempts
 from bot.kernel.errors import TransientError
 from bot.kernel.run import Repository
 from bot.report.html import REFRESH_S, run_page, view
@@ -131,7 +131,7 @@ def test_without_proof_nothing_is_drawn_of_it(pages: Site) -> None:
 
 def test_runs_are_paired_only_where_they_are_those_that_were_counted() -> None:
     report = REPORTS["reproduced-with-proof"]
-    failing, control = paired(report)
+    failing, control = pair_attempts(report)
     assert (
         [each.execution.seed for each in failing]
         == [each.execution.seed for each in control]
@@ -140,7 +140,7 @@ def test_runs_are_paired_only_where_they_are_those_that_were_counted() -> None:
     assert {each.purpose for each in failing} == {"confirm", "control"}
     assert {each.environment for each in control} == {"e-0.3.3"}
     short = report.model_copy(update={"attempts": report.attempts[:-4][:8]})
-    assert paired(short) == ((), ())
+    assert pair_attempts(short) == ((), ())
 
 
 def test_a_live_run_shows_what_goes_on(pages: Site) -> None:

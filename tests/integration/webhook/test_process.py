@@ -87,10 +87,10 @@ def served(process: subprocess.Popen[str], port: int) -> set[str]:
 
 def test_an_address_that_is_taken_is_named(tmp_path: Path) -> None:
     from bot.kernel.errors import UserError
-    from handlers.server import bound
+    from handlers.server import bind
 
     with (
-        bound("127.0.0.1", 0) as held,
+        bind("127.0.0.1", 0) as held,
         pytest.raises(UserError, match=r"Nothing can listen on 127\.0\.0\.1 port \d+"),
     ):
-        bound("127.0.0.1", held.getsockname()[1])
+        bind("127.0.0.1", held.getsockname()[1])

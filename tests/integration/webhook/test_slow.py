@@ -16,7 +16,7 @@ from pydantic import SecretStr
 from bot.kernel.settings import Settings
 from handlers import server, webhook
 from handlers.app import create
-from handlers.server import bound, make
+from handlers.server import bind, make
 from handlers.webhook import sign
 from tests.integration.webhook.test_app import GUID, opened
 from tests.support.fakes import InlineQueue, MemoryStore
@@ -27,7 +27,7 @@ HALF = b"POST /webhook HTTP/1.1\r\nHost: x\r\nX-GitHub-Event: iss"
 @pytest.fixture
 def port() -> Iterator[int]:
     app = create(Settings(webhook_secret=SecretStr("s")), MemoryStore(), InlineQueue())
-    with bound("127.0.0.1", 0) as sock:
+    with bind("127.0.0.1", 0) as sock:
         server = make(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()
@@ -85,7 +85,7 @@ def test_the_limits_of_uvicorn_alone_close_the_door(http: str) -> None:
     app = create(Settings(webhook_secret=SecretStr("s")), MemoryStore(), InlineQueue())
     config = uvicorn.Config(app, http=http, ws="none", log_level="error", limit_concurrency=100)
     server = uvicorn.Server(config)
-    with bound("127.0.0.1", 0) as sock, ExitStack() as stack:
+    with bind("127.0.0.1", 0) as sock, ExitStack() as stack:
         thread = threading.Thread(target=server.run, kwargs={"sockets": [sock]})
         thread.start()
         silent = [stack.enter_context(held(sock.getsockname()[1], HALF)) for _ in range(110)]

@@ -50,10 +50,10 @@ def _fill_patches(connection: sa.Connection) -> None:
         "SELECT reports.run FROM reports JOIN requests ON requests.run = reports.run"
         """ WHERE requests.body LIKE '%"repair":{%'"""
     )
-    stored = sa.text("SELECT body FROM reports WHERE run = :run")
+    statement = sa.text("SELECT body FROM reports WHERE run = :run")
     change = sa.text("UPDATE runs SET patch = :patch WHERE id = :run")
     for run in connection.scalars(repairs).all():
-        body = connection.execute(stored, {"run": run}).scalar_one()
+        body = connection.execute(statement, {"run": run}).scalar_one()
         repair = json.loads(body).get("repair") or {}
         if repair.get("patch"):
             patch = "proven" if repair["proven"] else "unproven"

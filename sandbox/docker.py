@@ -321,14 +321,14 @@ class DockerSandbox(Sandbox):
             "nvidia-container-toolkit"
         )
 
-    def remove(self, container: str, *, gone: bool = False) -> None:
+    def remove(self, container: str, *, missing_ok: bool = False) -> None:
         """Return when the daemon knows the container no more; one whose guard has left (`gone`)
         it removes by itself.
         """
         client = self.client()
         end = time.monotonic() + END_S
         failures = (docker.errors.APIError, requests.RequestException)
-        if gone:
+        if missing_ok:
             with suppress(*failures):
                 client.api.wait(container, timeout=END_S, condition="removed")
         while time.monotonic() < end:
@@ -394,14 +394,13 @@ class ContainerGuard(guard_client.GuardClient):
         someone outside can have ended it.
         """
         assert self.attached is not None
-        said = bytes(self.attached.complaint).decode(errors="replace").strip()
+        complaint = bytes(self.attached.complaint).decode(errors="replace").strip()
         query = {"container": self.container, "event": "oom"}
         span = {"since": int(self.began) - 1, "until": int(time.time()) + 1}
         oom = any(self.sandbox.client().events(**span, filters=query, decode=True))
-        if not (oom and outcome.started) or said:
-            raise SandboxError(
-                f"the container ended without a result{': ' + said[-600:] if said else ''}"
-            )
+        if not (oom and outcome.started) or complaint:
+            words = f": {complaint[-600:]}" if complaint else ""
+            raise SandboxError(f"the container ended without a result{words}")
         dropped = {"stdout": 0, "stderr": 0}
         outcome.result = {"exit_code": None, "signal": 9, "oom": True, "dropped": dropped}
 
@@ -410,4 +409,4 @@ class ContainerGuard(guard_client.GuardClient):
         if self.attached is not None:
             self.attached.close()
         if self.container:
-            self.sandbox.remove(self.container, gone=self.answered)
+            self.sandbox.remove(self.container, missing_ok=self.answered)

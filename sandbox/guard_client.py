@@ -225,10 +225,10 @@ class Connection:
         return outcome
 
     def _listen(self, outcome: Outcome, cancel: threading.Event | None) -> None:
-        deadline, told = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S, False
+        deadline, cancel_sent = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S, False
         while outcome.result is None:
-            if cancel is not None and cancel.is_set() and not told:
-                told = True
+            if cancel is not None and cancel.is_set() and not cancel_sent:
+                cancel_sent = True
                 _send(self.channel, wire.CANCEL)
             try:
                 data = self.inbox.get(timeout=STEP_S)

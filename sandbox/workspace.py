@@ -75,9 +75,9 @@ class RunnerWorkspace(Workspace):
     def _fill(self, start: Path) -> None:
         folder = start.is_dir()
         argv = (*_COPY, f"{start}/.", ".") if folder else (*_UNPACK, str(start))
-        done = self._runner.run(self._job(argv, _SYSTEM, self._within()))
-        if done.exit_code != 0:
-            raise SandboxError(f"the workspace cannot be filled: {_reason(done)}")
+        result = self._runner.run(self._job(argv, _SYSTEM, self._within()))
+        if result.exit_code != 0:
+            raise SandboxError(f"the workspace cannot be filled: {_reason(result)}")
 
     def _within(self, wall_s: float | None = None) -> Limits:
         """The limits of one program, whose time may be over already."""
@@ -127,9 +127,9 @@ class RunnerWorkspace(Workspace):
         part = into.with_name(f".{into.name}.part")
         try:
             with part.open("wb") as archive:
-                done = self._runner.run(self._job(_PACK, _SYSTEM, limits), sink=archive)
-            if done.exit_code != 0 or done.stdout_truncated:
-                raise SandboxError(f"the workspace cannot be archived: {_reason(done)}")
+                result = self._runner.run(self._job(_PACK, _SYSTEM, limits), sink=archive)
+            if result.exit_code != 0 or result.stdout_truncated:
+                raise SandboxError(f"the workspace cannot be archived: {_reason(result)}")
             part.chmod(0o644)  # the user of the next workspace reads it
             part.replace(into)
         finally:
@@ -153,11 +153,11 @@ class RunnerWorkspace(Workspace):
         self.close()
 
 
-def _reason(done: RunResult) -> str:
+def _reason(result: RunResult) -> str:
     limits = {
-        "it takes too long": done.timed_out,
-        "it needs too much memory": done.oom,
-        "it is too large": done.stdout_truncated,
+        "it takes too long": result.timed_out,
+        "it needs too much memory": result.oom,
+        "it is too large": result.stdout_truncated,
     }
-    reason = next((reason for reason, met in limits.items() if met), "")
-    return reason or done.stderr.strip()[-300:] or f"exit code {done.exit_code}"
+    reason = next((reason for reason, exceeded in limits.items() if exceeded), "")
+    return reason or result.stderr.strip()[-300:] or f"exit code {result.exit_code}"

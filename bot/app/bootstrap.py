@@ -59,14 +59,14 @@ def make_ports(
 
 
 def model_of(
-    job: JobOptions, settings: Settings, journal: Journal, given: Model | None = None
+    job: JobOptions, settings: Settings, journal: Journal, override: Model | None = None
 ) -> Model | None:
     """The model that a job may ask: the one given, else the one that its options or the settings
     name; the journal keeps the exchanges. None when there is none, or the job leaves it out.
     """
     mute = "model" in job.without
-    asked = None if mute else given or configured(settings, job.model.name or "")
-    return Recording(asked, journal) if asked is not None else None
+    chosen_model = None if mute else override or configured(settings, job.model.name or "")
+    return Recording(chosen_model, journal) if chosen_model is not None else None
 
 
 def prove(

@@ -299,9 +299,9 @@ def without_model(run_request: RunRequest) -> RunRequest:
     )
 
 
-def with_job(asked: RunRequest, job: ReproduceIssue) -> RunRequest:
+def with_job(request: RunRequest, job: ReproduceIssue) -> RunRequest:
     """The same with other options, and so with another plan."""
-    return replace(asked, job=job, plan=plan(job))
+    return replace(request, job=job, plan=plan(job))
 
 
 def _new(event: IssueEvent, run_request: RunRequest, state: RunState) -> NewRun:

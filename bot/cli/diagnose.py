@@ -144,9 +144,11 @@ def _show(
 ) -> int:
     """Write the diagnosis, print it for people or as JSON, and return the exit code."""
     hide = partial(redact, secrets=settings.secrets)
-    run, built = rewritten(diagnosis.run, hide), diagnosis.environment
+    run, environment = rewritten(diagnosis.run, hide), diagnosis.environment
     run_folder.keep_plot(folder / run_folder.SVG, run.curves)
-    text = diagnosis_text(run, program=name, environment=built, sandbox=sandbox.name, hide=hide)
+    text = diagnosis_text(
+        run, program=name, environment=environment, sandbox=sandbox.name, hide=hide
+    )
     write(folder / run_folder.JSON, text)
     whole = diagnosis_document(run, name=name, folder=str(folder))
     sys.stdout.write(text if as_json else for_people(whole))

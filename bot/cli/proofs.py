@@ -256,9 +256,9 @@ def minimize(
     """
     from bot.cli import runner
 
-    given = None if signature is None else program(script)
+    reported_program = None if signature is None else program(script)
     command = runner.ProofCommand("minimize", signature or script, minutes, sandbox)
-    raise typer.Exit(run_minimize(command, given, script, out, as_json=as_json))
+    raise typer.Exit(run_minimize(command, reported_program, script, out, as_json=as_json))
 
 
 # `reprise pr RUN`: what `/reproduce pr` would propose, in a checkout on this machine.

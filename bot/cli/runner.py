@@ -297,8 +297,8 @@ def working(job: ProgramJob, out: Path | None, *, resumed: bool = False) -> Iter
 
 
 def _watch(view: PlainLines, folder: Path) -> TrainingWatch:
-    def trial(made: Trial) -> None:
-        view.update(phrases.trained(made))
+    def trial(trial_record: Trial) -> None:
+        view.update(phrases.trained(trial_record))
 
     return TrainingWatch(
         loss=losses_on(view) if isinstance(view, LiveLine) else None,

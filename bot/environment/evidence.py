@@ -234,7 +234,7 @@ def beside(claims: Claims, options: EnvironmentOptions) -> tuple[Claimed, ...]:
     return tuple(claim_list)
 
 
-def named(report: BugReport) -> tuple[str, ...]:
+def named_packages(report: BugReport) -> tuple[str, ...]:
     """The distributions that a report names: installed by its author, or with a version."""
     names_installed = names(line for fence in report.fences for line in fence.installs)
     return tuple(dict.fromkeys((*names_installed, *names(claim.name for claim in report.versions))))

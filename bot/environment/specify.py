@@ -54,7 +54,7 @@ def specify(
         "python_why": why,
         "repo": _repo(options, target[0].name if target else "", claims),
         "repository": issue.repository,
-        "named": evidence.named(report),
+        "named": evidence.named_packages(report),
     }
     return spec.model_copy(update=update)
 
@@ -73,12 +73,12 @@ def _specified(
     claims: Claims,
     at: datetime | None,
 ) -> EnvironmentSpec:
-    wanted = _option_requirements(options)
+    requirements = _option_requirements(options)
     for name, reason, rung, modules in wishes:
         new = pin_versions(name, reason, rung, claims, at)
-        wanted.setdefault(name, new.model_copy(update={"modules": modules}))
+        requirements.setdefault(name, new.model_copy(update={"modules": modules}))
     variables = imports.add_backend(
-        wanted,
+        requirements,
         source,
         at,
         lambda name, why: pin_versions(name, why, PinSource.IMPORT, claims, None),
@@ -87,12 +87,12 @@ def _specified(
     return EnvironmentSpec(
         python=python,
         python_why=why,
-        requirements=tuple(wanted.values()),
+        requirements=tuple(requirements.values()),
         exclude_newer=at,
         undated=imports.TORCH_FAMILY,
         device=options.device,
         repo=_repo(options, "", claims),
-        constraints=evidence.bounds(claims, wanted),
+        constraints=evidence.bounds(claims, requirements),
         variables=variables,
         claims=evidence.beside(claims, options),
     )
@@ -452,7 +452,11 @@ def missing(
     no requirement, or is there.
     """
     new = for_import(module, bug) if module else _requirement(text)
-    return None if new is None or any(_same(new, each) for each in spec.requirements) else new
+    return (
+        None
+        if new is None or any(_same(new, requirement) for requirement in spec.requirements)
+        else new
+    )
 
 
 def _same(new: Requirement, present: Requirement) -> bool:

@@ -150,7 +150,9 @@ class AttemptLog(list[Attempt]):
         return CompletedRun(attempt, result)
 
     def _keep(self, attempt: Attempt, script: Script, result: RunResult) -> None:
-        self._kept = {number: kept for number, kept in self._kept.items() if number < len(self)}
+        self._kept = {
+            number: earlier for number, earlier in self._kept.items() if number < len(self)
+        }
         if script.digest not in self.programs:
             self._journal.append(PROGRAMS, script)
         self._journal.append(LOGS, run_log(attempt.number, script, result))
@@ -292,7 +294,7 @@ class Session(Generic[J]):
         """How far an interrupted search came: its newest run, with the spec of its environment."""
         for attempt in reversed(self.attempts):
             script = self.attempts.programs[attempt.script]
-            for spec, built in self.environments.values():
-                if built.id == attempt.environment:
-                    return SearchResult(script, spec, built, CompletedRun(attempt))
+            for spec, environment in self.environments.values():
+                if environment.id == attempt.environment:
+                    return SearchResult(script, spec, environment, CompletedRun(attempt))
         return None

@@ -504,8 +504,12 @@ def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> TracebackSpan 
     line = lines[at]
     if len(line) > 20_000 or not line or line.isspace():
         return None
-    known = next((each for each in FORMATS if each.opens(line)), None)
-    return known.read(lines, at, home) if known is not None else _last_line(lines, at, tight)
+    traceback_format = next((candidate for candidate in FORMATS if candidate.opens(line)), None)
+    return (
+        traceback_format.read(lines, at, home)
+        if traceback_format is not None
+        else _last_line(lines, at, tight)
+    )
 
 
 def _ending(lines: Sequence[str], at: int) -> TracebackSpan | None:

@@ -152,8 +152,8 @@ class Folder(Journal):
         keys = self._keys[kind.name]
         if key in keys:
             del keys[keys.index(key) :]
-            kept = path.read_bytes().splitlines(keepends=True)[: len(keys)]
-            write_bytes(path, b"".join(kept))
+            old_lines = path.read_bytes().splitlines(keepends=True)[: len(keys)]
+            write_bytes(path, b"".join(old_lines))
         append(path, entry)
         keys.append(key)
 
@@ -162,13 +162,13 @@ class Folder(Journal):
         path = self.path / f"{kind.name}.jsonl"
         if issubclass(kind.model, Script):
             stored = (
-                _read_record(each, kind.model)
-                for each in sorted(self.path.glob(f"{SCRIPTS}/*.json"))
+                _read_record(file, kind.model)
+                for file in sorted(self.path.glob(f"{SCRIPTS}/*.json"))
             )
             return tuple(filter(None, stored))
         if issubclass(kind.model, RunLog):
             logs = sorted(self.path.glob("logs/[0-9]*.log"))
-            texts = ((int(each.stem), each.read_text("utf-8", "replace")) for each in logs)
+            texts = ((int(file.stem), file.read_text("utf-8", "replace")) for file in logs)
             return tuple(kind.model(number=number, text=text) for number, text in texts)
         return read_exchanges(path, kind.model) if path.exists() else ()
 

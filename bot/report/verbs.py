@@ -137,8 +137,8 @@ def _release(text: str) -> Value:
 
 def _version(key: str, example: str, other: str, *aliases: str) -> Option:
     which = f"a version such as {example} or {other}"
-    does, written = f"Version of {key}.", f"{key}={example}"
-    return Option(key, which, does, written, _release, package=key, aliases=aliases)
+    does, sample = f"Version of {key}.", f"{key}={example}"
+    return Option(key, which, does, sample, _release, package=key, aliases=aliases)
 
 
 def _whole(low: int, high: int, text: str, *, minutes: bool = False) -> Value:

@@ -28,9 +28,9 @@ class Watch:
         self.cpu = self.cpu_mark = 0.0
         self.mark = self.refilled = time.monotonic()
         self.open: dict[int, wire.Capped] = {}
-        kept, whole = self.limits["output_bytes"], where.job["whole_output"]
-        tail = 0 if whole else kept // 2
-        self.streams = [wire.Capped(name, OUT, kept, tail) for name in wire.STREAM_KINDS]
+        limit, whole = self.limits["output_bytes"], where.job["whole_output"]
+        tail = 0 if whole else limit // 2
+        self.streams = [wire.Capped(name, OUT, limit, tail) for name in wire.STREAM_KINDS]
         self.oom_kills, self.seconds = where.oom_kills(), 0.0
 
     def run(self) -> None:
@@ -210,8 +210,8 @@ def serve(where: place.RunLocation) -> None:
                 watch.run()
             watch.finish()
         except (place.Failed, OSError, ValueError) as error:
-            gone = isinstance(error, (BrokenPipeError, ConnectionError))
-            if gone or not where.job["total_s"] or not where.kill():
+            caller_gone = isinstance(error, (BrokenPipeError, ConnectionError))
+            if caller_gone or not where.job["total_s"] or not where.kill():
                 raise
             wire.send(OUT, wire.FAILED, str(error).encode())
         if not where.job["total_s"]:

@@ -25,9 +25,9 @@ def main():
     modules = sys.argv[2].split(",")
     for name in sys.argv[1].split(","):
         own = name.replace("-", "_")
-        found = tops(name)
-        found.sort(key=lambda top: (top.lower() != own, top not in modules))
-        for top in found[:1]:
+        top_modules = tops(name)
+        top_modules.sort(key=lambda top: (top.lower() != own, top not in modules))
+        for top in top_modules[:1]:
             importlib.import_module(top)
 
 

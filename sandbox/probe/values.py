@@ -8,8 +8,8 @@ import sys
 
 EXPECTED = set()
 _MOST, _LONGEST = 2000, 60
-_told = set()
-_seen = set()
+_reported = set()
+_values = set()
 
 
 def see(key, value):
@@ -18,8 +18,8 @@ def see(key, value):
     if hasattr(value, "keys") and hasattr(value, "__getitem__"):
         for name in value.keys():
             _tell(f"{key}:{name}", value[name])
-    _seen.add(key)
-    if EXPECTED and not EXPECTED - _seen:
+    _values.add(key)
+    if EXPECTED and not EXPECTED - _values:
         sys.stdout.flush()
         os._exit(0)
     return value
@@ -29,8 +29,8 @@ def _tell(key, value):
     if isinstance(value, bool) or not isinstance(value, (numbers.Real, str)):
         return
     text = value if isinstance(value, str) else repr(float(value))
-    new = (key, text) not in _told and len(_told) < _MOST
+    new = (key, text) not in _reported and len(_reported) < _MOST
     if new and len(text) <= _LONGEST and text.split() == [text]:
-        _told.add((key, text))
+        _reported.add((key, text))
         sys.stderr.write(f"\n\x1ereprise value {key} {text}\n")
         sys.stderr.flush()

@@ -214,7 +214,7 @@ def test_the_list_covers_the_library_of_this_python():
 def test_what_is_an_exception_does_not_hang_on_the_library_of_this_python(tmp_path):
     (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
     elsewhere = f"import sysconfig; sysconfig.get_path = lambda *_: {str(tmp_path)!r}\n"
-    code = "from bot.kernel.tracebacks import named; print(named('zipfile.BadZipFile'))"
+    code = "from bot.kernel.tracebacks import is_class_name; print(is_class_name('zipfile.BadZipFile'))"
     run = subprocess.run([sys.executable, "-c", elsewhere + code], capture_output=True, text=True)
     assert (run.stdout.strip(), run.stderr) == ("True", "")
 

@@ -87,7 +87,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
         "parsing.parse('(' + 'a,' * (parsing.MAX_TOKENS // 2 - 2) + ')')",
         "parsing.parse_concrete('a\\n' * parsing.MAX_CONCRETE_TOKENS)",
         """artifacts.last_row('{"a":[' + '[],' * 349_000 + '[]]}')""",
-        """artifacts.read(artifacts.Trace, b'{"error":{"frames":[' + b'{},' * 349_000 + b'{}]}}')""",
+        """artifacts.parse_record(artifacts.Trace, b'{"error":{"frames":[' + b'{},' * 349_000 + b'{}]}}')""",
     ],
 )
 def test_the_largest_that_is_read_takes_a_known_amount_of_memory(reading):

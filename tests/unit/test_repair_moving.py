@@ -173,7 +173,7 @@ def test_a_program_whose_text_shows_all_is_not_run() -> None:
 def test_what_a_program_pretends_to_tell_is_bounded() -> None:
     lines = "".join(f"\x1ereprise value {n}Name {n}\n" for n in (1, 1, 2, 10**9))
     many = "".join(f"\x1ereprise value 3Name {n}\n" for n in range(50))
-    told = literals.read(f"noise\n{lines}{many}\x1ereprise value 4Name \n")
+    told = literals.read_observation(f"noise\n{lines}{many}\x1ereprise value 4Name \n")
     assert told == {"1Name": ("1",), "2Name": ("2",), "3Name": ("0", "1", "2")}
 
 

@@ -240,9 +240,9 @@ class GitHubApp(HookedGitHub):
         body: Mapping[str, Any] | None = None,
         expected: Collection[int] = (),
     ) -> ApiResponse:
-        named = write.model_copy(update={"where": f"{target.repository}{write.where}"})
+        in_repository = write.model_copy(update={"where": f"{target.repository}{write.where}"})
         grant = Grant(target, "issues", "write")
-        return self._ask(grant, method, path, write=named, body=body, expected=expected)
+        return self._ask(grant, method, path, write=in_repository, body=body, expected=expected)
 
     def _ask(
         self,

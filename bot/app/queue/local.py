@@ -83,7 +83,7 @@ class LocalQueue(Queue):
             ]
             if not due:
                 return None
-            _, task = min(due, key=lambda each: each[0])
+            _, task = min(due, key=lambda entry: entry[0])
             del self._waiting[task]
             return task
 

@@ -137,7 +137,7 @@ class _Lane:
             poll_delay=_POLL_S,
             max_tries=_TRIES,
             allow_abort_jobs=True,
-            job_serializer=_written,
+            job_serializer=_serialize,
             job_deserializer=json.loads,
         )
 
@@ -229,7 +229,7 @@ def queue_name(lane: Lane) -> str:
     return f"arq:queue:{lane}"
 
 
-def _written(values: dict[str, Any]) -> bytes:
+def _serialize(values: dict[str, Any]) -> bytes:
     return json.dumps(values, default=repr).encode()
 
 
@@ -250,7 +250,7 @@ def _client(url: str) -> ArqRedis:
             "The Redis address is invalid.",
             "Set REPRISE_REDIS_URL to redis://:PASSWORD@HOST:6379/0.",
         ) from None
-    redis.job_serializer, redis.job_deserializer = _written, json.loads
+    redis.job_serializer, redis.job_deserializer = _serialize, json.loads
     return redis
 
 

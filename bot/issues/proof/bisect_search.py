@@ -342,18 +342,18 @@ class BisectSearch:
         early = self.prefetch.take(specs[0], self.runner.ports.cancel) if first == 0 else None
         if early is not None:
             self.runner.adopt(specs[0], early)
-        found = control.build(self.runner, specs, self.package, revision.name, first)
-        if isinstance(found, Unavailable):
-            visit.why = visit.why or found.why
-            self._count_substitute(found)
+        control_environment = control.build(self.runner, specs, self.package, revision.name, first)
+        if isinstance(control_environment, Unavailable):
+            visit.why = visit.why or control_environment.why
+            self._count_substitute(control_environment)
             return False
-        environment = found.environment
+        environment = control_environment.environment
         if visit.environment is not None and visit.environment.id == environment.id:
             return False
         if environment.roots and (why := revision.unbuilt()):
             visit.why = why
             return False
-        visit.environment, visit.index, visit.why = environment, found.index, ""
+        visit.environment, visit.index, visit.why = environment, control_environment.index, ""
         # Only the environment of a release is its own: commits may share one.
         ours = bool(self.package)
         visit.tally = (

@@ -456,11 +456,11 @@ def clean(raw: str, patience: int = 30) -> Cleaned:
 
 
 def _with_tree(state: Cleaned, tree: ast.Module) -> Cleaned:
-    text, shown = echoes(state.text, tree)
+    text, printed_lines = echoes(state.text, tree)
     why = "values appear between the lines of code"
     state = _with_fix(state, text, "commented out pasted output", why)
     strength = evidence(pasted_tree(text) or tree)
-    return replace(state, shown=(*state.shown, *shown), evidence=strength, parses=True)
+    return replace(state, shown=(*state.shown, *printed_lines), evidence=strength, parses=True)
 
 
 def _with_fix(state: Cleaned, text: str, what: str, why: str) -> Cleaned:

@@ -223,12 +223,12 @@ def _observation(
 
 def _overlap(wrong: Predicate, right: Predicate) -> bool:
     """Whether a value that one condition names satisfies both: then they distinguish nothing."""
-    named = [
+    examples = [
         condition.value for condition in (wrong, right) if condition.op not in {"finite", "nan"}
     ]
-    plain = (value for value in named if not isinstance(value, bool))
+    plain = (value for value in examples if not isinstance(value, bool))
     near = [x + step for x in plain if isinstance(x, int | float) for step in (-1.0, 1.0)]
-    samples = (*named, *near, "nan", 0.0, 1.0, True, False)
+    samples = (*examples, *near, "nan", 0.0, 1.0, True, False)
     return any(
         values.check_holds(wrong, value) and values.check_holds(right, value) for value in samples
     )

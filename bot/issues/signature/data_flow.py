@@ -21,12 +21,12 @@ def tainted_names(
     """All names that depend on a source: the least fixed point of the flows. Those that are
     `clean` never do.
     """
-    found, rows, new = set[str](), list(flows), {""}
+    tainted, rows, new = set[str](), list(flows), {""}
     while new:
-        reached = [names for names, value in rows if depends_on(value, is_source, found)]
-        new = set[str]().union(*reached) - found - set(clean)
-        found |= new
-    return found
+        reached = [names for names, value in rows if depends_on(value, is_source, tainted)]
+        new = set[str]().union(*reached) - tainted - set(clean)
+        tainted |= new
+    return tainted
 
 
 def depends_on(node: ast.AST, is_source: Source, names: Collection[str]) -> bool:
@@ -66,8 +66,8 @@ def call_flows(tree: ast.AST) -> Iterator[Flow]:
         if isinstance(call, ast.Call) and name_of(call.func) in functions:
             inside = ast.walk(functions[name_of(call.func)])
             parameters = {part.arg for part in inside if isinstance(part, ast.arg)}
-            given = (*call.args, *(word.value for word in call.keywords))
-            yield from ((parameters, part) for part in given)
+            arguments = (*call.args, *(word.value for word in call.keywords))
+            yield from ((parameters, part) for part in arguments)
 
 
 def block_flows(tree: ast.AST) -> Iterator[Flow]:

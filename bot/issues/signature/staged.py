@@ -348,23 +348,23 @@ class _Reach:
     def touched_names(self) -> set[str]:
         """All names that depend on the reported code."""
         tree = self._tree
-        flows = (*data_flow.assignment_flows(tree), *data_flow.block_flows(tree), *_used(tree))
+        flows = (*data_flow.assignment_flows(tree), *data_flow.block_flows(tree), *_use_flows(tree))
         return data_flow.tainted_names(flows, self.touches, _constants(tree))
 
 
-def _used(tree: ast.Module) -> Iterator[data_flow.Flow]:
+def _use_flows(tree: ast.Module) -> Iterator[data_flow.Flow]:
     """What the code in question may change or call of what it is given (a hook, a spy, a tensor),
     and the exceptions that it raises.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Try):
-            caught = {handler.name for handler in node.handlers if handler.name}
-            yield from ((caught, statement) for statement in node.body)
+            handler_names = {handler.name for handler in node.handlers if handler.name}
+            yield from ((handler_names, statement) for statement in node.body)
         elif isinstance(node, ast.Call):
-            given = (*node.args, *(word.value for word in node.keywords))
-            yield set[str]().union(*map(data_flow.names_in, given)), node.func
+            arguments = (*node.args, *(word.value for word in node.keywords))
+            yield set[str]().union(*map(data_flow.names_in, arguments)), node.func
             if isinstance(node.func, ast.Attribute):
-                yield from ((data_flow.names_in(node.func.value), part) for part in given)
+                yield from ((data_flow.names_in(node.func.value), part) for part in arguments)
 
 
 def _constants(tree: ast.Module) -> set[str]:
@@ -444,9 +444,9 @@ def written_down(source: str) -> str:
     def computes(node: ast.AST) -> bool:
         return _computes(node) or (isinstance(node, ast.Name) and node.id in rebound)
 
-    held = data_flow.tainted_names(data_flow.assignment_flows(tree), computes)
+    computed_names = data_flow.tainted_names(data_flow.assignment_flows(tree), computes)
     values = (part for call in prints for part in call.args)
-    is_computed = any(data_flow.depends_on(part, computes, held) for part in values)
+    is_computed = any(data_flow.depends_on(part, computes, computed_names) for part in values)
     return ast.unparse(prints[0]) if prints and not is_computed else ""
 
 

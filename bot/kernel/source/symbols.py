@@ -235,11 +235,11 @@ class _Resolution:
         owner = self._definition(path, head) if rest else None
         if owner is not None and owner.kind == "class":
             return self.member(path, head, rest.partition(".")[0])
-        known = bindings(self.store.text(path) or "", path)
-        if head in known.names:
-            full = f"{known.names[head]}.{rest}" if rest else known.names[head]
+        module_bindings = bindings(self.store.text(path) or "", path)
+        if head in module_bindings.names:
+            full = f"{module_bindings.names[head]}.{rest}" if rest else module_bindings.names[head]
             return self.absolute(full) or self.inside(path, full)
-        definitions = (self.absolute(f"{star}.{name}") for star in known.stars)
+        definitions = (self.absolute(f"{star}.{name}") for star in module_bindings.stars)
         return next(filter(None, definitions), None)
 
     def member(
@@ -253,8 +253,8 @@ class _Resolution:
         return own or next(filter(None, definitions), None)
 
     def _bases(self, path: str, owner: str) -> Iterator[Segment]:
-        named = bases(self.store.text(path) or "", owner.rpartition(".")[2])
-        for base in named if self.level < _MOST_LEVELS else ():
+        base_names = bases(self.store.text(path) or "", owner.rpartition(".")[2])
+        for base in base_names if self.level < _MOST_LEVELS else ():
             definition = _Resolution(self.store, self.level + 1).inside(path, base)
             if definition is not None and definition.kind == "class":
                 yield definition

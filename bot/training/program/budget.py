@@ -226,11 +226,11 @@ def _place_of_end(program: ProgramTree, end: cst.BaseExpression, first: int) -> 
     added = isinstance(end, cst.BinaryOperation) and isinstance(end.operator, cst.Add)
     more = read_number(end.right) if isinstance(end, cst.BinaryOperation) and added else None
     if isinstance(end, cst.BinaryOperation) and more is not None and read_number(end) is None:
-        known = number_used(program, end.left)
-        if known is not None:
-            return _Rounds(end.left, known, first - int(more))
-    known = number_used(program, end)
-    return _Rounds(end, known, first) if known is not None else None
+        end_number = number_used(program, end.left)
+        if end_number is not None:
+            return _Rounds(end.left, end_number, first - int(more))
+    end_number = number_used(program, end)
+    return _Rounds(end, end_number, first) if end_number is not None else None
 
 
 def _loop_place(program: ProgramTree, end_origin: _Rounds) -> HyperparameterPlace:

@@ -118,18 +118,18 @@ def patch_program(
 def _rewriting(
     program: ProgramTree, edits: Iterable[Edit], trace: TrainingTrace | None, moved: Container[str]
 ) -> Rewriting:
-    chosen = _choose_places(_places(program, trace), edits)
-    wanted = {(x.group, x.hyperparameter.kind): value for x, value in chosen}
+    choices = _choose_places(_places(program, trace), edits)
+    values = {(x.group, x.hyperparameter.kind): value for x, value in choices}
     widths = {
-        each.hyperparameter.layer: value
-        for each, value in chosen
-        if each.hyperparameter.kind == "units" and each.hyperparameter.layer is not None
+        place.hyperparameter.layer: value
+        for place, value in choices
+        if place.hyperparameter.kind == "units" and place.hyperparameter.layer is not None
     }
-    rewriting = Rewriting(program, wanted, widths, moved)
-    for each, value in chosen:
-        line = each.group.line if isinstance(each.group, OptimizerPlace) else 0
-        rewriting.file = program.joined.located(line or each.hyperparameter.line)[0]
-        each.write(rewriting, value)
+    rewriting = Rewriting(program, values, widths, moved)
+    for place, value in choices:
+        line = place.group.line if isinstance(place.group, OptimizerPlace) else 0
+        rewriting.file = program.joined.located(line or place.hyperparameter.line)[0]
+        place.write(rewriting, value)
     return rewriting
 
 

@@ -36,7 +36,7 @@ class Literal:
 
 def spelled(files: Mapping[str, str], value: str, name: str) -> list[Literal]:
     """The literals of a value as a run tells it, first those on a line with the name of its use."""
-    found = [one for file, text in files.items() for one in _in(file, text, value)]
+    literals = [one for file, text in files.items() for one in _in(file, text, value)]
     near = _plain(name)
 
     def far(one: Literal) -> bool:
@@ -44,7 +44,7 @@ def spelled(files: Mapping[str, str], value: str, name: str) -> list[Literal]:
         start = max(text.rfind("\n", 0, one.start) + 1, one.start - _NEAR)
         return near not in _plain(text[start : one.end])
 
-    return sorted(found, key=far)[:_MOST]
+    return sorted(literals, key=far)[:_MOST]
 
 
 def _plain(text: str) -> str:
@@ -110,7 +110,7 @@ def expecting(recorder: str, base: Observation) -> str:
     return f"{recorder}\n\nEXPECTED.update({keys!r})\n" if keys else recorder
 
 
-def read(output: str) -> Observation:
+def read_observation(output: str) -> Observation:
     """What a run told on its standard error, of each use the first few values."""
     values: dict[str, list[str]] = {}
     for key, text in _LINE.findall(output):

@@ -463,10 +463,10 @@ def torch_losses(
     for site in sites(program):
         groups.setdefault(site.made or site.node, []).append(site)
     for number, group in enumerate(groups.values()):
-        yield _torch_place(program, group, _known(trace, number))
+        yield _torch_place(program, group, _recorded_loss_at(trace, number))
 
 
-def _known(trace: TrainingTrace | None, number: int) -> Loss | None:
+def _recorded_loss_at(trace: TrainingTrace | None, number: int) -> Loss | None:
     """What a trace saw of a loss: of one model there may be many records, of which the first."""
     losses = [x for x in trace.losses if x.predictions.shape] if trace else []
     models = list(dict.fromkeys(x.model for x in losses))

@@ -437,8 +437,8 @@ def _write(rewriting: Rewriting, optimizer_place: OptimizerPlace, rate: float | 
         _write_name(rewriting, optimizer_place, name, settings)
         return
     if name != optimizer_place.value:
-        kept = None if optimizer_place.rate_name in settings else rate
-        _another(rewriting, optimizer_place, optimizer_place.call, KINDS[name], kept)
+        kept_rate = None if optimizer_place.rate_name in settings else rate
+        _another(rewriting, optimizer_place, optimizer_place.call, KINDS[name], kept_rate)
     for parameter, text in settings.items():
         _set(rewriting, optimizer_place, optimizer_place.call, parameter, text)
 
@@ -498,7 +498,7 @@ def _another(
     optimizer_place: OptimizerPlace,
     call: cst.Call,
     kind: Kind,
-    kept: float | None,
+    kept_rate: float | None,
 ) -> None:
     """Another class, with the parameters that it accepts and a rate that suits it, where the one
     that is `kept` does not.
@@ -509,7 +509,7 @@ def _another(
     rewriting.change(call, with_function(_function(rewriting, optimizer_place, call, kind)))
     rate = _rate(rewriting.program, optimizer_place)
     low, high = kind.usual
-    if rate is not None and kept is not None and not low <= kept <= high:
+    if rate is not None and kept_rate is not None and not low <= kept_rate <= high:
         rewriting.replace(rate, canonical_number(kind.rate(optimizer_place.framework)))
 
 

@@ -80,16 +80,18 @@ class ProgramTree:
     def observe(self, node: cst.CSTNode) -> str:
         """The one value that a run told of a use; "" for none."""
         self.uses.add(self.use(node)[0])
-        told = self.observed.get(self.key(node), ())
-        return told[0] if len(told) == 1 else ""
+        observations = self.observed.get(self.key(node), ())
+        return observations[0] if len(observations) == 1 else ""
 
     def stand_in(
-        self, node: cst.BaseExpression, name: str, made: cst.BaseExpression
+        self, node: cst.BaseExpression, name: str, stand_in_node: cst.BaseExpression
     ) -> cst.BaseExpression:
         """A node for a use whose own form does not show what it is; for each use the same."""
-        known = next((x for x, use in self.stand_ins.items() if use == (node, name)), made)
-        self.stand_ins[known] = node, name
-        return known if isinstance(known, cst.BaseExpression) else made
+        earlier = next(
+            (x for x, use in self.stand_ins.items() if use == (node, name)), stand_in_node
+        )
+        self.stand_ins[earlier] = node, name
+        return earlier if isinstance(earlier, cst.BaseExpression) else stand_in_node
 
     def entry(self, node: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
         """The entry of settings that a call unpacks, where a run told that they have it."""

@@ -23,19 +23,27 @@ _DEEPEST = 5
 
 
 def number_used(
-    program: ProgramTree, node: cst.BaseExpression | None, seen: float | None = None
+    program: ProgramTree, node: cst.BaseExpression | None, recorded: float | None = None
 ) -> float | None:
     """The number at a use: as it is written, as a run told it, or the one that a name was assigned
     once. None where it is not known, or nothing is used. What a trace has `seen` there overrules.
     """
     if node is None:
         return None
-    known = read_number(node)
-    if known is None:
-        told = program.observe(node)
-        known = parse_number(told) if told else read_number(resolved(program, _converted(node)))
-    alike = known is not None and seen is not None and math.isclose(known, seen, rel_tol=1e-4)
-    return known if alike or seen is None else seen
+    literal = read_number(node)
+    if literal is None:
+        observation = program.observe(node)
+        literal = (
+            parse_number(observation)
+            if observation
+            else read_number(resolved(program, _converted(node)))
+        )
+    alike = (
+        literal is not None
+        and recorded is not None
+        and math.isclose(literal, recorded, rel_tol=1e-4)
+    )
+    return literal if alike or recorded is None else recorded
 
 
 def _converted(node: cst.BaseExpression) -> cst.BaseExpression:
@@ -54,7 +62,7 @@ def supplied(
     if own is not None:
         return own
     spread = [arg.value for arg in call.args if arg.star == "**"]
-    return next((x for each in spread if (x := program.entry(each, name))), None)
+    return next((x for mapping in spread if (x := program.entry(mapping, name))), None)
 
 
 def resolved(program: ProgramTree, node: cst.BaseExpression | None) -> cst.BaseExpression | None:
@@ -88,10 +96,10 @@ def _passed(program: ProgramTree, function: cst.FunctionDef, name: str) -> list[
         holder.name.value if makes and isinstance(holder, cst.ClassDef) else function.name.value
     )
     calls = program.called_as(called)
-    given = [argument(call, name, position) for call in calls]
+    arguments = [argument(call, name, position) for call in calls]
     default = parameters[names.index(name)].default
-    found = [x or default for x in given or [None]]
-    return [x for x in found if x is not None]
+    passed = [x or default for x in arguments or [None]]
+    return [x for x in passed if x is not None]
 
 
 def write_argument(
@@ -110,6 +118,6 @@ def worded(program: ProgramTree, node: cst.BaseExpression | None) -> cst.BaseExp
     value = resolved(program, node)
     if node is None or value is None or not spell(value):
         return value
-    told = program.observe(node)
-    word = cst.SimpleString(f'"{told}"')
-    return program.stand_in(node, "", word) if told.isidentifier() else value
+    observation = program.observe(node)
+    word = cst.SimpleString(f'"{observation}"')
+    return program.stand_in(node, "", word) if observation.isidentifier() else value

@@ -47,7 +47,7 @@ class Mover:
     def observe(self) -> Observation:
         """The values at the uses that the text does not show, by a whole run."""
         watched = self._watched({}, {})
-        return literals.read(self.run([watched])[0]) if watched else {}
+        return literals.read_observation(self.run([watched])[0]) if watched else {}
 
     def move(self, patch: Patch, observed: Observation) -> MovedPatch:
         """The patch at the literals to which it can be moved; the rest stays at the uses. Raises
@@ -57,7 +57,7 @@ class Mover:
         moved = {key: move for move in moves for key in move.keys}
         texts = literals.rewritten(self._texts, [(one.literal, one.text) for one in moves])
         program = _with(self.program, texts)
-        made = hyperparameters.patch_program(
+        patched = hyperparameters.patch_program(
             program.source, patch, self.trace, _modules(program), observed, moved.keys()
         )
         edits = tuple(
@@ -65,7 +65,7 @@ class Mover:
             for edit in patch
             for key in [self._moved_key((edit,), observed, moved)]
         )
-        return MovedPatch(_with(program, {**made.files, program.entry: made.source}), edits)
+        return MovedPatch(_with(program, {**patched.files, program.entry: patched.source}), edits)
 
     def _moved_key(self, single: Patch, observed: Observation, moved: Mapping[str, _Move]) -> str:
         """A use of an edit whose uses have all been moved; "" for another edit."""
@@ -102,7 +102,7 @@ class Mover:
         }
         outputs = self.run(list(programs.values())) if programs else ()
         for (literal, text), output in zip(programs, outputs, strict=True):
-            keys = literals.changed(observed, literals.read(output), targets)
+            keys = literals.changed(observed, literals.read_observation(output), targets)
             if keys:
                 yield _Move(literal, text, frozenset(keys))
 

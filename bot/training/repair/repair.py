@@ -343,13 +343,13 @@ def _moved(patch: Patch, trials: Trials) -> MovedPatch:
             moved = _mover(trials).move(patch, subject.observed)
             if moved.program == at_uses.program:
                 return at_uses
-            (known,) = trials.run([TrialRequest(patch, FRESH[0], subject.held_out)])
-            shown = TrialRun(moved.program, FRESH[0], subject.held_out)
-            ((_, result),) = trials.runs.run([shown])
+            (reference,) = trials.run([TrialRequest(patch, FRESH[0], subject.held_out)])
+            trial = TrialRun(moved.program, FRESH[0], subject.held_out)
+            ((_, result),) = trials.runs.run([trial])
     except (Stopped, SandboxError, hyperparameters.NotApplicable):
         return at_uses  # the proof stands
-    seen = trace.read_trace(result.artifacts) if trials.runs.probed else None
-    same = repair_metric.read_value(subject.metric, result.stdout, seen) == known.value
+    trial_trace = trace.read_trace(result.artifacts) if trials.runs.probed else None
+    same = repair_metric.read_value(subject.metric, result.stdout, trial_trace) == reference.value
     return moved if same else at_uses
 
 

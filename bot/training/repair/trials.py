@@ -261,8 +261,8 @@ class Trials:
         return fmean(score(row.value, self.subject.metric.direction) for row in rows)
 
     def _trial(self, task: TrialRequest, result: RunResult) -> KeptTrial:
-        seen = trace.read_trace(result.artifacts) if self.runs.probed else None
-        value = metric.read_value(self.subject.metric, result.stdout, seen)
+        trial_trace = trace.read_trace(result.artifacts) if self.runs.probed else None
+        value = metric.read_value(self.subject.metric, result.stdout, trial_trace)
         is_completed = diagnose.ending_of(result) == "completed" and value is not None
         trial = Trial(
             patch=task.patch,
@@ -273,14 +273,14 @@ class Trials:
             rows_split=any(launch.SPLIT in name for name in result.artifacts),
             error="" if is_completed else _why(result),
         )
-        symptom = self.look(seen) if self.look and seen else ""
+        symptom = self.look(trial_trace) if self.look and trial_trace else ""
         return KeptTrial(key=self.key, trial=trial, symptom=symptom)
 
 
-def _entry_key(kept: KeptTrial) -> str:
-    trial = kept.trial
+def _entry_key(entry: KeptTrial) -> str:
+    trial = entry.trial
     edits = sorted((edit.parameter, edit.after) for edit in trial.patch)
-    return sha256(repr((kept.key, edits, trial.seed, trial.part)).encode()).hexdigest()
+    return sha256(repr((entry.key, edits, trial.seed, trial.part)).encode()).hexdigest()
 
 
 TRIALS = EntryKind("trials", KeptTrial, _entry_key, until_report=True)

@@ -51,9 +51,6 @@ def with_private_headers(app: ASGIApp) -> ASGIApp:
     return private
 
 
-# The web application: the webhook, health checks, run pages and the JSON API.
-
-
 def create(settings: Settings, store: AppStore, queue: Queue) -> FastAPI:
     """The application. Raises UserError without a secret to verify deliveries with."""
     web = WebState(settings, store, RecentCounts(store))

@@ -136,8 +136,6 @@ def _storable(body: bytes) -> bytes:
     return _ESCAPE.sub(lambda match: match.group() if match.group(1) is None else rb"\ufffd", body)
 
 
-# A webhook's body → the deliveries to store, or the reason why there are none.
-
 CONCERNS: dict[tuple[str, str], Trigger] = {
     ("issues", "opened"): "opened",
     ("issues", "labeled"): "labeled",

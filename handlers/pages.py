@@ -1,4 +1,6 @@
-"""The setup flow's pages as HTML, its form, and the manifest of the App."""
+"""The pages of the App: a run with its files, the front page, the metrics, the health checks,
+the setup pages. They only read the store.
+"""
 
 import asyncio
 import hmac
@@ -32,6 +34,8 @@ from bot.report.html import view
 from bot.report.report_json import report_text
 from bot.report.svg import png, standalone, training
 from handlers.state import RequestedRun, Web, WebState, without_folders
+
+# The setup flow's pages as HTML, its form, and the manifest of the App.
 
 GITHUB = "https://github.com"
 DESCRIPTION = (

@@ -1,5 +1,5 @@
-"""The shared fence: how text that strangers wrote stands in a prompt, so that nothing in it can
-pass for ours.
+"""Prompts as files: loaded by stage and version, checked against their hashes, filled in; and
+the fence around outside text.
 """
 
 import hashlib
@@ -11,6 +11,9 @@ from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from typing import Any
+
+# The shared fence: how text that strangers wrote stands in a prompt, so that nothing in it can
+# pass for ours.
 
 _ODD = re.compile(r"[^\w .,:#/@()+-]", re.ASCII)
 _MOST_LABEL = 100
@@ -33,8 +36,6 @@ def _mark(text: str) -> str:
     marks = (hashlib.sha256(b"%d:%b" % (number, content)).hexdigest()[:8] for number in count())
     return next(mark for mark in marks if mark not in lowercase)
 
-
-# Prompts as files: loaded by stage and version, checked against their hashes, filled in.
 
 HOME = Path(__file__).resolve().parent
 SHARED = "shared"

@@ -1,5 +1,5 @@
-"""A small seccomp filter for bubblewrap: refuses system calls that reach for the kernel rather
-than for the run's own work, and every socket family but those that programs need.
+"""Bubblewrap: namespaces without a daemon; nothing of the host is visible but its programs and
+libraries, read-only.
 """
 
 import platform
@@ -25,6 +25,9 @@ from sandbox.port import (
     WorkspaceSpec,
 )
 from sandbox.workspace import RunnerWorkspace, run_once
+
+# A small seccomp filter for bubblewrap: refuses system calls that reach for the kernel rather
+# than for the run's own work, and every socket family but those that programs need.
 
 # Numbers from the kernel's tables (arch/x86/entry/syscalls, include/uapi/asm-generic/unistd.h);
 # from 424 on both agree.
@@ -113,9 +116,6 @@ def _families() -> list[bytes]:
         _line(RETURN, ALLOW),
     ]
 
-
-# Bubblewrap: namespaces without a daemon; nothing of the host is visible but its programs and
-# libraries, read-only.
 
 ISOLATION = (
     "--unshare-user --unshare-pid --unshare-ipc --unshare-uts --unshare-cgroup-try --unshare-net "

@@ -1,9 +1,5 @@
-"""The seccomp profile of a container: the system calls that a program and its libraries need for
-their own work, sockets of a few families, and nothing else.
-
-Against the daemon's own profile it leaves out io_uring, tracing and reading of other processes,
-32-bit calls, and every socket family that reaches for the host or rarely used parts of the kernel
-(vsock, packet, crypto, bluetooth, ...).
+"""Docker: one hardened container a run, whose first process is our guard and whose life hangs on
+this process's connection.
 """
 
 import json
@@ -34,6 +30,13 @@ from sandbox.port import (
     WorkspaceSpec,
 )
 from sandbox.workspace import RunnerWorkspace, run_once
+
+# The seccomp profile of a container: the system calls that a program and its libraries need for
+# their own work, sockets of a few families, and nothing else.
+#
+# Against the daemon's own profile it leaves out io_uring, tracing and reading of other processes,
+# 32-bit calls, and every socket family that reaches for the host or rarely used parts of the
+# kernel (vsock, packet, crypto, bluetooth, ...).
 
 _FILES = """
 access chdir chmod chown close close_range copy_file_range creat dup dup2 dup3 faccessat faccessat2
@@ -111,9 +114,6 @@ def profile() -> str:
         }
     )
 
-
-# Docker: one hardened container a run, whose first process is our guard and whose life hangs on
-# this process's connection.
 
 BASE_IMAGE = "reprise-base:trixie-39f1d725a687"
 GUARD_PYTHON = "/usr/libexec/reprise-python"

@@ -1,4 +1,6 @@
-"""What the resolver decided, read from a lock file of PEP 751, and how large packed wheels are."""
+"""The prepare phase: resolve and install with uv into environments that are kept by their lock
+and shown read-only to runs.
+"""
 
 import hashlib
 import platform
@@ -19,6 +21,8 @@ from sandbox.footprint import Bounds, DiskFull, TooLarge, UnpackWatch
 from sandbox.indexes import Indexes
 from sandbox.interpreters import Interpreter, Snapshot, snapshot
 from sandbox.port import SandboxError
+
+# What the resolver decided, read from a lock file of PEP 751, and how large packed wheels are.
 
 
 def wheel_sizes(text: str) -> dict[str, int]:

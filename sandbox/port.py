@@ -1,5 +1,5 @@
-"""The same view from inside every sandbox, and the defaults of a run whose environment does not set
-them.
+"""The sandbox port: runs untrusted code and reports what happened, in one shot or in a
+workspace; and what every sandbox looks like from inside.
 """
 
 import math
@@ -10,6 +10,9 @@ from pathlib import Path, PurePosixPath
 from threading import Event
 from types import TracebackType
 from typing import Literal, Protocol, Self
+
+# The same view from inside every sandbox, and the defaults of a run whose environment does not
+# set them.
 
 # The sandbox port: runs untrusted code and reports what happened.
 #

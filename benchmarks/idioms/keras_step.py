@@ -32,9 +32,9 @@ model.compile("rmsprop", "mse")
 print(model.fit(batches(), steps_per_epoch=10, epochs=2, verbose=0).history)
 plain = keras.Model(inputs, outputs)
 plain.compile("sgd", "mse")
-values_of = batches()
+given = batches()
 for _ in range(10):
-    print(float(plain.train_on_batch(*next(values_of))))
+    print(float(plain.train_on_batch(*next(given))))
 
 
 class Tracked(Net):

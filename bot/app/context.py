@@ -1,5 +1,5 @@
-"""Names of runs in addresses. A public repository's run goes by its id, which cannot be guessed;
-a private one's also needs a signature with a last day, so that a link that leaks ends.
+"""What the App's use-cases share: the ports, the host's policy and permissions, how the engine
+is called, and how a lease is kept.
 """
 
 import hashlib
@@ -34,6 +34,9 @@ from bot.kernel.ports import Journal, Listener
 from bot.kernel.report import Report
 from bot.kernel.run import Delivery, Repository, Run
 
+# Names of runs in addresses. A public repository's run goes by its id, which cannot be guessed; a
+# private one's also needs a signature with a last day, so that a link that leaks ends.
+
 _KEY = "key:links"
 _DAY_S = 86_400
 
@@ -63,9 +66,6 @@ def _signature(run: Run, day: int, store: AppStore) -> str:
     key = store.shared(_KEY) or store.share(_KEY, secrets.token_hex(32), once=True)
     return hmac.new(key.encode(), f"{run.id}.{day}".encode(), hashlib.sha256).hexdigest()[:32]
 
-
-# What the App's use-cases share: the ports, the host's policy and permissions, how the engine is
-# called, and how a lease is kept.
 
 _FRESH_S = 60.0
 _MOST_KNOWN = 1_000

@@ -118,8 +118,6 @@ def hint(context: AppContext, run: Run, report: Report, where: Target) -> Text:
     return (*get, "permission comments `/reproduce pr`.")
 
 
-# Idempotent writes to GitHub: the sticky comment, the verdict, replies, reactions and labels.
-
 STICKY = "run"
 _log = logging.getLogger(__name__)
 _ENDED_STATES = (RunState.REPORTED, RunState.FINISHED)

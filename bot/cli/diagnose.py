@@ -156,8 +156,6 @@ def _show(
     return OTHER if run.undecided else _DIAGNOSIS
 
 
-# `reprise diagnose PROGRAM`, `reprise probe PROGRAM` and `reprise rules`.
-
 Source = Annotated[
     Path,
     typer.Argument(

@@ -15,8 +15,6 @@ from bot.kernel.errors import UserError
 from bot.kernel.job import PARTS, Part
 from bot.kernel.settings import host
 
-# Arguments and options that several commands share.
-
 SandboxName = Literal["auto", "docker", "bwrap", "process"]
 
 Run = Annotated[

@@ -69,8 +69,6 @@ def _show(work: TrainingWork, repair_result: Repair, name: str, *, as_json: bool
     return _PROVEN if repair_result.proven else OTHER
 
 
-# `reprise repair PROGRAM`.
-
 Metric = Annotated[
     str,
     typer.Option(

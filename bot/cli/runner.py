@@ -1,4 +1,6 @@
-"""A training program from a folder, with the files beside it."""
+"""Runs one job, or one proof of a finished run, with progress, Ctrl-C and an exit code; reads
+training programs from folders.
+"""
 
 import os
 import shlex
@@ -32,6 +34,8 @@ from bot.report.terminal import ProofRequest, print_document, proof_terminal, te
 from bot.training import phrases
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose
+
+# A training program from a folder, with the files beside it.
 
 MOST_BYTES, MOST_FILES = 64_000_000, 500
 _MOST_FILES, _DEPTH = 20_000, 4

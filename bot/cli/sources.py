@@ -341,9 +341,6 @@ def _until(answer: ApiResponse) -> str:
     return ""
 
 
-# SOURCE → Issue: an issue's address, owner/repo#N, a saved JSON or Markdown file, standard input,
-# or the bundled example.
-
 EXAMPLE = "example"
 _MOST_BYTES = 5_000_000
 _REPOSITORY = re.compile(r"^[\w.-]+/[\w-]+$")

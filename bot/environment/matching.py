@@ -1,6 +1,4 @@
-"""Guessed requirements of a spec → those for which the index tells something, or nothing against
-them (`bot.environment.evidence`).
-"""
+"""Which distributions and releases match what a program imports and what a traceback quotes."""
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,6 +12,9 @@ from bot.environment.index import IndexRelease, PackageIndex
 from bot.kernel.bug import Frame
 from bot.kernel.environment import EnvironmentSpec, PinSource, Requirement
 from bot.kernel.errors import IndexUnreachable
+
+# Guessed requirements of a spec → those for which the index tells something, or nothing against
+# them (`bot.environment.evidence`).
 
 _SECONDS = 60.0
 _MOST = 5

@@ -162,9 +162,6 @@ def _by_itself(failure: Failure, signature: CrashSignature, script: Script) -> b
     return bool(is_self_made)
 
 
-# Compares a run with the frozen signature. Only this module decides what a run shows; no model is
-# asked.
-
 _ARRAY = 4
 _EVIDENCE = 600
 _FEW_LINES = 8  # among more printed lines a single value of a sentence stands somewhere by chance

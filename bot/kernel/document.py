@@ -1,4 +1,6 @@
-"""Every fact about a run as a plain sentence, phrased once for all three printers."""
+"""Everything that Reprise shows, as blocks that the Markdown, terminal and HTML printers print;
+and the words and links that all of them share.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,8 @@ from bot.kernel.bug import Bisection
 from bot.kernel.dialogue import Usage
 from bot.kernel.environment import PinSource
 from bot.kernel.training_types import Curve
+
+# Every fact about a run as a plain sentence, phrased once for all three printers.
 
 MATCHES = {
     Match.MATCHED: "failed as reported",

@@ -1,4 +1,6 @@
-"""Webhook deliveries, the runs that they ask for, and the plan of a run."""
+"""Webhook deliveries, the runs that they ask for, the plan of a run, and what a pull request is
+made of.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,8 @@ from bot.kernel.environment import EnvironmentSpec
 from bot.kernel.job import Extra, ReproduceIssue
 from bot.kernel.report import AnyVerdict
 from bot.kernel.values import Record
+
+# Webhook deliveries, the runs that they ask for, and the plan of a run.
 
 Verb = Literal[
     "reproduce", "minimize", "bisect", "control", "diagnose", "repair", "pr",

@@ -1,4 +1,4 @@
-"""The App's credentials on disk, and checks that settings share."""
+"""Settings from REPRISE_* environment variables. Only this file reads the environment."""
 
 import json
 import os
@@ -13,6 +13,8 @@ from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from bot.kernel.errors import UserError
+
+# The App's credentials on disk, and checks that settings share.
 
 _MAX_KEY_BYTES = 65_536
 _STORED_NAMES = ("app_id", "app_slug", "private_key_file", "webhook_secret")
@@ -76,8 +78,6 @@ def registration(path: Path, names_set: set[str]) -> dict[str, Any]:
         values["private_key_file"] = path.parent / values["private_key_file"]
     return values
 
-
-# Settings from REPRISE_* environment variables. Only this file reads the environment.
 
 _OPENAI = "https://api.openai.com/v1"
 _STRONG = 16  # characters

@@ -449,8 +449,6 @@ def fatal(lines: Sequence[str], at: int) -> tuple[str, str, int]:
     return name, words, line_count
 
 
-# Finds tracebacks in any text: of CPython, IPython, pytest and rich, or only their last line.
-
 _HEADER = re.compile(
     r"^(?P<prefix>.{0,400}?)(?P<words>(?:Original |Exception Group )?Traceback \(most recent call "
     r"last\))"

@@ -1,6 +1,4 @@
-"""What a diagnosis says of a training run: findings with their fault type, place and numbers; the
-program that trained and its curves; what a model adds.
-"""
+"""What the training recorder saw, what a diagnosis says of it, and what a repair works with."""
 
 from __future__ import annotations
 
@@ -11,6 +9,9 @@ from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
 
 from bot.kernel.dialogue import Usage
 from bot.kernel.values import Record
+
+# What a diagnosis says of a training run: findings with their fault type, place and numbers; the
+# program that trained and its curves; what a model adds.
 
 FaultType = Literal[
     "ACH", "ARM", "AAL", "HLR", "HNE", "HBS", "LCH", "OCH",

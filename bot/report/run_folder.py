@@ -50,9 +50,6 @@ def trace(artifacts: Mapping[str, bytes]) -> bytes:
     return b"".join(artifacts[name].rstrip(b"\n") + b"\n" for name in names)
 
 
-# The run folder: attempts and logs as they happen, the report at the end, and never a half-
-# written file.
-
 MARK = ".reprise"
 SCRIPTS = "scripts"
 EXCHANGE_FILE = f"{EXCHANGES.name}.jsonl"

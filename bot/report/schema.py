@@ -1,5 +1,5 @@
-"""What is published about `.github/reprise.yml`: its JSON Schema and an example with every key,
-generated from the model.
+"""The JSON Schemas of report.json and of `.github/reprise.yml`: shipped as files, generated from
+the types.
 """
 
 import json
@@ -12,6 +12,9 @@ from pydantic.fields import FieldInfo
 
 from bot.kernel.config import Config
 from bot.report.report_json import DIALECT, SCHEMA_ID, Published
+
+# What is published about `.github/reprise.yml`: its JSON Schema and an example with every key,
+# generated from the model.
 
 # The JSON Schema of report.json: shipped as a file, generated from the types that write the
 # report.

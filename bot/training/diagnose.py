@@ -1,4 +1,6 @@
-"""Runs a program once in the sandbox with the training probe."""
+"""A training program → its diagnosis: build its environment, run it once with the recorder, and
+let the rules judge the trace.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +22,8 @@ from bot.training.diagnosis import rules
 from bot.training.opinion import second_opinion
 from bot.training.trace import curves
 from sandbox.port import RunResult
+
+# Runs a program once in the sandbox with the training probe.
 
 OnLoss = Callable[[int, float], None]
 """Called with a step and its loss, about twice a second while the program trains."""

@@ -1,4 +1,6 @@
-"""Makes outside text safe to store: no database refuses it, and its size is bounded."""
+"""One database, SQLite or PostgreSQL: connections, transactions that say what they are for,
+errors people can act on, and texts made safe to store.
+"""
 
 import os
 import re
@@ -30,6 +32,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.outside_text import rewritten
 from bot.kernel.values import Record
+
+# Makes outside text safe to store: no database refuses it, and its size is bounded.
 
 MOST_LOG = 400_000
 MOST_LINE = 1_000

@@ -149,8 +149,6 @@ def _parts(ids: Sequence[str]) -> list[Sequence[str]]:
     return [ids[at : at + _AT_ONCE] for at in range(0, len(ids), _AT_ONCE)]
 
 
-# Quotas, kill switches and metrics; recovery after dead workers, and deletion of old data.
-
 _OVER = (RunState.FINISHED.value, RunState.FAILED.value)
 _REMEMBERED_S = 365 * 86_400.0  # so long a delivery that is sent again does nothing again
 _DELIVERIES = ("waiting", "handling", "handled", "failed")

@@ -13,8 +13,6 @@ from bot.kernel.plain_text import VALUE, bare, is_value
 from bot.kernel.source.syntax import is_call_of, pasted_tree
 from bot.kernel.tracebacks import TracebackSpan
 
-# What the author says was printed, or should have been.
-
 Side = Literal["observed", "expected"]
 _SIDES: dict[Role, Side] = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}
 _PRINTED_KINDS = {

@@ -239,10 +239,6 @@ def read_warnings(
     return distinct(rows, lambda row: row.message[:200])
 
 
-# Issue → BugReport: blocks of the body with their kinds, and the report's claims with their
-# quotes.
-
-
 def read_issue(issue: Issue) -> BugReport:
     """Read an issue. Pure, linear in the size of the body, and never raises on any text."""
     issue = issue.model_copy(

@@ -388,8 +388,6 @@ def _name(name: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w./-])(?:{name})(?![\w-])", re.I)
 
 
-# Every version that a report names, with its quote; working versions are kept apart.
-
 _DIGIT = re.compile(r"\d")
 _BARE = re.compile(rf"(?<![\w.=/#:-])v?(?P<version>{VERSION})(?![\w/%-])")
 _ON_MOVING = re.compile(

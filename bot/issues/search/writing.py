@@ -232,8 +232,6 @@ def _form(refined: Interpretation) -> str:
     return "\n".join(lines) or prompt.fragment("form_escape")
 
 
-# A bounded loop in which a model writes a program: write, check, run, think again.
-
 FindSources = Callable[[Environment, list[str]], tuple[SourceIndex | None, tuple[Context, ...]]]
 """An environment and the names of packages → their sources, and what of these to show."""
 

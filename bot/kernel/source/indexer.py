@@ -1,4 +1,4 @@
-"""A second process that indexes half of the sources, while its caller indexes the other half."""
+"""Finds the sources of an environment, indexes what is new, and opens an index over all of them."""
 
 import sqlite3
 import sys
@@ -22,6 +22,8 @@ from bot.kernel.source.outline import Segment
 from sandbox.cache import Cache
 from sandbox.port import SandboxError
 from sandbox.subprocesses import Interrupted, run
+
+# A second process that indexes half of the sources, while its caller indexes the other half.
 
 Work = tuple[tuple[SourceTree, Path], ...]
 """Trees and the places of their databases."""
@@ -67,8 +69,6 @@ def _build_all(cache: Cache, work: Work) -> None:
 if __name__ == "__main__":
     _build_all(Cache(Path(sys.argv[1])), _WORK.validate_json(Path(sys.argv[2]).read_bytes()))
 
-
-# Finds the sources of an environment, indexes what is new, and opens an index over all of them.
 
 _CACHED_TEXTS = 256
 _CACHED_ANSWERS = 256

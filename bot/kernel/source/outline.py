@@ -1,10 +1,4 @@
-"""Cuts Python source into segments by its lines alone: class heads, functions, methods and the
-code between them.
-
-A parser would be exact but reads 2 to 7 MB a second, and an installed torch with transformers has
-100 MB. This reads indentation, skips strings and comments, and never fails: every line of any text
-belongs to exactly one segment.
-"""
+"""Cuts Python source into segments by its lines alone, and fits segments into a number of lines."""
 
 import ast
 import re
@@ -16,6 +10,13 @@ from typing import NamedTuple
 from bot.kernel.environment import Chunk, ChunkKind
 from bot.kernel.source import syntax
 from bot.kernel.source.syntax import NOT_CODE
+
+# Cuts Python source into segments by its lines alone: class heads, functions, methods and the
+# code between them.
+#
+# A parser would be exact but reads 2 to 7 MB a second, and an installed torch with transformers
+# has 100 MB. This reads indentation, skips strings and comments, and never fails: every line of
+# any text belongs to exactly one segment.
 
 _NESTING = frozenset({"module", "class"})
 _LONG = 150

@@ -1,4 +1,4 @@
-"""What the targets are, and what a loss and a last activation make of them, by their values."""
+"""What the loss expects of predictions and targets, and what it is fed."""
 
 import math
 from typing import Literal
@@ -19,6 +19,8 @@ from bot.training.diagnosis.rule import (
     nonlinear,
 )
 from sandbox.probe.training.vocabulary import RECTIFIERS
+
+# What the targets are, and what a loss and a last activation make of them, by their values.
 
 Kind = Literal["one-hot", "independent", "classes", "binary", "values", "unknown"]
 

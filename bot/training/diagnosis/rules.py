@@ -1,4 +1,4 @@
-"""Whether a run is known to have learned: a verdict of its curves that no opinion overrules."""
+"""All rules of the diagnosis, and `diagnose(trace)`: what they find, ordered and combined."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -18,6 +18,8 @@ from bot.training.diagnosis import (
 )
 from bot.training.diagnosis.rule import WEIGHT, Rule, Sign, Training, trainings
 from bot.training.diagnosis.structure import over_fitting
+
+# Whether a run is known to have learned: a verdict of its curves that no opinion overrules.
 
 Success = Literal["", "trained", "held out"]
 _LEARNED_BELOW = 0.5  # of the trivial loss, on data that was held out

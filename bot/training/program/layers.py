@@ -68,8 +68,6 @@ def functions_named(name: str) -> list[str]:
     return [*([f"torch.{own}"] if own in _BARE else []), f"torch.nn.functional.{own}"]
 
 
-# A layer of a model as the text makes it.
-
 PASSING = (
     "dropout", "batchnorm", "batchnormalization", "layernorm", "layernormalization", "groupnorm",
     "maxpool", "avgpool", "averagepool", "adaptive", "globalmax", "globalaverage", "flatten",

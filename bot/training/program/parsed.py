@@ -1,4 +1,6 @@
-"""A parsed program: its calls with the full names of what they call, its assignments, its lines."""
+"""A parsed program: its calls with the full names of what they call, its assignments, loops and
+lines.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,8 @@ from libcst.metadata import MetadataWrapper, PositionProvider
 from bot.kernel.source import syntax
 from bot.training.program.modules import LONGEST, JoinedText, ProgramFile, join
 from bot.training.program.text import Imports, dotted, imports_of, spell
+
+# A parsed program: its calls with the full names of what they call, its assignments, its lines.
 
 _Node = TypeVar("_Node", bound=cst.CSTNode)
 Statement = cst.SimpleStatementLine | cst.BaseCompoundStatement

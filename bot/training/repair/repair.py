@@ -1,4 +1,4 @@
-"""The curves of the faulty and of the patched program side by side."""
+"""A diagnosed training program → the smallest patch that is proven to help."""
 
 from __future__ import annotations
 
@@ -37,6 +37,8 @@ from bot.training.repair.search import SEEDS, Search
 from bot.training.repair.trials import FaultyProgram, TrialRequest, TrialRun, TrialRuns, Trials
 from bot.training.trace import curves
 from sandbox.port import SandboxError
+
+# The curves of the faulty and of the patched program side by side.
 
 _PANELS = ("loss", "gradients", "updates", "dead")
 

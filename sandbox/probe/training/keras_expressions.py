@@ -1,4 +1,6 @@
-"""Losses that a loop of TensorFlow writes out itself: values say what they compare, and how."""
+"""Losses of a TensorFlow loop: those that it writes out itself, and the functions of Keras and
+`tf.nn` that it calls.
+"""
 
 import collections
 import math
@@ -7,6 +9,8 @@ import sys
 from . import keras_layers
 from .core import patch, quiet
 from .vocabulary import KERAS_LOSSES
+
+# Losses that a loop of TensorFlow writes out itself: values say what they compare, and how.
 
 # Loss functions that a loop of the program's own calls: those of Keras and of `tf.nn`.
 

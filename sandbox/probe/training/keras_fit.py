@@ -1,4 +1,6 @@
-"""Loops that call a Keras optimiser themselves, one step for each `apply` that runs."""
+"""Watches training in Keras 3: `Model.fit` through a callback of its own, `train_on_batch`, and
+loops that call an optimiser themselves.
+"""
 
 import inspect
 import sys
@@ -6,6 +8,8 @@ import weakref
 
 from . import keras_data, keras_expressions, keras_layers, keras_probe, keras_run, program
 from .core import STATE, follow, patch, quiet
+
+# Loops that call a Keras optimiser themselves, one step for each `apply` that runs.
 
 MODELS = []
 _MOST_MADE = 200
@@ -229,10 +233,6 @@ def _model(variables):
         one for one in built_models if variable_ids <= {id(variable) for variable in one.variables}
     ]
     return min(candidates, key=lambda one: len(one.variables), default=None)
-
-
-# Watches training in Keras 3: `Model.fit` through a callback of its own, `train_on_batch`, and
-# loops that call an optimiser themselves.
 
 
 def install(keras):

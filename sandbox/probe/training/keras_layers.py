@@ -1,7 +1,9 @@
-"""The layers of a Keras model as records."""
+"""The layers and the optimiser of a Keras model as records."""
 
 from . import numbers, program
 from .vocabulary import KERAS_ACTIVATIONS
+
+# The layers of a Keras model as records.
 
 _LAYER_SETTINGS = (
     "units", "filters", "kernel_size", "strides", "padding", "dilation_rate", "groups", "rate",

@@ -1,5 +1,5 @@
-"""Keeps random numbers and metrics as they are while the probe runs a model of its own accord:
-layers that sample draw some in every call, and the loss of each output is a metric.
+"""Looks at a Keras model through one fixed batch: outputs of its layers, gradients, weights;
+random numbers and metrics stay as they are.
 """
 
 import contextlib
@@ -10,6 +10,9 @@ import threading
 from . import keras_layers
 from .core import STATE, quiet
 from .vocabulary import RECTIFIERS
+
+# Keeps random numbers and metrics as they are while the probe runs a model of its own accord:
+# layers that sample draw some in every call, and the loss of each output is a metric.
 
 
 @contextlib.contextmanager

@@ -1,4 +1,6 @@
-"""One call of `Model.fit`: its steps, and on sampled ones what a fixed batch shows."""
+"""One call of `Model.fit`: its steps, what a fixed batch shows, and what the model is given by
+`evaluate` and `predict` afterwards.
+"""
 
 import itertools
 import weakref
@@ -6,6 +8,8 @@ import weakref
 from . import keras_data, keras_layers, keras_probe, numbers
 from .core import NO_MODEL, STATE, patch, quiet, sampled
 from .records import WRITER
+
+# One call of `Model.fit`: its steps, and on sampled ones what a fixed batch shows.
 
 
 class KnownModel:

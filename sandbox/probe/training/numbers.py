@@ -1,10 +1,11 @@
-"""Arrays in numbers, alike for numpy and torch: `xp` is either module, arrays are of floats on the
-CPU.
-"""
+"""Arrays in numbers, alike for numpy and torch; and the loss of the best constant prediction."""
 
 import math
 
 from .vocabulary import BINARY
+
+# Arrays in numbers, alike for numpy and torch: `xp` is either module, arrays are of floats on the
+# CPU.
 
 _MOST_DISTINCT = 1000
 _MOST_COLUMNS = 64

@@ -1,4 +1,4 @@
-"""Where in the user's program something was made."""
+"""Where in the user's program something was made, and the loops that a training step stands in."""
 
 import ast
 import sys

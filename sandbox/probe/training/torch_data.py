@@ -1,4 +1,6 @@
-"""What a PyTorch model is given: the inputs of its first sampled batches."""
+"""What a PyTorch model is given: the inputs of its first sampled batches, and the rows that it
+is judged by.
+"""
 
 from . import numbers, records, torch_losses
 from .core import STATE, patch, quiet

@@ -1,10 +1,14 @@
-"""What the autograd graph says: which layers feed a tensor and what was applied to it last."""
+"""Watches forward passes on sampled steps: which modules ran, in which order, on what; and what
+the autograd graph says.
+"""
 
 import re
 import weakref
 
 from . import records
 from .core import quiet
+
+# What the autograd graph says: which layers feed a tensor and what was applied to it last.
 
 _MOST_NODES = 300
 _MOST_TERMS = 5000  # of a penalty that goes over every tensor of a deep model
@@ -152,8 +156,6 @@ def _dropout_of(node, kind, live):
 def _function(kind, live):
     return _FUNCTIONS.get(kind) or (len(live) > 1 and _OF_TWO.get(kind)) or ""
 
-
-# Watches forward passes on sampled steps: which modules ran, in which order, on what.
 
 _MOST_ELEMENTS, _MOST_SAMPLED = 1 << 16, 1 << 13
 _MOST_CALLS, _MOST_OUTPUTS = 2000, 8

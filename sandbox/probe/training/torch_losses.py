@@ -1,4 +1,6 @@
-"""Losses that a program writes out itself: what autograd's graph keeps says what they compare."""
+"""Watches losses: functions, losses that a program writes out itself, what they are fed, and the
+loss of each step.
+"""
 
 import sys
 
@@ -8,6 +10,8 @@ from .numbers import floor, trivial
 from .records import WRITER
 from .torch_forward import FORWARD
 from .vocabulary import OF_CLASSES, TORCH_LOSSES
+
+# Losses that a program writes out itself: what autograd's graph keeps says what they compare.
 
 _MOST_NODES = 300
 _LOGS = ("log", "logsoftmax")

@@ -1,4 +1,6 @@
-"""Gradient scaling, schedulers and compilation in PyTorch."""
+"""Watches the steps of optimisers: rates, losses, and on sampled steps gradients and updates;
+scaling, schedulers and the plan.
+"""
 
 import sys
 import weakref
@@ -10,6 +12,8 @@ from .torch_forward import FORWARD
 from .torch_loops import LOOPS
 from .torch_losses import LOSSES, finish as finish_losses, settle, take
 from .vocabulary import RECTIFIERS
+
+# Gradient scaling, schedulers and compilation in PyTorch.
 
 # How a PyTorch program meant to train, as far as it shows.
 
@@ -70,8 +74,6 @@ def _by_loops(optimizer_state, batch_size):
     samples = steps * batch_size if steps and batch_size else None
     return {"epochs": epochs, "steps_per_epoch": steps, "samples": samples}
 
-
-# Watches the steps of optimisers: rates, losses, and on sampled steps gradients and updates.
 
 _MOST_TENSORS = 200
 _MOST_ELEMENTS = 1 << 16

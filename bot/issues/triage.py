@@ -20,7 +20,7 @@ _KINDS = {
     ReportKind.FEATURE: "a feature request",
     ReportKind.DOCUMENTATION: "a documentation issue",
 }
-_UNRUN = NeedsInfo | SetupFailed
+_MODEL_MAY_OVERRULE = NeedsInfo | SetupFailed
 PROGRAM = "a short program that fails when run"
 _ERROR = "the full error text or the values that are printed, and what you expected instead"
 _VERSIONS = "the versions of Python and of the libraries involved (`pip list`)"
@@ -84,7 +84,11 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, exceeded: str)
             reason=f"the next step would exceed {exceeded}; without a model: {verdict.reason}"
         )
     interpretation = part.refined if part is not None else None
-    if interpretation is not None and interpretation.no_bug and isinstance(verdict, _UNRUN):
+    if (
+        interpretation is not None
+        and interpretation.no_bug
+        and isinstance(verdict, _MODEL_MAY_OVERRULE)
+    ):
         reason = "a model reads the bug report as a question or a request"
         return NotABug(reason=reason, sentence=interpretation.no_bug)
     questions = interpretation.questions if interpretation is not None else ()

@@ -94,7 +94,7 @@ _STOP = re.compile(
 _FRAME_LINE = re.compile(r"^\s*File \"[^\"]{1,300}\", line \d{1,7}, in \S")
 
 
-def lone(line: str) -> re.Match[str] | None:
+def match_exception_line(line: str) -> re.Match[str] | None:
     """A line that names an exception in any position, with groups `exc` and `msg`."""
     match = LONE.match(line)
     if match is not None or (":" not in line and "." not in line):
@@ -107,7 +107,7 @@ def lone(line: str) -> re.Match[str] | None:
     return match if "." in match["exc"] or words else None
 
 
-def likely(line: str) -> re.Match[str] | None:
+def match_probable_exception(line: str) -> re.Match[str] | None:
     """A line that names an exception if it is where a program ends: a dotted class (or `error`)
     before some words.
     """
@@ -158,7 +158,7 @@ def is_compound(name: str) -> bool:
     return bool(_CLASS.fullmatch(name) and _COMPOUND.search(name))
 
 
-def ends(lines: Sequence[str], at: int, prefix: str = "") -> bool:
+def is_end_of_output(lines: Sequence[str], at: int, prefix: str = "") -> bool:
     """Whether what was printed ends before line `at`."""
     if at >= len(lines):
         return True
@@ -434,7 +434,7 @@ WORDS = re.compile(
 )
 
 
-def fatal(lines: Sequence[str], at: int) -> tuple[str, str, int]:
+def parse_fatal_signal(lines: Sequence[str], at: int) -> tuple[str, str, int]:
     """The signal that a line reports, the words that go with it, and how many lines that took; ("",
     "", 0) when none.
     """
@@ -513,13 +513,13 @@ def _at(lines: Sequence[str], at: int, home: str, tight: bool) -> TracebackSpan 
 def _ending(lines: Sequence[str], at: int) -> TracebackSpan | None:
     """A last line that only likely names an exception, with no other such line before it."""
     lead = _lead(lines[at])
-    match = likely(lines[at][len(lead) :])
+    match = match_probable_exception(lines[at][len(lead) :])
     if match is None or "#" in lead or lead[:1].isspace():
         return None
-    if at and likely(lines[at - 1][len(lead) :]):
+    if at and match_probable_exception(lines[at - 1][len(lead) :]):
         return None
     words, end = message(lines, at, match["msg"] or "", lead, tight=True)
-    return span_of(at, end, match["exc"], words) if ends(lines, end, lead) else None
+    return span_of(at, end, match["exc"], words) if is_end_of_output(lines, end, lead) else None
 
 
 def _lead(line: str) -> str:
@@ -531,11 +531,13 @@ def _lead(line: str) -> str:
 def _last_line(lines: Sequence[str], at: int, tight: bool) -> TracebackSpan | None:
     text = lines[at]
     lead = _lead(text)
-    match = lone(text[len(lead) :])
+    match = match_exception_line(text[len(lead) :])
     if match and "Warning" not in match["exc"] and not match["exc"].endswith(".py"):
         words, end = message(lines, at, match["msg"] or "", lead, tight)
         return span_of(at, end, match["exc"], words)
-    name, words, line_count = ("", "", 0) if tight and len(text) > 120 else fatal(lines, at)
+    name, words, line_count = (
+        ("", "", 0) if tight and len(text) > 120 else parse_fatal_signal(lines, at)
+    )
     return span_of(at, at + line_count, name, words) if name else None
 
 
@@ -586,7 +588,7 @@ def _read_raised(
     is_class_stated = (
         has_header and class_line and class_line["msg"] and is_class(class_line["exc"])
     )
-    if class_line is None or not (frame_list or lone(text) or is_class_stated):
+    if class_line is None or not (frame_list or match_exception_line(text) or is_class_stated):
         return span_of(start, at, frames=frame_list)
     words, end = message(lines, at, class_line["msg"] or "", prefix)
     return span_of(start, end, class_line["exc"], words, frame_list)
@@ -595,7 +597,7 @@ def _read_raised(
 def _goes_on(lines: Sequence[str], at: int, prefix: str) -> bool:
     """Whether the traceback continues after a blank line."""
     following = next((without(prefix, line) for line in lines[at : at + 3] if line.strip()), "")
-    return bool(CPYTHON.match(following) or lone(following.strip()))
+    return bool(CPYTHON.match(following) or match_exception_line(following.strip()))
 
 
 def _code_after(lines: Sequence[str], at: int, prefix: str, group: bool) -> tuple[str, int]:
@@ -652,7 +654,7 @@ def _pytest(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
     class_stated = next((place["exc"] for place in reversed(places) if place["exc"]), "")
     own = CLASS_LINE.match(words[0])
     own = own if own and own["exc"].rpartition(".")[2] == class_stated else None
-    match = lone(words[0]) or likely(words[0]) or own
+    match = match_exception_line(words[0]) or match_probable_exception(words[0]) or own
     if not match and not class_stated:
         return None
     frame_list = [frame(m["path"], m["line"], m["function"] or "", home=home) for m in places]

@@ -18,7 +18,12 @@ from bot.issues.reading import report
 from bot.issues.signature import freeze
 from bot.kernel import tracebacks
 from bot.kernel.bug import CrashSignature, Issue, OutputSignature
-from bot.kernel.tracebacks import find, is_class_name, likely, lone
+from bot.kernel.tracebacks import (
+    find,
+    is_class_name,
+    match_exception_line,
+    match_probable_exception,
+)
 from tests import stdlib
 
 LOADED = (
@@ -249,12 +254,12 @@ def test_a_dotted_class_before_words_ends_a_log_and_no_run(name, words, before):
 
 @given(LABELS, VALUES)
 def test_a_label_is_no_exception(label, value):
-    assert lone(f"{label}: {value}") is None
-    assert likely(f"{label}: {value}") is None
+    assert match_exception_line(f"{label}: {value}") is None
+    assert match_probable_exception(f"{label}: {value}") is None
     assert find([f"{label}: {value}"], loose=True) == []
 
 
 @given(st.text(max_size=60))
 def test_any_line_is_told(line):
-    for match in (lone(line), likely(line)):
+    for match in (match_exception_line(line), match_probable_exception(line)):
         assert match is None or line.startswith(match["exc"])

@@ -30,7 +30,7 @@ from bot.kernel.source.syntax import (
     module_of,
     pasted_tree,
 )
-from bot.kernel.tracebacks import lone
+from bot.kernel.tracebacks import match_exception_line
 
 # Commands of a shell: programs in `python -c "…"` and here-documents, variables, installs.
 
@@ -324,7 +324,7 @@ def _tail(lines: list[str], at: int) -> ProgramRepair | None:
 
 def _is_trace(line: str) -> bool:
     """Whether a line is part of a traceback, or names an exception."""
-    return bool(_TRACE.search(line) or lone(line))
+    return bool(_TRACE.search(line) or match_exception_line(line))
 
 
 def _start_of_output(lines: list[str], at: int) -> int | None:

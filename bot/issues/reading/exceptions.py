@@ -11,7 +11,15 @@ from bot.issues.reading.markdown import ProseLine, Sentence
 from bot.kernel import tracebacks
 from bot.kernel.bug import Fence, FenceKind, Frame, Issue, Quote, Role, Traceback, WarningText
 from bot.kernel.source.syntax import is_call_of, module_of, name_of
-from bot.kernel.tracebacks import CLASS_LINE, INLINE, WORDS, could_be, is_class_name, likely, lone
+from bot.kernel.tracebacks import (
+    CLASS_LINE,
+    INLINE,
+    WORDS,
+    could_be,
+    is_class_name,
+    match_exception_line,
+    match_probable_exception,
+)
 
 # Warnings that a report quotes.
 
@@ -142,7 +150,11 @@ def _message_in_code(text: str, before: str) -> re.Match[str] | None:
     it.
     """
     match = CLASS_LINE.match(text) if _BEFORE.search(before) else None
-    return lone(text) or likely(text) or (match if match and could_be(match["exc"]) else None)
+    return (
+        match_exception_line(text)
+        or match_probable_exception(text)
+        or (match if match and could_be(match["exc"]) else None)
+    )
 
 
 def _plain(text: str) -> re.Match[str] | None:
@@ -174,7 +186,7 @@ def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
     """The title's exception; without one, a class that the title says was raised, without its
     message.
     """
-    match = lone(issue.title.strip(" `")) or INLINE.search(issue.title)
+    match = match_exception_line(issue.title.strip(" `")) or INLINE.search(issue.title)
     if match and match["msg"]:
         yield Traceback(exception=match["exc"], message=match["msg"].strip(" `"), line=0)
         return

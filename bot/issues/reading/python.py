@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from bot.kernel.bug import ScriptFix
 from bot.kernel.source.syntax import Evidence, evidence, is_call_of, pasted_tree
-from bot.kernel.tracebacks import lone
+from bot.kernel.tracebacks import match_exception_line
 
 # Telling a line of prose, of output or of a log from a line of code.
 
@@ -50,7 +50,7 @@ def is_prose(line: str) -> bool:
     text = line.strip()
     if not text or len(text) > 2000 or text.startswith(("#", "@", '"', "'")):
         return False
-    if _MACHINE.search(text) or lone(text):
+    if _MACHINE.search(text) or match_exception_line(text):
         return False
     if is_label(line) or _RULE.match(text) or _FILE.match(text):
         return pasted_tree(text) is None

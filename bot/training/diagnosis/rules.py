@@ -65,19 +65,19 @@ RULES: tuple[Rule, ...] = (
 
 # Says why a training run learns badly, from its trace alone.
 #
-# Rules are data with a check each (`catalogue.py`). Every check yields signs; signs of one fault
+# Rules are data with a check each. Every check yields signs; signs of one fault
 # become one finding, what another fault explains counts less, and the best four are told.
 
 __all__ = ["MOST", "RULES", "Rule", "diagnose", "success"]
 
 MOST = 4
 """Findings of one diagnosis."""
-_MOST_WORDS = 12  # layers of one fault that are spoken of, each in a sentence
-_LEAST = 0.35
-_GUESS, _GUESSES = 0.25, 2
+_MOST_LAYERS_DESCRIBED = 12  # layers of one fault that are spoken of, each in a sentence
+_MIN_CONFIDENCE = 0.35
+_GUESS_CONFIDENCE, _MOST_GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _SHARE_IF_EXPLAINED = 0.35
-_BESIDE = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
+_DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _UNITS = frozenset({"dead-units", "killed-units", "saturated"})
 _EFFECTS: dict[str, frozenset[str]] = {
     "huge-batch": frozenset({"few-updates", "still-falling"}),
@@ -111,8 +111,8 @@ def diagnose(trace: TrainingTrace) -> Diagnosis:
 
 def _likely(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
     """Those that are likely enough; where none is, the best guesses, as something is wrong."""
-    likely = tuple(x for x in findings if x.confidence >= _LEAST)[:MOST]
-    return likely or tuple(x for x in findings if x.confidence >= _GUESS)[:_GUESSES]
+    likely = tuple(x for x in findings if x.confidence >= _MIN_CONFIDENCE)[:MOST]
+    return likely or tuple(x for x in findings if x.confidence >= _GUESS_CONFIDENCE)[:_MOST_GUESSES]
 
 
 def _all_findings(runs: tuple[Training, ...], *, style: bool) -> tuple[Finding, ...]:
@@ -180,7 +180,7 @@ def _with_explanation(rule: Rule, sign: Sign) -> Sign:
     """A sign beside a certain fault that may be the cause of it."""
     if sign.confidence >= _CERTAIN:
         return sign
-    share = _SHARE_IF_EXPLAINED if sign.symptom else _BESIDE.get(rule.severity, 1.0)
+    share = _SHARE_IF_EXPLAINED if sign.symptom else _DAMPING.get(rule.severity, 1.0)
     return replace(sign, confidence=sign.confidence * share)
 
 
@@ -192,7 +192,7 @@ def _together(findings: list[Finding]) -> list[Finding]:
         before = by_fault.get(key)
         if before is None:
             by_fault[key] = finding
-        elif finding.layers and finding.confidence >= _LEAST:
+        elif finding.layers and finding.confidence >= _MIN_CONFIDENCE:
             by_fault[key] = _join(before, finding)
     return list(by_fault.values())
 
@@ -218,7 +218,7 @@ def _brings_about(cause: Finding, effect: Finding) -> bool:
 
 def _join(one: Finding, other: Finding) -> Finding:
     layers = tuple(sorted({*one.layers, *other.layers}))
-    if len(layers) > _MOST_WORDS:
+    if len(layers) > _MOST_LAYERS_DESCRIBED:
         return one.model_copy(update={"layers": layers})
     return one.model_copy(
         update={

@@ -178,7 +178,7 @@ def test_a_defect_in_the_rules_leaves_the_verdict(monkeypatch: pytest.MonkeyPatc
     def broken(run: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("bot.products.diagnosed", broken)
+    monkeypatch.setattr("bot.products.diagnose_recording", broken)
     report = run(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), world(lambda spec: OK))
     assert report.verdict.kind == "needs_info"
     assert "ZeroDivisionError" in report.defects["diagnose"]

@@ -102,7 +102,9 @@ def _of_run(path: Path, options: JobOptions, *, as_json: bool) -> int:
         run = run or DiagnosedRun(undecided="; ".join(notes) or "there is nothing to train")
         name = report_of_run.script.entry if report_of_run.script is not None else path.name
         listener.stop()
-        return _show(run, report_of_run, name, path, settings, as_json=as_json)
+        draft = report_of_run.draft()
+        draft.sandbox = sandbox.name  # that of the diagnosis: the verdict may have needed no run
+        return _show(run, draft, name, path, settings, as_json=as_json)
 
 
 def _with_limits(job: ReproduceIssue, options: JobOptions) -> ReproduceIssue:

@@ -57,14 +57,16 @@ def run(job: ReproduceIssue, ports: Ports, beside: Beside | None = None) -> Repo
     session, started, beside = Session.begin(job, ports), ports.clock(), beside or Beside()
     budget = ModelBudget(ports, job.model, started)
     decision = _decide(session, budget, beside)
-    draft = reporting.draft(session, decision, budget)
+    draft_report = reporting.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
         proofs_to_run = tuple(proof for proof in PROOFS if proof not in job.without)
-        failing = Failing(result.script, result.spec, result.environment, draft, decision.contrasts)
+        failing = Failing(
+            result.script, result.spec, result.environment, draft_report, decision.contrasts
+        )
         proofs.prove(failing, judging(session, bug, signature), proofs_to_run)
-    beside.work(draft, session, budget)
-    return reporting.finish(draft, session, started)
+    beside.work(draft_report, session, budget)
+    return reporting.finish(draft_report, session, started)
 
 
 def plan(

@@ -10,6 +10,7 @@ from typing import overload
 
 from bot.environment import specify
 from bot.issues import reporting, reproduce as issues_reproduce
+from bot.issues.reading import report as reading_report
 from bot.issues.runner import IssueSession
 from bot.issues.search import report_programs
 from bot.kernel import markdown
@@ -73,6 +74,7 @@ def of_report(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
     """A finished report with a diagnosis made now."""
     started, session = ports.clock(), Session.begin(job, ports, report.attempts)
     draft = report.draft()
+    draft.bug = report.bug or reading_report.read_issue(report.issue)
     add_diagnosis(draft, session, ModelBudget(ports, job.model, started))
     return reporting.finish(draft, session, started)
 

@@ -3,13 +3,14 @@ beside its verdict.
 """
 
 import traceback
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import overload
 
 from bot.environment import specify
 from bot.issues import reporting, reproduce as issues_reproduce
+from bot.issues.reading import report as reading_report
 from bot.issues.runner import IssueSession
 from bot.issues.search import report_programs
 from bot.kernel import markdown
@@ -18,17 +19,24 @@ from bot.kernel.bug import AlternativesSignature, BugReport, CrashSignature, mem
 from bot.kernel.engine import Engine, JobKind
 from bot.kernel.environment import EnvironmentSpec
 from bot.kernel.errors import RepriseError, Stopped
-from bot.kernel.job import DiagnoseProgram, JobOptions, Note, RepairProgram, ReproduceIssue
+from bot.kernel.job import (
+    DiagnoseProgram,
+    Extra,
+    JobOptions,
+    Note,
+    RepairProgram,
+    ReproduceIssue,
+)
 from bot.kernel.ports import Ports, Stage
-from bot.kernel.report import Report
+from bot.kernel.report import DiagnosisReport, RepairReport, Report, ReportDraft, RunReport
 from bot.kernel.run import RunPlan
 from bot.kernel.session import Session
 from bot.kernel.source import loops
 from bot.kernel.source.syntax import tree_of
-from bot.kernel.training_types import DiagnosedRun, Repair, TrainingProgram
+from bot.kernel.training_types import DiagnosedRun, TrainingProgram
 from bot.model.budget import ModelBudget
 from bot.training import diagnose
-from bot.training.diagnose import ProgramDiagnosis, RecordedRun, diagnose_recording, record_run
+from bot.training.diagnose import RecordedRun, diagnose_recording, record_run
 from bot.training.opinion import second_opinion
 from bot.training.repair.repair import repair, repair_program
 from sandbox.port import SandboxError
@@ -36,7 +44,7 @@ from sandbox.port import SandboxError
 # The diagnosis beside a verdict: of the program that a bug report trains with, in the environment
 # of its runs. No diagnosis changes the verdict.
 
-Then = Callable[[Report, TrainingProgram, RecordedRun, IssueSession], Report]
+Then = Callable[[ReportDraft, TrainingProgram, RecordedRun, IssueSession], None]
 _UNRUN = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
 _ANY = AlternativesSignature(members=())
 
@@ -65,52 +73,46 @@ def _training(script: Script) -> float:
 def of_report(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
     """A finished report with a diagnosis made now."""
     started, session = ports.clock(), Session.begin(job, ports, report.attempts)
-    budget = ModelBudget(ports, job.model, started)
-    return reporting.finished(with_diagnosis(report, session, budget), session, started)
+    draft = report.draft()
+    draft.bug = report.bug or reading_report.read_issue(report.issue)
+    add_diagnosis(draft, session, ModelBudget(ports, job.model, started))
+    return reporting.finish(draft, session, started)
 
 
-def with_diagnosis(
-    report: Report, session: IssueSession, budget: ModelBudget, then: Then | None = None
-) -> Report:
-    """The report with the diagnosis of its training program, or a note on why there is none. A
+def add_diagnosis(
+    report: ReportDraft, session: IssueSession, budget: ModelBudget, then: Then | None = None
+) -> None:
+    """Add the diagnosis of the training program to the report, or a note on why there is none. A
     model's second opinion has what is left of the budget. `then` goes on from the recorded run.
     """
     bug, why = report.bug, _crashes(report)
     if bug is None or report.verdict.kind in _UNRUN:
-        return report
+        return
     before = report.reduced.before if report.reduced is not None else report.script
     script = before if before is not None and _training(before) else trains_in(bug)
     if script is None:
         why = "the bug report contains no program that trains"
     if why or script is None:
-        return _with_note(report, f"there is no diagnosis of the training: {why}")
-    spec = report.spec if script is before else None
-    try:
-        diagnosed_report, program, run = _diagnose(
-            report, script, spec or _spec(script, bug, session.job), session, budget
-        )
-    except Stopped:
-        return _with_note(report, "the diagnosis of the training was stopped")
-    except (RepriseError, SandboxError) as error:
-        return _with_note(report, f"the training could not be diagnosed: {error}")
-    except Exception as error:
-        report_with_note = _with_note(
-            report, "the training could not be diagnosed: a bug in Reprise"
-        )
-        details = "".join(traceback.format_exception(error))
-        return report_with_note.model_copy(
-            update={"defects": {**report.defects, "diagnose": details}}
-        )
-    return diagnosed_report if then is None else then(diagnosed_report, program, run, session)
+        _add_note(report, f"there is no diagnosis of the training: {why}")
+        return
+    spec = (report.spec if script is before else None) or _spec(script, bug, session.job)
+    with _errors_noted(report, "diagnose", "the training could not be diagnosed"):
+        try:
+            program, recording = _diagnose(report, script, spec, session, budget)
+        except Stopped:
+            _add_note(report, "the diagnosis of the training was stopped")
+            return
+        if then is not None:
+            then(report, program, recording, session)
 
 
 def _diagnose(
-    report: Report,
+    report: ReportDraft,
     script: Script,
     spec: EnvironmentSpec,
     session: IssueSession,
     budget: ModelBudget,
-) -> tuple[Report, TrainingProgram, RecordedRun]:
+) -> tuple[TrainingProgram, RecordedRun]:
     files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
     program = TrainingProgram(files=files, entry=script.entry)
     recording = record_run(program, spec, session)
@@ -119,25 +121,21 @@ def _diagnose(
     run = second_opinion(
         diagnose_recording(recording), recording.trace, program, session, budget, excerpt
     )
-    notes = dict.fromkeys((*report.notes, *session.notes))
-    environment = report.environment or recording.environment
-    update = {
-        "diagnosis": run,
-        "notes": tuple(notes),
-        "environment": environment,
-        **_billed(report, run),
-    }
-    return report.model_copy(update=update), program, recording
+    report.diagnosis = run
+    report.notes = tuple(dict.fromkeys((*report.notes, *session.notes)))
+    report.environment = report.environment or recording.environment
+    _add_bill(report, run)
+    return program, recording
 
 
-def _billed(report: Report, run: DiagnosedRun) -> dict[str, object]:
-    """What the report says of the models that were asked, with the second opinion."""
+def _add_bill(report: ReportDraft, run: DiagnosedRun) -> None:
+    """Add the second opinion to what the report says of the models that were asked."""
     opinion = run.opinion
     if opinion is None or not opinion.prompt:
-        return {}
-    models = dict.fromkeys(filter(None, (*report.models, opinion.model)))
-    prompts = {**report.prompts, opinion.prompt.partition("@")[0]: opinion.prompt}
-    return {"cost": report.cost + opinion.usage, "models": tuple(models), "prompts": prompts}
+        return
+    report.cost += opinion.usage
+    report.models = tuple(dict.fromkeys(filter(None, (*report.models, opinion.model))))
+    report.prompts = {**report.prompts, opinion.prompt.partition("@")[0]: opinion.prompt}
 
 
 def _spec(script: Script, bug: BugReport, job: ReproduceIssue) -> EnvironmentSpec:
@@ -152,39 +150,46 @@ def _crashes(report: Report) -> str:
     return "the program ends with an exception" if failed and crash else ""
 
 
-def _with_note(report: Report, text: str) -> Report:
-    return report.model_copy(update={"notes": (*report.notes, Note(kind="run", text=text))})
+def _add_note(report: ReportDraft, text: str) -> None:
+    report.notes += (Note(kind="run", text=text),)
+
+
+@contextmanager
+def _errors_noted(report: ReportDraft, part: Extra, why: str) -> Iterator[None]:
+    """Errors of a part of the work become a note: the verdict does not depend on it."""
+    try:
+        yield
+    except (RepriseError, SandboxError) as error:
+        _add_note(report, f"{why}: {error}")
+    except Exception as error:
+        _add_note(report, f"{why}: a bug in Reprise")
+        details = "".join(traceback.format_exception(error))
+        report.defects = {**report.defects, part: details}
 
 
 # The repair beside a verdict: of the program whose training was diagnosed. No repair changes the
 # verdict.
 
 
-def with_repair(
-    report: Report, program: TrainingProgram, recording: RecordedRun, session: IssueSession
-) -> Report:
-    """The report with the patch that was found for its program, or a note on why there is none."""
+def add_repair(
+    report: ReportDraft, program: TrainingProgram, recording: RecordedRun, session: IssueSession
+) -> None:
+    """Add the patch that was found for the program to the report, or a note on why there is
+    none.
+    """
     options = session.job.training
     assert options is not None
     assert options.repair is not None
-    try:
-        with session.context.within(60 * options.repair_minutes) as context:
-            limited_session = replace(session, context=context)
-            suspicions = report.diagnosis.suspected if report.diagnosis is not None else ()
-            result = repair(
-                program, recording, limited_session, options.repair, suspect=lambda: suspicions
-            )
-    except Stopped as stopped:
-        return _with_note(report, f"the repair did not finish: {stopped}")
-    except (RepriseError, SandboxError) as error:
-        return _with_note(report, f"the program could not be repaired: {error}")
-    except Exception as error:
-        report_with_note = _with_note(report, "the program could not be repaired: a bug in Reprise")
-        details = "".join(traceback.format_exception(error))
-        return report_with_note.model_copy(
-            update={"defects": {**report.defects, "repair": details}}
-        )
-    return report.model_copy(update={"repair": result})
+    suspicions = report.diagnosis.suspected if report.diagnosis is not None else ()
+    with _errors_noted(report, "repair", "the program could not be repaired"):
+        try:
+            with session.context.within(60 * options.repair_minutes) as context:
+                limited_session = replace(session, context=context)
+                report.repair = repair(
+                    program, recording, limited_session, options.repair, suspect=lambda: suspicions
+                )
+        except Stopped as stopped:
+            _add_note(report, f"the repair did not finish: {stopped}")
 
 
 # The kinds of job, a row each: what runs it. An issue may have its training diagnosed as well.
@@ -203,12 +208,11 @@ def reproduce(job: ReproduceIssue, ports: Ports) -> Report:
     return issues_reproduce.run(job, ports, issues_reproduce.Beside(plan_diagnosis, _train))
 
 
-def _train(report: Report, session: IssueSession, budget: ModelBudget) -> Report:
+def _train(report: ReportDraft, session: IssueSession, budget: ModelBudget) -> None:
     training = session.job.training
-    if training is None:
-        return report
-    then = with_repair if training.repair is not None else None
-    return with_diagnosis(report, session, budget, then)
+    if training is not None:
+        then = add_repair if training.repair is not None else None
+        add_diagnosis(report, session, budget, then)
 
 
 ENGINE = Engine(
@@ -221,9 +225,9 @@ ENGINE = Engine(
 @overload
 def execute(job: ReproduceIssue, ports: Ports) -> Report: ...
 @overload
-def execute(job: DiagnoseProgram, ports: Ports) -> ProgramDiagnosis: ...
+def execute(job: DiagnoseProgram, ports: Ports) -> DiagnosisReport: ...
 @overload
-def execute(job: RepairProgram, ports: Ports) -> Repair: ...
-def execute(job: JobOptions, ports: Ports) -> object:
-    """What came of a job of any kind."""
+def execute(job: RepairProgram, ports: Ports) -> RepairReport: ...
+def execute(job: JobOptions, ports: Ports) -> RunReport:
+    """The report of a job of any kind."""
     return ENGINE.execute(job, ports)

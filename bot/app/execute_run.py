@@ -73,8 +73,10 @@ def earlier_journal(store: AppStore, run: Run, owner: str) -> Report | None:
         return None
     if not _copied(store, ATTEMPTS, newest, run, owner):
         return None
-    notes = tuple(note for note in report.notes if note.text != report.interrupted)
-    return report.model_copy(update={"notes": notes, "interrupted": ""})
+    draft = report.draft()
+    draft.notes = tuple(note for note in report.notes if note.text != report.interrupted)
+    draft.interrupted = ""
+    return draft.finish()
 
 
 def _copied(store: AppStore, kind: EntryKind[E], source: Run, target: Run, owner: str) -> bool:
@@ -325,8 +327,9 @@ class _Execution:
             )
             if earlier is not None:
                 try:
-                    # The run that asked the models has already counted their cost.
-                    return work(earlier=earlier).model_copy(update={"cost": Usage()})
+                    draft = work(earlier=earlier).draft()
+                    draft.cost = Usage()  # the run that asked the models has counted their cost
+                    return draft.finish()
                 except Stopped:
                     return self._empty_report(Cancelled(reason="stopped on request"))
                 except (UserError, BuildError) as error:
@@ -341,7 +344,9 @@ class _Execution:
         for proof, traceback in report.defects.items():
             hidden = redact(traceback, self._policy.secrets)
             _log.error("run %s: a defect ended %s\n%s", self._run.id, proof, hidden)
-        return report.model_copy(update={"defects": {}})
+        draft = report.draft()
+        draft.defects = {}
+        return draft.finish()
 
     def _interrupted(self, report: Report, over_time: bool) -> Report | None:
         """The report with why it ended, as its verdict or a note; None when another goes on."""
@@ -354,12 +359,13 @@ class _Execution:
             verdict = _cancelled(by, len(report.attempts))
         else:
             return None
+        draft = report.draft()
         if report.verdict.kind == "cancelled":
-            return report.model_copy(update={"verdict": verdict})
-        note = f"{why}: the verdict is final, but the proofs after it are incomplete"
-        return report.model_copy(
-            update={"notes": (Note(kind="run", text=note), *report.notes), "interrupted": note}
-        )
+            draft.verdict = verdict
+        else:
+            note = f"{why}: the verdict is final, but the proofs after it are incomplete"
+            draft.notes, draft.interrupted = (Note(kind="run", text=note), *draft.notes), note
+        return draft.finish()
 
     def _empty_report(self, verdict: AnyVerdict, attempts: tuple[Attempt, ...] = ()) -> Report:
         issue, version = self._run.request.job.issue, metadata.version("reprise")

@@ -62,8 +62,9 @@ def merge_reports(reports: Sequence[Report]) -> Report:
     """The reports of chosen runs as one: what was reproduced, with the repair."""
     first = next((report for report in reports if report.verdict.kind == "reproduced"), reports[0])
     report_with_repair = repaired(reports) or first
-    update = {"repair": report_with_repair.repair, "diagnosis": report_with_repair.diagnosis}
-    return first.model_copy(update=update) if report_with_repair is not first else first
+    draft = first.draft()
+    draft.repair, draft.diagnosis = report_with_repair.repair, report_with_repair.diagnosis
+    return draft.finish()
 
 
 def repaired(reports: Sequence[Report]) -> Report | None:

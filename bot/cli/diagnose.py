@@ -35,16 +35,15 @@ from bot.kernel.job import (
 )
 from bot.kernel.outside_text import rewritten
 from bot.kernel.redaction import redact
+from bot.kernel.report import RunReport
 from bot.kernel.settings import Settings, load, secrets
 from bot.kernel.training_types import DiagnosedRun
 from bot.products import execute
 from bot.report import run_folder
 from bot.report.report_json import diagnosis_text
 from bot.report.run_folder import kept_job, kept_report
-from bot.training.diagnose import ProgramDiagnosis
 from bot.training.diagnosis.rules import RULES
 from bot.training.sections import diagnosis_document
-from sandbox.port import Sandbox
 
 # What `reprise diagnose`, `probe` and `rules` do; each returns the exit code or a text.
 
@@ -64,10 +63,10 @@ def run_diagnosis(
         return _of_run(source, options, as_json=as_json)
     job = DiagnoseProgram(program=read_training(source, arguments), **dict(options))
     with working(job, out) as work:
-        diagnosis = execute(job, work.ports)
+        report = execute(job, work.ports)
         work.view.stop()
         return _show(
-            diagnosis, source.name, work.folder, work.settings, work.ports.sandbox, as_json=as_json
+            report.result, report, source.name, work.folder, work.settings, as_json=as_json
         )
 
 
@@ -77,9 +76,9 @@ def run_probe(
     """Record a program and print the path of its trace."""
     job = DiagnoseProgram(program=read_training(source, arguments), **dict(options))
     with working(job, out) as work:
-        diagnosis = execute(job, work.ports)
-        why = diagnosis.run.undecided
-        if diagnosis.environment is None:
+        report = execute(job, work.ports)
+        why = report.result.undecided
+        if report.environment is None:
             raise UserError(why, "Choose other versions with --with or --python.")
         work.view.stop()
         sys.stdout.write(f"{work.folder / run_folder.TRACE}\n")
@@ -103,8 +102,9 @@ def _of_run(path: Path, options: JobOptions, *, as_json: bool) -> int:
         run = run or DiagnosedRun(undecided="; ".join(notes) or "there is nothing to train")
         name = report_of_run.script.entry if report_of_run.script is not None else path.name
         listener.stop()
-        diagnosis = ProgramDiagnosis(run, report_of_run.environment)
-        return _show(diagnosis, name, path, settings, sandbox, as_json=as_json)
+        draft = report_of_run.draft()
+        draft.sandbox = sandbox.name  # that of the diagnosis: the verdict may have needed no run
+        return _show(run, draft, name, path, settings, as_json=as_json)
 
 
 def _with_limits(job: ReproduceIssue, options: JobOptions) -> ReproduceIssue:
@@ -134,20 +134,20 @@ def list_rules(*, as_json: bool) -> str:
 
 
 def _show(
-    diagnosis: ProgramDiagnosis,
+    run: DiagnosedRun,
+    report: RunReport,
     name: str,
     folder: Path,
     settings: Settings,
-    sandbox: Sandbox,
     *,
     as_json: bool,
 ) -> int:
     """Write the diagnosis, print it for people or as JSON, and return the exit code."""
     hide = partial(redact, secrets=settings.secrets)
-    run, environment = rewritten(diagnosis.run, hide), diagnosis.environment
+    run = rewritten(run, hide)
     run_folder.keep_plot(folder / run_folder.SVG, run.curves)
     text = diagnosis_text(
-        run, program=name, environment=environment, sandbox=sandbox.name, hide=hide
+        run, program=name, environment=report.environment, sandbox=report.sandbox, hide=hide
     )
     write(folder / run_folder.JSON, text)
     whole = diagnosis_document(run, name=name, folder=str(folder))

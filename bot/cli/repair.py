@@ -17,6 +17,7 @@ from bot.kernel.files import write
 from bot.kernel.job import JobOptions, ModelLimits, RepairProgram
 from bot.kernel.outside_text import rewritten
 from bot.kernel.redaction import redact
+from bot.kernel.report import RepairReport
 from bot.kernel.settings import secrets
 from bot.kernel.training_types import Repair, RepairRequest
 from bot.products import execute
@@ -53,10 +54,10 @@ def kept_repair(folder: Path) -> Repair:
         ) from None
 
 
-def _show(work: TrainingWork, repair_result: Repair, name: str, *, as_json: bool) -> int:
+def _show(work: TrainingWork, report: RepairReport, name: str, *, as_json: bool) -> int:
     """Write the repair, print it for people or as JSON, and return the exit code."""
     hide = partial(redact, secrets=work.settings.secrets)
-    repair_result, folder = rewritten(repair_result, hide), work.folder
+    repair_result, folder = rewritten(report.result, hide), work.folder
     text = repair_text(repair_result, program=name, hide=hide)
     write(folder / "repair.json", text)
     if repair_result.diff:

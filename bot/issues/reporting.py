@@ -12,7 +12,7 @@ from bot.issues.runner import IssueSession
 from bot.kernel.attempt import Attempt, Script
 from bot.kernel.bug import signature_hash
 from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, RepoSource
-from bot.kernel.report import Report
+from bot.kernel.report import Report, ReportDraft
 from bot.model.budget import ModelBudget
 
 _TOOLS = "setuptools"
@@ -26,13 +26,14 @@ _CLONE = {
 """What a command cannot bring along, by whether the clone was built."""
 
 
-def report(session: IssueSession, decision: Decision, budget: ModelBudget) -> Report:
-    """The report of a job, whole or stopped half-way; `budget` has what a model was asked."""
+def draft(session: IssueSession, decision: Decision, budget: ModelBudget) -> ReportDraft:
+    """The report of a job, whole or stopped half-way, before what comes after the verdict; `budget`
+    has what a model was asked.
+    """
     verdict, signature, result = decision.verdict, decision.signature, decision.result
     if verdict.kind == "different_failure" and signature is not None:
         verdict = verdict.model_copy(update={"reported": confirm.describe(signature)})
-    answered_by = (row.answer.model for row in budget.exchanges if row.answer is not None)
-    return Report(
+    return ReportDraft(
         issue=session.job.issue,
         bug=decision.bug,
         verdict=verdict,
@@ -47,26 +48,23 @@ def report(session: IssueSession, decision: Decision, budget: ModelBudget) -> Re
         prompts=dict(budget.prompts),
         reconstruction=decision.reconstruction,
         cost=budget.usage,
-        models=tuple(dict.fromkeys(filter(None, answered_by))),
+        models=budget.models,
     )
 
 
-def finished(report: Report, session: IssueSession, started: float) -> Report:
+def finish(draft: ReportDraft, session: IssueSession, started: float) -> Report:
     """The report with what needs the whole job: its attempts, timings, the table of what was
     reported and observed, and the command that runs the script.
     """
-    took = {**session.seconds, "total": session.ports.clock() - started}
-    total = {name: round(report.seconds.get(name, 0.0) + took[name], 3) for name in took}
-    update: dict[str, object] = {
-        "attempts": within_limit(session.attempts),
-        "comparison": confirm.compare(
-            report.signature, _matching_attempt(report, session), report.environment
-        ),
-        "seconds": {**report.seconds, **total},
-        "sandbox": session.ports.sandbox.name if session.attempts else "",
-        **_command(report),
-    }
-    return report.model_copy(update=update)
+    before, took = draft.seconds, session.timings(started)
+    total = {name: round(before.get(name, 0.0) + s, 3) for name, s in took.items()}
+    matching_attempt = _matching_attempt(draft, session)
+    draft.attempts = within_limit(session.attempts)
+    draft.comparison = confirm.compare(draft.signature, matching_attempt, draft.environment)
+    draft.seconds = {**before, **total}
+    draft.sandbox = session.ports.sandbox.name if session.attempts else ""
+    _set_command(draft)
+    return draft.finish()
 
 
 def within_limit(attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
@@ -87,17 +85,17 @@ def _matching_attempt(report: Report, session: IssueSession) -> Attempt | None:
     return next(reversed(here or matching or list(session.attempts)), None)
 
 
-def _command(report: Report) -> dict[str, str]:
+def _set_command(draft: ReportDraft) -> None:
     """What runs the script anywhere, and what else that needs; nothing without an environment."""
-    script, environment, spec = report.script, report.environment, report.spec
-    if script is None or environment is None or report.verdict.kind == "setup_failed":
-        return {}
+    script, environment, spec = draft.script, draft.environment, draft.spec
+    if script is None or environment is None or draft.verdict.kind == "setup_failed":
+        return
     source = spec.repo if spec is not None else None
     address = _address(source) if environment.cloned and source is not None else ""
     needs = ""
     if environment.commit and not address:
         needs = _CLONE[bool(environment.cloned)].format(environment.cloned, environment.commit[:12])
-    return {"command": _line(script, environment, spec, address), "command_needs": needs}
+    draft.command, draft.command_needs = _line(script, environment, spec, address), needs
 
 
 def _line(

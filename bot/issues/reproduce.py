@@ -28,7 +28,15 @@ from bot.kernel.bug import ObservationSignature
 from bot.kernel.errors import BuildError, Stopped
 from bot.kernel.job import PROOFS, ReproduceIssue
 from bot.kernel.ports import Ports, Stage
-from bot.kernel.report import AnyVerdict, Cancelled, NeedsInfo, Report, Reproduced, SetupFailed
+from bot.kernel.report import (
+    AnyVerdict,
+    Cancelled,
+    NeedsInfo,
+    Report,
+    ReportDraft,
+    Reproduced,
+    SetupFailed,
+)
 from bot.kernel.run import RunPlan
 from bot.kernel.session import SearchResult, Session
 from bot.model.budget import ModelBudget
@@ -39,7 +47,7 @@ class Beside:
     """What a job does with an issue beside its verdict: nothing, unless another product adds it."""
 
     plan: Callable[[RunPlan, ReproduceIssue], RunPlan] = lambda draft, _: draft
-    work: Callable[[Report, IssueSession, ModelBudget], Report] = lambda report, *_: report
+    work: Callable[[ReportDraft, IssueSession, ModelBudget], None] = lambda *_: None
 
 
 def run(job: ReproduceIssue, ports: Ports, beside: Beside | None = None) -> Report:
@@ -49,15 +57,16 @@ def run(job: ReproduceIssue, ports: Ports, beside: Beside | None = None) -> Repo
     session, started, beside = Session.begin(job, ports), ports.clock(), beside or Beside()
     budget = ModelBudget(ports, job.model, started)
     decision = _decide(session, budget, beside)
-    report = reporting.report(session, decision, budget)
+    draft_report = reporting.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
         proofs_to_run = tuple(proof for proof in PROOFS if proof not in job.without)
         failing = Failing(
-            result.script, result.spec, result.environment, report, decision.contrasts
+            result.script, result.spec, result.environment, draft_report, decision.contrasts
         )
-        report = proofs.prove(failing, judging(session, bug, signature), proofs_to_run)
-    return reporting.finished(beside.work(report, session, budget), session, started)
+        proofs.prove(failing, judging(session, bug, signature), proofs_to_run)
+    beside.work(draft_report, session, budget)
+    return reporting.finish(draft_report, session, started)
 
 
 def plan(

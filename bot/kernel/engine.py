@@ -10,14 +10,15 @@ from typing import Any, Generic, TypeVar
 
 from bot.kernel.job import JobOptions
 from bot.kernel.ports import Ports
+from bot.kernel.report import RunReport
 
 J = TypeVar("J", bound=JobOptions)
-R = TypeVar("R")
+R = TypeVar("R", bound=RunReport)
 
 
 @dataclass(frozen=True, slots=True)
 class JobKind(Generic[J, R]):
-    """A row: jobs of this type, and what runs one. Its result is what printers and GitHub see."""
+    """A row: jobs of this type, and what runs one. Its report is what printers and GitHub see."""
 
     job: type[J]
     run: Callable[[J, Ports], R]
@@ -35,8 +36,9 @@ class Engine:
         """The types of job that can be run."""
         return tuple(self._kinds)
 
-    def execute(self, job: JobOptions, ports: Ports) -> object:
-        """What came of a job. Raises UserError, TransientError and SandboxError; all else that can
+    def execute(self, job: JobOptions, ports: Ports) -> RunReport:
+        """The report of a job. Raises UserError, TransientError and SandboxError; all else that can
         happen is a result.
         """
-        return self._kinds[type(job)].run(job, ports)
+        report: RunReport = self._kinds[type(job)].run(job, ports)
+        return report

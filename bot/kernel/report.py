@@ -1,5 +1,5 @@
-"""The verdict, a closed set of words with the numbers that carry them, and the report: all that
-render and GitHub ever see, and the JSON that others build on.
+"""The verdict, a closed set of words with the numbers that carry them, and the report of a run by
+the kind of its job: all that printers and GitHub ever see, and the JSON that others build on.
 """
 
 from typing import Annotated, Any, Literal
@@ -10,7 +10,15 @@ from bot.kernel.attempt import Attempt, Reduced, Script
 from bot.kernel.bug import AnySignature, Bisection, BugReport, Issue
 from bot.kernel.dialogue import Reconstruction, Usage
 from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
-from bot.kernel.job import Extra, Interruption, Note, NoteKind, Proof
+from bot.kernel.job import (
+    DiagnoseProgram,
+    Extra,
+    Interruption,
+    Note,
+    NoteKind,
+    Proof,
+    RepairProgram,
+)
 from bot.kernel.training_types import DiagnosedRun, Repair
 from bot.kernel.values import Record
 
@@ -173,49 +181,63 @@ class Comparison(Record):
     observed: str
 
 
-class Report(Record):
-    """Everything one job found. `bug` is not stored: it can be read from the issue again.
-    `command` runs the script anywhere, `command_needs` says what
-    that cannot bring along. `reconstruction` is a model's part in it, `cost` what that used,
-    `models` who answered. `reduced` is how the script came to be as small as it is,
-    `control_spec` how the control's environment is had. `bisection` found a boundary or is the
-    newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
-    `interrupted` is the note that says why a run with a verdict stopped before its proofs were
-    complete, "" when it did not. `cut_short` names the proofs that were interrupted and why,
-    `defects` the tracebacks of errors of our own that ended one. `diagnosis` is of a run of the
-    program with the training probe, `repair` the patch that was found for it. `seconds` has
-    "total" and one entry a stage; `sandbox` names what the runs were done in.
+class RunReport(Record):
+    """What a job of any kind leaves behind: where it ran, its attempts, what it cost, and notes.
+    A report of each kind adds what was asked for and its result.
+
+    `seconds` has "total" and one entry a stage; `sandbox` names what the runs were done in; `cost`
+    is what models used, `models` who answered. `interrupted` is the note that says why a run with
+    a result stopped before its work was complete, "" when it did not. `defects` are the tracebacks
+    of errors of our own that ended a part of it.
     """
 
+    environment: Environment | None = None
+    attempts: tuple[Attempt, ...] = ()
+    notes: tuple[Note, ...] = ()
+    interrupted: str = ""
+    seconds: dict[str, float] = {}
+    sandbox: str = ""
+    version: str = ""
+    prompts: dict[str, str] = {}
+    cost: Usage = Usage()
+    models: tuple[str, ...] = ()
+    defects: dict[Extra, str] = {}
+
+    def notes_on(self, *kinds: NoteKind) -> tuple[str, ...]:
+        """The sentences of the notes of these kinds, in order; of all kinds when none is named."""
+        return tuple(note.text for note in self.notes if not kinds or note.kind in kinds)
+
+
+class Report(RunReport):
+    """The report of an issue. `bug` is not stored: it can be read from the issue again.
+
+    `command` runs the script anywhere, `command_needs` says what that cannot bring along.
+    `reconstruction` is a model's part in it. `reduced` is how the script came to be as small as it
+    is, `control_spec` how the control's environment is had. `bisection` found a boundary or is the
+    newest, `other_bisections` are of other packages; `clone` is where commits were bisected.
+    `cut_short` names the proofs that were interrupted and why. `diagnosis` is of a run of the
+    program with the training probe, `repair` the patch that was found for it.
+    """
+
+    kind: Literal["reproduce_issue"] = "reproduce_issue"
     issue: Issue
     bug: BugReport | None = Field(default=None, exclude=True)
     verdict: AnyVerdict
     signature: AnySignature | None = None
     signature_hash: str = ""
     spec: EnvironmentSpec | None = None
-    environment: Environment | None = None
     script: Script | None = None
     command: str = ""
     command_needs: str = ""
     comparison: tuple[Comparison, ...] = ()
-    attempts: tuple[Attempt, ...] = ()
     claims: tuple[Claim, ...] = ()
-    notes: tuple[Note, ...] = ()
-    interrupted: str = ""
-    seconds: dict[str, float] = {}
-    sandbox: Literal["docker", "bwrap", "process", "fake", ""] = ""
-    version: str = ""
-    prompts: dict[str, str] = {}
     reconstruction: Reconstruction | None = None
-    cost: Usage = Usage()
-    models: tuple[str, ...] = ()
     bisection: Bisection | None = None
     other_bisections: tuple[Bisection, ...] = ()
     clone: RepoSource | None = None
     reduced: Reduced | None = None
     control_spec: EnvironmentSpec | None = None
     cut_short: dict[Proof, Interruption] = {}
-    defects: dict[Extra, str] = {}
     diagnosis: DiagnosedRun | None = None
     repair: Repair | None = None
 
@@ -233,6 +255,39 @@ class Report(Record):
         proven = self.repair is not None and self.repair.proven
         return proven and self.verdict.kind == "needs_info"
 
-    def notes_on(self, *kinds: NoteKind) -> tuple[str, ...]:
-        """The sentences of the notes of these kinds, in order; of all kinds when none is named."""
-        return tuple(note.text for note in self.notes if not kinds or note.kind in kinds)
+    def draft(self) -> "ReportDraft":
+        """A copy that can be changed: to go on from a report, or to tell it in another way."""
+        return ReportDraft(**dict(self))
+
+
+class ReportDraft(Report, frozen=False):
+    """A report in the making: the fields of a report, which the parts of a job fill in."""
+
+    def finish(self) -> Report:
+        """The report, checked; it changes no more."""
+        return Report(**dict(self))
+
+
+class DiagnosisReport(RunReport):
+    """The report of a program whose training was diagnosed; without an environment it did not
+    run.
+    """
+
+    kind: Literal["diagnose_program"] = "diagnose_program"
+    job: DiagnoseProgram
+    result: DiagnosedRun
+
+
+class RepairReport(RunReport):
+    """The report of a program for which a better choice of hyperparameters was looked for."""
+
+    kind: Literal["repair_program"] = "repair_program"
+    job: RepairProgram
+    result: Repair
+
+
+AnyReport = Annotated[
+    Report | DiagnosisReport | RepairReport,
+    Field(discriminator="kind"),
+]
+"""What came of a job, by its kind, as `Job` is what was asked for."""

@@ -247,6 +247,10 @@ class Session(Generic[J]):
         finally:
             self.seconds[name] = self.seconds.get(name, 0.0) + self.ports.clock() - started
 
+    def timings(self, started: float) -> dict[str, float]:
+        """Seconds of the stages so far, and of the whole since the clock's reading `started`."""
+        return {**self.seconds, "total": self.ports.clock() - started}
+
     def say(self, stage: Stage, text: str, completed: int = 0, total: int = 0) -> None:
         """Report progress to the listener. Raises Stopped once the cancel flag is set."""
         self.context.check()

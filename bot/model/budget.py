@@ -56,6 +56,12 @@ class ModelBudget:
         return answer
 
     @property
+    def models(self) -> tuple[str, ...]:
+        """The models that answered, each once."""
+        names = (row.answer.model for row in self.exchanges if row.answer is not None)
+        return tuple(dict.fromkeys(filter(None, names)))
+
+    @property
     def minutes(self) -> float:
         """Minutes since the job began."""
         return (self.ports.clock() - self.began) / 60

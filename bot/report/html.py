@@ -116,8 +116,11 @@ def _light(report: Report) -> Report:
     tracebacks for secrets takes long.
     """
     attempt_with_output = telling(report)
-    attempts = tuple(run if run is attempt_with_output else run.brief for run in report.attempts)
-    return report.model_copy(update={"attempts": attempts})
+    draft = report.draft()
+    draft.attempts = tuple(
+        run if run is attempt_with_output else run.brief for run in report.attempts
+    )
+    return draft.finish()
 
 
 def _progress(run: Run, attempts: Sequence[Attempt], ahead: int, now: datetime) -> Document:

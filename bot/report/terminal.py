@@ -340,8 +340,10 @@ def proof_terminal(
 ) -> str:
     """The proof as text of the given width. Nothing of the report is read as markup."""
     hidden = tuple(secrets)
-    report, request = scrubbed(report, hidden), scrubbed(request, hidden)
-    report = report.model_copy(update={"bisection": _requested_search(report, request)})
+    shown_report, request = scrubbed(report, hidden), scrubbed(request, hidden)
+    draft = shown_report.draft()
+    draft.bisection = _requested_search(shown_report, request)
+    report = draft.finish()
     folder = Strong(f"{request.run}/report.md")
     ends = [
         Paragraph(("Full report: ", folder), unbroken=True),
@@ -473,7 +475,9 @@ def _next(report: Report, request: ProofRequest) -> str:
         return f"Run {request.again} to {'start again' if proof == 'control' else 'resume'}."
     if request.swapped and search is not None and search.swapped:
         return f"Run {request.swapped} to swap the two."
-    after = phrases.next_step(report.model_copy(update={"cut_short": {}}), request.run)
+    whole = report.draft()
+    whole.cut_short = {}
+    after = phrases.next_step(whole, request.run)
     still = [name for name in _OPEN if name != proof and _result(report, name) is None]
     if not still or (proof == "control" and _result(report, "control") is None):
         return after
@@ -485,7 +489,9 @@ def _footer(report: Report, request: ProofRequest) -> tuple[Text, ...]:
     new_attempts = len(report.attempts) - (len(before.attempts) if before is not None else 0)
     seconds_before = before.seconds.get("total", 0.0) if before is not None else 0.0
     seconds = report.seconds.get("total", 0.0) - seconds_before
-    took = program_phrases.duration(report.model_copy(update={"seconds": {"total": seconds}}))
+    own = report.draft()
+    own.seconds = {"total": seconds}
+    took = program_phrases.duration(own)
     cost_text = program_phrases.measured_text(report, new_attempts) if new_attempts > 0 else ""
     parts = (cost_text, f"Reprise {report.version}".strip(), f"took {took}" if took else "")
     return tuple(filter(None, parts))

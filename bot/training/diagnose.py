@@ -3,17 +3,20 @@ let the rules judge the trace.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple
+from dataclasses import replace
+from importlib import metadata
+from typing import Literal, NamedTuple, TypedDict
 
 from bot.environment import provided, setup_failures, specify
 from bot.kernel import launch, tracebacks
 from bot.kernel.bug import Traceback
+from bot.kernel.dialogue import Usage
 from bot.kernel.environment import Environment, EnvironmentSpec, Requirement
 from bot.kernel.errors import BuildError
-from bot.kernel.job import DiagnoseProgram
+from bot.kernel.job import DiagnoseProgram, Note, ProgramJob
 from bot.kernel.outside_text import clip, one_line
 from bot.kernel.ports import Ports
+from bot.kernel.report import DiagnosisReport
 from bot.kernel.session import Session
 from bot.kernel.training_types import DiagnosedRun, Diagnosis, TrainingProgram, TrainingTrace
 from bot.model.budget import ModelBudget
@@ -173,22 +176,18 @@ def _framework(trace: TrainingTrace) -> str:
 # configured, by a model.
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramDiagnosis:
-    """A diagnosed program and where it ran; without an environment it did not run."""
-
-    run: DiagnosedRun
-    environment: Environment | None = None
-
-
-def diagnose(job: DiagnoseProgram, ports: Ports) -> ProgramDiagnosis:
+def diagnose(job: DiagnoseProgram, ports: Ports) -> DiagnosisReport:
     """The diagnosis of a program. Raises UserError, Stopped and SandboxError."""
-    session = Session.begin(job, ports)
+    session, started, environment = Session.begin(job, ports), ports.clock(), None
+    budget = ModelBudget(ports, job.model, started)
     try:
         recorded = record_program(job.program, session)
+        environment, result = recorded.environment, judge(recorded, session, budget)
     except BuildError as error:
-        return ProgramDiagnosis(DiagnosedRun(undecided=str(error)))
-    return ProgramDiagnosis(judge(job.program, recorded, session), recorded.environment)
+        result = DiagnosedRun(undecided=str(error))
+    return DiagnosisReport(
+        job=job, result=result, environment=environment, **run_facts(session, started, budget)
+    )
 
 
 def record_program(program: TrainingProgram, session: Session) -> RecordedRun:
@@ -200,7 +199,32 @@ def record_program(program: TrainingProgram, session: Session) -> RecordedRun:
     return recorded
 
 
-def judge(program: TrainingProgram, recorded: RecordedRun, session: Session) -> DiagnosedRun:
+def judge(recorded: RecordedRun, session: Session[ProgramJob], budget: ModelBudget) -> DiagnosedRun:
     """What the rules say of a run, and a model where one is configured."""
-    budget = ModelBudget(session.ports, session.job.model, session.ports.clock())
-    return second_opinion(diagnose_recording(recorded), recorded.trace, program, session, budget)
+    run = diagnose_recording(recorded)
+    return second_opinion(run, recorded.trace, session.job.program, session, budget)
+
+
+class RunFacts(TypedDict):
+    """What the report of a program says of its run, whatever was asked for."""
+
+    notes: tuple[Note, ...]
+    seconds: dict[str, float]
+    sandbox: str
+    version: str
+    prompts: dict[str, str]
+    cost: Usage
+    models: tuple[str, ...]
+
+
+def run_facts(session: Session, started: float, budget: ModelBudget) -> RunFacts:
+    """The facts of a run that ends now; `started` is the clock's reading at its start."""
+    return RunFacts(
+        notes=tuple(session.notes),
+        seconds=session.timings(started),
+        sandbox=session.ports.sandbox.name,
+        version=metadata.version("reprise"),
+        prompts=dict(budget.prompts),
+        cost=budget.usage,
+        models=budget.models,
+    )

@@ -1,7 +1,6 @@
 """A model's second opinion on a diagnosed run, for what a trace cannot know."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from statistics import median
 
 from bot.kernel import plain_text
@@ -302,10 +301,10 @@ def second_opinion(
     if diagnosis_rules.success(trace) == "held out":
         return _unasked(run, "the run learned its task, on held-out data too")
     question = build(trace, run.diagnosis, program, report)
-    asking = replace(budget, began=session.ports.clock())  # minutes of asking, not of training
+    budget.began = session.ports.clock()  # minutes of asking, not of training
     try:
         with session.stage("diagnose", "asking a model for a second opinion"):
-            answer = asking.ask(question)
+            answer = budget.ask(question)
     except BudgetExceeded as error:
         return _unasked(run, f"it could exceed {error}")
     except Stopped:

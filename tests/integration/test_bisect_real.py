@@ -27,7 +27,7 @@ from bot.kernel.bug import Issue, Provided
 from bot.kernel.environment import EnvironmentSpec, PinSource, RepoSource, Requirement
 from bot.kernel.errors import UserError
 from bot.kernel.ports import Ports
-from bot.kernel.report import Report, Reproduced
+from bot.kernel.report import ReportDraft, Reproduced
 from bot.kernel.session import Session
 from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
@@ -80,7 +80,7 @@ def failing(at: Runner, script: Script, spec: EnvironmentSpec) -> Failing:
     verdict = Reproduced(
         runs=2, failures=2, interval=(0.158, 1.0), reason="", determinism="deterministic"
     )
-    known = Report(issue=at.job.issue, verdict=verdict)
+    known = ReportDraft(issue=at.job.issue, verdict=verdict)
     return Failing(script, spec, at.build(spec), known)
 
 

@@ -137,6 +137,17 @@ def spells_a_loss(file: Parsed, path: str) -> bool:
     )
 
 
+def patches_a_report(file: Parsed, path: str) -> bool:
+    """A draft is filled in, where mypy checks every name: `model_copy` takes names as texts."""
+    copied = [
+        node.value
+        for node in file.nodes
+        if isinstance(node, ast.Attribute) and node.attr == "model_copy"
+    ]
+    names = {getattr(each, "id", getattr(each, "attr", "")) for each in copied}
+    return any(each.rsplit("_", 1)[-1] == "report" for each in names)
+
+
 Rule = Callable[[Parsed, str], bool]
 RULES: dict[Rule, tuple[str, str]] = {
     undocumented: ("bot/x.py", "import os"),
@@ -151,6 +162,10 @@ RULES: dict[Rule, tuple[str, str]] = {
     ),
     parses_unguarded: ("bot/issues/x.py", "'''X.'''\nimport ast\nast.parse(text)"),
     spells_a_loss: ("bot/issues/x.py", "'''X.'''\nNAMES = {'mse': 'MSELoss'}"),
+    patches_a_report: (
+        "bot/issues/x.py",
+        "'''X.'''\nreport = self.report.model_copy(update={'notes': ()})",
+    ),
     knows_the_keys: ("bot/issues/x.py", "'''X.'''\nfrom pathlib import Path\nPath('keys')"),
 }
 

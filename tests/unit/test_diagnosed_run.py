@@ -2,9 +2,12 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from bot.cli import app
 from bot.environment import provided
 from bot.kernel.bug import Issue
 from bot.kernel.errors import UserError
@@ -13,6 +16,7 @@ from bot.kernel.session import Session
 from bot.kernel.training_types import RECORDS, TrainingProgram
 from bot.products import execute as run, plan
 from bot.report.comment import comment
+from bot.report.run_folder import Folder, kept_report
 from bot.training import diagnose
 from sandbox.port import RunResult
 from sandbox.probe.training.core import is_sampled
@@ -182,3 +186,26 @@ def test_a_defect_in_the_rules_leaves_the_verdict(monkeypatch: pytest.MonkeyPatc
     report = run(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), world(lambda spec: OK))
     assert report.verdict.kind == "needs_info"
     assert "ZeroDivisionError" in report.defects["diagnose"]
+
+
+def test_the_program_of_a_finished_run_is_diagnosed_where_no_run_was_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The issue is read again; diagnosis.json names the sandbox, the verdict has none."""
+    job = ReproduceIssue(issue=REPORT, **dict(OPTIONS))
+    first = run(ReproduceIssue(issue=REPORT, without=PROOFS), world(lambda spec: OK))
+    assert (first.diagnosis, first.sandbox) == (None, "")
+    path = tmp_path / "run"
+    folder = Folder(path)
+    folder.begin(job)
+    folder.finish(first, json_text="", markdown="", state=first.model_dump_json())
+    folder.close()
+    monkeypatch.setenv("REPRISE_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr("bot.app.bootstrap.make_ports", lambda *_, **__: world(lambda spec: OK))
+    done = CliRunner().invoke(app.app, ["diagnose", str(path), "--sandbox", "process", "--json"])
+    assert done.exit_code == 0, done.output
+    told = json.loads(done.stdout)
+    assert (told["sandbox"], told["diagnosis"]["steps"]) == ("process", 30)
+    report = kept_report(path)
+    assert report.diagnosis is not None
+    assert (report.verdict, report.sandbox) == (first.verdict, "")

@@ -1,6 +1,9 @@
 """Jobs of every kind: how they are stored, run, and what they are not."""
 
 import ast
+import json
+from dataclasses import replace
+from importlib import metadata
 from pathlib import Path
 from typing import get_args
 
@@ -9,19 +12,26 @@ from pydantic import TypeAdapter, ValidationError
 
 from bot.kernel.bug import Issue
 from bot.kernel.engine import Engine, JobKind
+from bot.kernel.environment import Environment, EnvironmentSpec
+from bot.kernel.errors import BuildError
 from bot.kernel.job import (
     DiagnoseProgram,
     EnvironmentOptions,
     Job,
+    JobOptions,
     ModelLimits,
+    Note,
     ProofOptions,
     RepairProgram,
     ReproduceIssue,
     RunLimits,
     TrainingOptions,
 )
+from bot.kernel.report import AnyReport, Cancelled, RepairReport, Report
 from bot.kernel.training_types import Repair, RepairRequest, TrainingProgram
 from bot.products import ENGINE, execute
+from tests.support.engine import FakeBuilder
+from tests.support.model import ScriptedModel
 from tests.unit.test_diagnosed_run import OK, TRAINS, world
 
 ROOT = Path(__file__).parents[2]
@@ -86,20 +96,91 @@ def test_a_job_of_an_earlier_release_keeps_every_option() -> None:
 def test_every_kind_of_job_has_one_row() -> None:
     union, _ = get_args(Job)
     assert set(ENGINE.kinds) == set(get_args(union))
-    row = JobKind(RepairProgram, lambda job, ports: Repair())
+    row = JobKind(RepairProgram, lambda job, ports: RepairReport(job=job, result=Repair()))
     with pytest.raises(AssertionError, match="one row"):
         Engine(row, row)
 
 
+def test_each_kind_of_job_has_a_kind_of_report() -> None:
+    asked, told = (get_args(get_args(union)[0]) for union in (Job, AnyReport))
+    assert [each.model_fields["kind"].default for each in asked] == [
+        each.model_fields["kind"].default for each in told
+    ]
+
+
 def test_a_program_is_diagnosed_and_repaired_without_an_issue() -> None:
     ports = world(lambda spec: OK)
-    diagnosis = execute(JOBS[1], ports)
-    assert diagnosis.environment is not None
-    assert diagnosis.run.diagnosis.findings[0].fault == "HLR"
+    report = execute(JOBS[1], ports)
+    assert report.environment is not None
+    assert report.result.diagnosis.findings[0].fault == "HLR"
     (spec,) = ports.sandbox.specs
     assert (spec.limits.wall_s, spec.files["data.bin"]) == (5, b"\xff\0")
     repair = execute(JOBS[2], world(lambda spec: OK))
-    assert repair.undecided.startswith("the program prints no metric")
+    assert repair.environment is not None
+    assert repair.result.undecided.startswith("the program prints no metric")
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_every_report_says_how_the_run_went_and_can_be_stored(job: JobOptions) -> None:
+    report = execute(job, world(lambda spec: OK))
+    assert "total" in report.seconds
+    assert report.version == metadata.version("reprise")
+    stored = report.model_dump_json()
+    read = TypeAdapter(AnyReport).validate_json(stored)
+    assert type(read) is type(report)
+    assert read.model_dump_json() == stored
+    if job is not JOBS[0]:
+        assert {"environment", "diagnose"} <= report.seconds.keys()
+        assert (report.job, report.sandbox) == (job, "fake")
+
+
+def test_a_report_says_what_a_second_opinion_cost() -> None:
+    model = ScriptedModel([{"purpose": "It fits a line.", "faults": []}], name="small")
+    report = execute(JOBS[1], replace(world(lambda spec: OK), model=model))
+    assert report.result.opinion is not None
+    assert (report.cost, report.models) == (report.result.opinion.usage, ("small",))
+    assert report.cost.calls == 1
+    assert report.prompts == {"opinion": report.result.opinion.prompt}
+
+
+def test_an_environment_that_cannot_be_built_is_no_result() -> None:
+    def fails(spec: EnvironmentSpec) -> Environment:
+        raise BuildError("no wheel for lib", ())
+
+    ports = replace(world(lambda spec: OK), builder=FakeBuilder(on_build=fails))
+    for job in JOBS[1:]:
+        report = execute(job, ports)
+        assert report.environment is None
+        assert "no wheel" in report.result.undecided
+
+
+def test_a_report_of_the_first_release_opens() -> None:
+    """Every field was stored with a value of its own; none is lost."""
+    stored = json.loads((ROOT / "tests" / "golden" / "stored" / "report.json").read_bytes())
+    report = Report.model_validate(stored)
+    written = json.loads(report.model_dump_json())
+    assert written.pop("kind") == "reproduce_issue"
+    assert written == stored
+    fields = set(Report.model_fields) - {"bug", "kind"}
+    assert fields == stored.keys()
+    assert all(stored.values())
+
+
+def test_a_draft_changes_and_the_report_that_it_began_from_does_not() -> None:
+    report = Report(issue=ISSUE, verdict=Cancelled(reason="stopped"), seconds={"total": 1.0})
+    draft = report.draft()
+    draft.notes += (Note(kind="run", text="more"),)
+    draft.seconds = {"total": 2.0}
+    finished = draft.finish()
+    assert (report.notes, report.seconds) == ((), {"total": 1.0})
+    assert (type(finished), finished.notes_on(), finished.seconds) == (
+        Report, ("more",), {"total": 2.0}
+    )  # fmt: skip
+    with pytest.raises(ValidationError, match="frozen"):
+        finished.notes = ()
+    draft.verdict = None
+    with pytest.raises(ValidationError, match="verdict"):
+        draft.finish()
 
 
 @pytest.mark.parametrize(

@@ -45,17 +45,16 @@ def confirmed(world):
 def finished(world, **more):
     """The report of a run without any proof."""
     budget = ModelBudget(world.runner.ports, world.runner.job.model, 0.0)
-    found = reporting.report(world.runner, confirmed(world), budget)
-    return reporting.finished(found, world.runner, world.runner.ports.clock()).model_copy(
-        update=more
-    )
+    found = reporting.draft(world.runner, confirmed(world), budget)
+    return reporting.finish(found, world.runner, world.runner.ports.clock()).model_copy(update=more)
 
 
 def proved(world, *wanted, runner=None):
     """The report of a run after these proofs."""
     first, runner = finished(world), runner or world.runner
-    found = proofs.prove(world.failing(first), runner, wanted or ("control", "bisect"))
-    return reporting.finished(found, runner, runner.ports.clock())
+    failing = world.failing(first)
+    proofs.prove(failing, runner, wanted or ("control", "bisect"))
+    return reporting.finish(failing.report, runner, runner.ports.clock())
 
 
 def test_a_reproduced_failure_gets_a_control_and_its_two_boundaries():
@@ -129,7 +128,9 @@ def test_nothing_is_done_that_was_left_out():
     assert (found.verdict.control.type, found.bisection) == ("fixed-version", None)
     bare = World(BROKEN, released(40), bad="1.18")
     first = finished(bare)
-    assert proofs.prove(bare.failing(first), bare.runner, ()) == first
+    failing = bare.failing(first)
+    proofs.prove(failing, bare.runner, ())
+    assert failing.report.finish() == first
     assert {each.purpose for each in bare.runner.attempts} == {"search", "confirm"}
 
 
@@ -145,7 +146,9 @@ def test_what_goes_wrong_with_a_proof_is_a_note_beside_the_verdict(error):
         raise error
 
     world.builder.history = history
-    after = proofs.prove(world.failing(first), world.runner, PROOFS)
+    failing = world.failing(first)
+    proofs.prove(failing, world.runner, PROOFS)
+    after = failing.report
     assert after.verdict == first.verdict
     assert any(str(error) in note for note in after.notes_on())
 
@@ -161,7 +164,9 @@ def test_a_request_to_stop_keeps_the_verdict_and_what_there_is():
         return BROKEN(spec.env["LIB"])
 
     world.sandbox.program = program
-    after = proofs.prove(world.failing(first), world.runner, PROOFS)
+    failing = world.failing(first)
+    proofs.prove(failing, world.runner, PROOFS)
+    after = failing.report
     assert after.verdict.kind == "reproduced"
     assert len(world.runner.attempts) > runs
     assert any("stopped on request" in note for note in after.notes_on())
@@ -729,7 +734,9 @@ def test_a_sandbox_that_breaks_in_a_proof_does_not_take_the_verdict_with_it():
         raise SandboxError("the daemon is away")
 
     world.sandbox.program = broken_daemon
-    after = proofs.prove(world.failing(first), world.runner, PROOFS)
+    failing = world.failing(first)
+    proofs.prove(failing, world.runner, PROOFS)
+    after = failing.report
     assert after.verdict == first.verdict
     assert any("the daemon is away" in note for note in after.notes_on())
 
@@ -752,7 +759,9 @@ def test_a_defect_of_ours_in_a_proof_costs_that_proof_alone_and_is_told(proof):
     first = finished(world)
     session = Session.begin(world.runner.job, ports, world.runner.attempts)
     runner = judging(session, world.runner.bug, world.runner.signature)
-    found = proofs.prove(world.failing(first), runner, PROOFS)
+    failing = world.failing(first)
+    proofs.prove(failing, runner, PROOFS)
+    found = failing.report
     (note,) = [note for note in found.notes_on() if "internal error" in note]
     assert note.endswith("an internal error (RuntimeError); please report it")
     assert found.notes_on(proof) == (note,)

@@ -11,7 +11,7 @@ import pytest
 
 from bot.issues.confirm import Decision
 from bot.issues.program_phrases import cut_off, package_rows
-from bot.issues.reporting import finished, report, within_limit
+from bot.issues.reporting import draft, finish, within_limit
 from bot.kernel.attempt import Judgement, Match
 from bot.kernel.environment import (
     Claimed,
@@ -59,7 +59,7 @@ def told(
     result = SearchResult(world.script, spec, built.model_copy(update=more), run)
     decision = Decision(verdict, runner.bug, runner.signature, result)
     budget = ModelBudget(runner.ports, runner.job.model, 0.0)
-    return finished(report(runner, decision, budget), runner, 0.0)
+    return finish(draft(runner, decision, budget), runner, 0.0)
 
 
 def after(found: Report, option: str) -> list[str]:

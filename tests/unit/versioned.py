@@ -125,7 +125,7 @@ class World:
     def failing(self, report=None, **more):
         """The failure of the world's program, as a proof takes it up."""
         known = report or Report(issue=self.runner.job.issue, verdict=REPRODUCED)
-        return Failing(self.script, self.spec, self.built, known, **more)
+        return Failing(self.script, self.spec, self.built, known.draft(), **more)
 
     def releases(self, package="lib", **more):
         return bisect_releases(self.failing(), self.runner, package, **more)

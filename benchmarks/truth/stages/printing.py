@@ -42,7 +42,9 @@ _REPOSITORIES: dict[str, dict[str, str]] = {
 
 
 def _printed(report: Report) -> object:
-    report = report.model_copy(update={"version": "0"})
+    draft = report.draft()
+    draft.version = "0"
+    report = draft.finish()
     shown = view(
         run(report, state=RunState.FINISHED), report, (), github_url="https://github.com", now=_NOW
     )

@@ -110,7 +110,9 @@ def _sandbox(result: Any) -> FakeSandbox:
 
 def printed(report: Report) -> dict[str, object]:
     """A report as it is published and shown, without the version and how long it took."""
-    report = report.model_copy(update={"seconds": {}, "version": "0"})
+    draft = report.draft()
+    draft.seconds, draft.version = {}, "0"
+    report = draft.finish()
     return {
         "report.json": report_json(report),
         "comment": comment(report, run="run-1"),

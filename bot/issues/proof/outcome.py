@@ -11,7 +11,7 @@ from bot.kernel.attempt import Reduced, Script
 from bot.kernel.bug import Bisection, BugReport, Probe, Release, VersionClaim
 from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
 from bot.kernel.job import Interruption, Note, Proof
-from bot.kernel.report import Claim, Control, Report, Reproduced
+from bot.kernel.report import Claim, Control, ReportDraft, Reproduced
 
 WEAK = {"none", "report-contrast"}
 """Control types that a release or commit that works replaces."""
@@ -21,7 +21,8 @@ NO_CONTROL = Control()
 
 @dataclass(frozen=True, slots=True)
 class Failing:
-    """A confirmed failure: the script, where it fails, and what is known of it so far.
+    """A confirmed failure: the script, where it fails, and the report so far, to which each proof
+    adds its outcome.
 
     `contrasts` are the report's own working variants of the script. `resumed` is a proof that was
     interrupted before: it takes up its earlier runs.
@@ -30,7 +31,7 @@ class Failing:
     script: Script
     spec: EnvironmentSpec
     environment: Environment
-    report: Report
+    report: ReportDraft
     contrasts: tuple[Script, ...] = ()
     resumed: Proof | None = None
 
@@ -67,35 +68,34 @@ class ProofOutcome:
     defect: str = ""
 
 
-def fold(report: Report, outcome: ProofOutcome) -> Report:
-    """The report with the outcome of one proof. What was known is only ever added to."""
-    proof, cut_short = outcome.proof, dict(report.cut_short)
+def add_outcome(report: ReportDraft, outcome: ProofOutcome) -> None:
+    """Add the outcome of one proof to the report. What was known is only ever added to."""
+    proof, reduced, search = outcome.proof, outcome.reduced, outcome.bisection
+    cut_short = dict(report.cut_short)
     if proof == "control" and outcome.control.type not in WEAK:
         cut_short.pop("control", None)
     if outcome.interruption is not None:
         cut_short[proof] = outcome.interruption
     texts = {claim.text for claim in report.claims}
     notes = dict.fromkeys(note for note in outcome.notes if note not in report.notes)
-    changes: dict[str, object] = {
-        "notes": (*report.notes, *notes),
-        "claims": (*report.claims, *(one for one in outcome.claims if one.text not in texts)),
-        "cut_short": cut_short,
-        "defects": report.defects | ({proof: outcome.defect} if outcome.defect else {}),
-        "clone": outcome.clone or report.clone,
-    }
+    report.notes += tuple(notes)
+    report.claims += tuple(claim for claim in outcome.claims if claim.text not in texts)
+    report.cut_short = cut_short
+    report.defects = report.defects | ({proof: outcome.defect} if outcome.defect else {})
+    report.clone = outcome.clone or report.clone
     if outcome.control.type != "none":
-        verdict = report.verdict.model_copy(update={"control": outcome.control})
-        changes |= {"verdict": verdict, "control_spec": outcome.control_spec}
-    if outcome.reduced is not None:
-        changes |= {"reduced": outcome.reduced, "script": outcome.reduced.script}
-        changes["control_spec"] = outcome.control_spec
-    if outcome.bisection is not None:
-        changes |= _bisections(report, outcome.bisection, cut_short=proof in cut_short)
-    return report.model_copy(update=changes)
+        report.verdict = report.verdict.model_copy(update={"control": outcome.control})
+    if outcome.control.type != "none" or reduced is not None:
+        report.control_spec = outcome.control_spec
+    if reduced is not None:
+        report.reduced, report.script = reduced, reduced.script
+    if search is not None:
+        _add_bisection(report, search, cut_short=proof in cut_short)
 
 
-def _bisections(report: Report, search: Bisection, *, cut_short: bool) -> dict[str, object]:
-    """The bisections with a new one. Those that found a boundary come first, then newer ones.
+def _add_bisection(report: ReportDraft, search: Bisection, *, cut_short: bool) -> None:
+    """Put a new bisection among the others. Those that found a boundary come first, then newer
+    ones.
 
     An earlier one of the same package goes, unless it alone found a boundary. One that was
     interrupted does not replace one that was not.
@@ -107,10 +107,10 @@ def _bisections(report: Report, search: Bisection, *, cut_short: bool) -> dict[s
     ]
     over = (search.package, search.over)
     if cut_short and any(not b.stopped and (b.package, b.over) == over for b in earlier):
-        return {}
+        return
     rest = [bisection for bisection in earlier if not bisection.told_by(search)]
     first, *others = sorted((search, *rest), key=lambda bisection: not bisection.bounded)
-    return {"bisection": first, "other_bisections": tuple(others)}
+    report.bisection, report.other_bisections = first, tuple(others)
 
 
 # Compares what a report says of versions ("works in 1.4", "fails in 1.5") with what ran there.

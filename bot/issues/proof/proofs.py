@@ -11,16 +11,17 @@ from bot.issues.proof import outcome as proof_outcome
 from bot.issues.proof.bisection import bisect_commits, bisect_releases
 from bot.issues.proof.control import control
 from bot.issues.proof.minimise import confirmed_identity, minimise
-from bot.issues.proof.outcome import WEAK, Failing, ProofOutcome, fold
+from bot.issues.proof.outcome import WEAK, Failing, ProofOutcome, add_outcome
 from bot.issues.reading import report as reading_report
 from bot.issues.runner import Runner, judging
 from bot.kernel.attempt import Ended, Match, Reduced, Script
 from bot.kernel.bug import Bisection
+from bot.kernel.dialogue import Usage
 from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
 from bot.kernel.errors import RepriseError, Stopped, UserError
 from bot.kernel.job import PROOFS, Interruption, Note, Proof, ReproduceIssue
 from bot.kernel.ports import Ports, Progress
-from bot.kernel.report import Control, Report, Reproduced
+from bot.kernel.report import Control, Report, ReportDraft, Reproduced
 from bot.kernel.session import SearchResult, Session
 from sandbox.port import SandboxError
 
@@ -56,8 +57,8 @@ _INTERRUPTED: dict[Ended, Interruption] = {
 }
 
 
-def prove(failing: Failing, runner: Runner, proofs: tuple[Proof, ...] = PROOFS) -> Report:
-    """The report with the outcomes of the proofs, made in the order of `PROOFS`.
+def prove(failing: Failing, runner: Runner, proofs: tuple[Proof, ...] = PROOFS) -> None:
+    """Add the outcomes of the proofs to the report, made in the order of `PROOFS`.
 
     A proof that cannot be made leaves a note. All share `proof_minutes`.
     """
@@ -66,19 +67,19 @@ def prove(failing: Failing, runner: Runner, proofs: tuple[Proof, ...] = PROOFS) 
     proofs = tuple(proof for proof in PROOFS if proof in proofs)
     for proof in proofs:
         if runner.ports.cancel.is_set():
-            return fold(failing.report, _unfinished(proof, Interruption.STOPPED))
+            add_outcome(failing.report, _unfinished(proof, Interruption.STOPPED))
+            return
         ends = clock() + (1.0 if proof == proofs[-1] else _SHARE[proof]) * (deadline - clock())
         outcome = _run_limited(proof, failing, runner, ends)
-        failing = _after(failing, outcome)
+        add_outcome(failing.report, outcome)
         if _offers_control(outcome, failing) and clock() < ends:
-            failing = _after(failing, _run_limited("control", failing, runner, ends))
-    return failing.report
+            add_outcome(failing.report, _run_limited("control", failing, runner, ends))
 
 
 def bisect_clone(
     failing: Failing, runner: Runner, source: RepoSource, good: str, bad: str
-) -> tuple[Report, Bisection]:
-    """The report with a bisection over a clone's commits, and that bisection. What it finds to pass
+) -> Bisection:
+    """Add a bisection over a clone's commits to the report, and return it. What it finds to pass
     becomes the control where there was none. Raises UserError where there is nothing to bisect.
     """
     clock, seconds = runner.ports.clock, 60 * runner.job.proof.minutes
@@ -88,14 +89,10 @@ def bisect_clone(
             soft = seconds * SOFT_DEADLINE_FRACTION
             search = bisect_commits(failing, limited_runner, source, good, bad, seconds=soft)
         outcome = _bisection_outcome(limited_runner, search, clone=source)
-    failing = _after(failing, outcome)
+    add_outcome(failing.report, outcome)
     if _offers_control(outcome, failing) and not runner.ports.cancel.is_set():
-        failing = _after(failing, _run_limited("control", failing, runner, ends))
-    return failing.report, search
-
-
-def _after(failing: Failing, outcome: ProofOutcome) -> Failing:
-    return replace(failing, report=fold(failing.report, outcome))
+        add_outcome(failing.report, _run_limited("control", failing, runner, ends))
+    return search
 
 
 def _offers_control(outcome: ProofOutcome, failing: Failing) -> bool:
@@ -269,7 +266,8 @@ def resume_proof(
     """
     started = ports.clock()
     failing, runner = _taken_up(report, job, ports, proof, script)
-    return reporting.finished(prove(failing, runner, (proof,)), runner, started)
+    prove(failing, runner, (proof,))
+    return reporting.finish(failing.report, runner, started)
 
 
 def resume_proofs(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
@@ -288,8 +286,8 @@ def bisect(
     """
     started = ports.clock()
     failing, runner = _taken_up(report, job, ports, "bisect", None)
-    updated_report, bisection = bisect_clone(failing, runner, source, good, bad)
-    return reporting.finished(updated_report, runner, started), bisection
+    bisection = bisect_clone(failing, runner, source, good, bad)
+    return reporting.finish(failing.report, runner, started), bisection
 
 
 def program(report: Report) -> Script | None:
@@ -309,38 +307,41 @@ def _taken_up(
     if not isinstance(verdict, Reproduced) or not (script and spec and signature):
         what = f"Nothing was reproduced in this run: it ended with {verdict.kind}."
         raise UserError(what, "Pass the folder of a run that ended with reproduced.")
-    if replacement is not None:
-        report = _of_another_program(report, replacement)
-    resumed = proof if proof in report.cut_short else None
+    draft = report.draft() if replacement is None else _of_another_program(report, replacement)
+    resumed = proof if proof in draft.cut_short else None
     bug = reading_report.read_issue(report.issue)
-    runner = judging(Session.begin(job, ports, report.attempts), bug, signature)
-    environment = runner.build(spec)
+    runner = judging(Session.begin(job, ports, draft.attempts), bug, signature)
+    draft.environment = environment = runner.build(spec)
     if confirmed_identity(runner, script, environment) is None:
-        report = _confirmed(report, runner, script, spec, environment)
-    cut_short = {name: why for name, why in report.cut_short.items() if name != proof}
-    defects = {name: trace for name, trace in report.defects.items() if name != proof}
-    notes = dict.fromkeys((*report.notes, *runner.notes))
-    rest = tuple(note for note in notes if note.kind != proof)
-    update = {"cut_short": cut_short, "defects": defects, "notes": rest}
-    report = report.model_copy(update={**update, "environment": environment})
-    return Failing(script, spec, environment, report, resumed=resumed), runner
+        _confirm(draft, runner, script, spec, environment)
+    draft.cut_short = {name: why for name, why in draft.cut_short.items() if name != proof}
+    draft.defects = {name: trace for name, trace in draft.defects.items() if name != proof}
+    notes = dict.fromkeys((*draft.notes, *runner.notes))
+    draft.notes = tuple(note for note in notes if note.kind != proof)
+    return Failing(script, spec, environment, draft, resumed=resumed), runner
 
 
-def _of_another_program(report: Report, script: Script) -> Report:
+def _of_another_program(report: Report, script: Script) -> ReportDraft:
     """What of a report is true of another program too: what counts as the failure, where it
     fails, and where it may pass.
     """
-    own = ("attempts", "notes", "claims", "seconds", "reconstruction", "cost", "models", "prompts",
-           "reduced", "cut_short", "bisection", "other_bisections", "clone", "defects")  # fmt: skip
-    bare = {name: Report.model_fields[name].get_default() for name in own}
-    verdict = report.verdict.model_copy(update={"control": Control()})
-    return report.model_copy(update={**bare, "verdict": verdict, "script": script})
+    draft = report.draft()
+    draft.script, draft.verdict = script, report.verdict.model_copy(update={"control": Control()})
+    draft.attempts, draft.notes, draft.claims, draft.models = (), (), (), ()
+    draft.seconds, draft.prompts, draft.cut_short, draft.defects = {}, {}, {}, {}
+    draft.bisection = draft.reduced = draft.clone = draft.reconstruction = None
+    draft.other_bisections, draft.cost = (), Usage()
+    return draft
 
 
-def _confirmed(
-    report: Report, runner: Runner, script: Script, spec: EnvironmentSpec, environment: Environment
-) -> Report:
-    """The report with the verdict on a program that it has no confirming runs of."""
+def _confirm(
+    draft: ReportDraft,
+    runner: Runner,
+    script: Script,
+    spec: EnvironmentSpec,
+    environment: Environment,
+) -> None:
+    """Give the report the verdict on a program that it has no confirming runs of."""
     run = runner.run(script, environment, runner.job.limits.seed, "search", "as given")
     verdict, match = confirm(runner, SearchResult(script, spec, environment, run))
     if match is not Match.MATCHED:
@@ -349,5 +350,6 @@ def _confirmed(
             f"The program does not fail as that run did ({reported_failure}): {verdict.reason}.",
             "Pass a program that fails in the same way, or the folder of its own run.",
         )
-    control = report.verdict.control if isinstance(report.verdict, Reproduced) else Control()
-    return report.model_copy(update={"verdict": verdict.model_copy(update={"control": control})})
+    if isinstance(verdict, Reproduced) and isinstance(draft.verdict, Reproduced):
+        verdict = verdict.model_copy(update={"control": draft.verdict.control})
+    draft.verdict = verdict

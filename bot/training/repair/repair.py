@@ -13,6 +13,7 @@ from bot.kernel.errors import BuildError, Stopped
 from bot.kernel.job import RepairProgram
 from bot.kernel.launch import Part
 from bot.kernel.ports import Ports
+from bot.kernel.report import RepairReport
 from bot.kernel.session import Session
 from bot.kernel.training_types import (
     Curve,
@@ -27,8 +28,9 @@ from bot.kernel.training_types import (
     TrainingTrace,
     Trial,
 )
+from bot.model.budget import ModelBudget
 from bot.training import diagnose, trace
-from bot.training.diagnose import RecordedRun, judge, record_program
+from bot.training.diagnose import RecordedRun, judge, record_program, run_facts
 from bot.training.diagnosis import rules
 from bot.training.program import hyperparameters
 from bot.training.repair import candidates, metric, metric as repair_metric
@@ -368,15 +370,20 @@ def diff(subject: FaultyProgram, after: TrainingProgram) -> str:
 # A training program by itself → the patch that is proven to help it.
 
 
-def repair_program(job: RepairProgram, ports: Ports) -> Repair:
+def repair_program(job: RepairProgram, ports: Ports) -> RepairReport:
     """The repair of a program. Raises UserError, Stopped and SandboxError."""
-    session = Session.begin(job, ports)
+    session, started, environment = Session.begin(job, ports), ports.clock(), None
+    budget = ModelBudget(ports, job.model, started)
     try:
         recorded = record_program(job.program, session)
-        return repair(
+        environment = recorded.environment
+        result = repair(
             job.program, recorded, session, job.repair,
-            suspect=lambda: judge(job.program, recorded, session).suspected,
+            suspect=lambda: judge(recorded, session, budget).suspected,
             on_trial=ports.training.trial,
         )  # fmt: skip
     except BuildError as error:
-        return Repair(undecided=str(error))
+        result = Repair(undecided=str(error))
+    return RepairReport(
+        job=job, result=result, environment=environment, **run_facts(session, started, budget)
+    )

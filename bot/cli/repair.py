@@ -1,73 +1,17 @@
 """`reprise repair PROGRAM`."""
 
-import json
-import sys
-from functools import partial
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from bot.cli.diagnose import Arguments, Model, Out, Program, Timeout, Without, training_options
-from bot.cli.error_boundary import OTHER, boundary
+from bot.cli.error_boundary import boundary
 from bot.cli.options import Device, Json, MaxCost, MaxTokens, Pins, Python, Sandbox
-from bot.cli.runner import TrainingWork, for_people, read_training, working
-from bot.kernel.errors import UserError
-from bot.kernel.files import write
-from bot.kernel.job import JobOptions, ModelLimits, RepairProgram
-from bot.kernel.outside_text import rewritten
-from bot.kernel.redaction import redact
-from bot.kernel.report import RepairReport
+from bot.kernel.job import ModelLimits
 from bot.kernel.settings import secrets
-from bot.kernel.training_types import Repair, RepairRequest
-from bot.products import execute
-from bot.report import run_folder
-from bot.report.report_json import repair_text
-from bot.training.sections import repair_document
+from bot.kernel.training_types import RepairRequest
 
 # What `reprise repair` does; it returns the exit code.
-
-_PROVEN = 0
-
-
-def run_repair(
-    source: Path, arguments: tuple[str, ...], options: JobOptions, out: Path | None,
-    request: RepairRequest, *, as_json: bool,
-) -> int:  # fmt: skip
-    """Repair a program."""
-    program = read_training(source, arguments)
-    job = RepairProgram(program=program, repair=request, **dict(options))
-    with working(job, out, resumed=True) as work:
-        return _show(work, execute(job, work.ports), source.name, as_json=as_json)
-
-
-def kept_repair(folder: Path) -> Repair:
-    """The repair that an earlier command wrote. Raises UserError when there is none."""
-    try:
-        document = json.loads((folder / "repair.json").read_bytes())
-        program = {"entry": document["program"], "source_sha": document.get("program_sha", "")}
-        fields = {**document["repair"], **program}
-        return Repair.model_validate({**fields, "undecided": fields["undecided"] or ""})
-    except (OSError, ValueError, KeyError, TypeError):
-        raise UserError(
-            f"{folder} is not the folder of a repair.", "Pass a folder that contains repair.json."
-        ) from None
-
-
-def _show(work: TrainingWork, report: RepairReport, name: str, *, as_json: bool) -> int:
-    """Write the repair, print it for people or as JSON, and return the exit code."""
-    hide = partial(redact, secrets=work.settings.secrets)
-    repair_result, folder = rewritten(report.result, hide), work.folder
-    text = repair_text(repair_result, program=name, hide=hide)
-    write(folder / "repair.json", text)
-    if repair_result.diff:
-        write(folder / "repair.diff", repair_result.diff)
-    run_folder.keep_plot(folder / "repair.svg", repair_result.curves)
-    work.view.stop()
-    whole = repair_document(repair_result, name=name, folder=str(folder))
-    sys.stdout.write(text if as_json else for_people(whole))
-    sys.stdout.flush()
-    return _PROVEN if repair_result.proven else OTHER
 
 
 Metric = Annotated[
@@ -119,6 +63,7 @@ def repair(
     Exit codes: 0 a patch is proven to help, 3 no patch is, 2 a user error, 1 a bug in Reprise.
     """
     from bot.cli import options as cli_options
+    from bot.cli.repairing import run_repair
 
     times = cli_options.times(budget)
     limits = ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens)

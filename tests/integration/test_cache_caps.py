@@ -14,7 +14,7 @@ from threading import Event, Thread
 
 import pytest
 
-from bot.cli import doctor
+from bot.cli import checks
 from bot.environment.builder import UvBuilder
 from bot.environment.git import Git
 from bot.kernel.environment import RepoSource
@@ -262,7 +262,7 @@ def test_the_doctor_shows_what_every_cap_has_left(world: World) -> None:
     settings = Settings(
         cache_dir=world.root / "cache", runs_dir=world.root / "runs", environments_gb=0.5
     )
-    shown = {each.name: each.detail for each in doctor.disk(settings)}
+    shown = {each.name: each.detail for each in checks.disk(settings)}
     assert set(shown) == {"cache", "environments", "wheels", "clones", "indexes", "runs"}
     assert shown["environments"] == "0.0 of at most 0.5 GB (REPRISE_ENVIRONMENTS_GB)"
     assert "3 environments cached" in shown["cache"]

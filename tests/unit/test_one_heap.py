@@ -10,7 +10,7 @@ import pytest
 
 HEAPS = """
 import ctypes, threading
-from bot.cli.hosting import one_heap
+from bot.cli.serving import one_heap
 {call}
 libc = ctypes.CDLL(None)
 libc.malloc.restype = ctypes.c_void_p

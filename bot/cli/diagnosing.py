@@ -1,0 +1,138 @@
+"""What `reprise diagnose`, `probe` and `rules` do; each returns the exit code or a text."""
+
+import json
+import sys
+from functools import partial
+from pathlib import Path
+
+from bot import products
+from bot.app import bootstrap
+from bot.cli.error_boundary import OTHER, say
+from bot.cli.progress import shown_on
+from bot.cli.runner import choose_sandbox, errors, for_people, read_training, working, working_in
+from bot.kernel.errors import UserError
+from bot.kernel.files import write
+from bot.kernel.job import (
+    DiagnoseProgram,
+    JobOptions,
+    ReproduceIssue,
+)
+from bot.kernel.outside_text import rewritten
+from bot.kernel.redaction import redact
+from bot.kernel.report import RunReport
+from bot.kernel.settings import Settings, load
+from bot.kernel.training_types import DiagnosedRun
+from bot.products import execute
+from bot.report import run_folder
+from bot.report.report_json import diagnosis_text
+from bot.report.run_folder import kept_job, kept_report
+from bot.training.diagnosis.rules import RULES
+from bot.training.sections import diagnosis_document
+
+_DIAGNOSIS = 0
+
+
+def run_diagnosis(
+    source: Path,
+    arguments: tuple[str, ...],
+    options: JobOptions,
+    out: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """Diagnose a program, or the program of a finished run."""
+    if source.is_dir():
+        return _of_run(source, options, as_json=as_json)
+    job = DiagnoseProgram(program=read_training(source, arguments), **dict(options))
+    with working(job, out) as work:
+        report = execute(job, work.ports)
+        work.view.stop()
+        return _show(
+            report.result, report, source.name, work.folder, work.settings, as_json=as_json
+        )
+
+
+def run_probe(
+    source: Path, arguments: tuple[str, ...], options: JobOptions, out: Path | None
+) -> int:
+    """Record a program and print the path of its trace."""
+    job = DiagnoseProgram(program=read_training(source, arguments), **dict(options))
+    with working(job, out) as work:
+        report = execute(job, work.ports)
+        why = report.result.undecided
+        if report.environment is None:
+            raise UserError(why, "Choose other versions with --with or --python.")
+        work.view.stop()
+        sys.stdout.write(f"{work.folder / run_folder.TRACE}\n")
+        if why:
+            say(f"The trace says nothing about training: {why}.")
+        return OTHER if why else _DIAGNOSIS
+
+
+def _of_run(path: Path, options: JobOptions, *, as_json: bool) -> int:
+    """Diagnose the program of a finished run in its own environment, and update its report."""
+    settings, report, job = load(), kept_report(path), kept_job(path)
+    job = _with_limits(job, options)
+    sandbox = choose_sandbox(job)
+    with working_in(path, settings) as (folder, cancel), shown_on(errors()) as listener:
+        report_of_run = bootstrap.prove(
+            report, job, settings, folder, products.of_report,
+            listener=listener, cancel=cancel, sandbox=sandbox,
+        )  # fmt: skip
+        notes = [note.text for note in report_of_run.notes if note not in report.notes]
+        run = report_of_run.diagnosis if not notes else None
+        run = run or DiagnosedRun(undecided="; ".join(notes) or "there is nothing to train")
+        name = report_of_run.script.entry if report_of_run.script is not None else path.name
+        listener.stop()
+        draft = report_of_run.draft()
+        draft.sandbox = sandbox.name  # that of the diagnosis: the verdict may have needed no run
+        return _show(run, draft, name, path, settings, as_json=as_json)
+
+
+def _with_limits(job: ReproduceIssue, options: JobOptions) -> ReproduceIssue:
+    """The job of a finished run with the limits of this command."""
+    own = {name: getattr(options.environment, name) for name in ("sandbox", "device")}
+    model = {name: getattr(options.model, name) for name in ("name", "max_cost", "max_tokens")}
+    limits = {"timeout_s": options.limits.timeout_s, "training_timeout_s": None}
+    update = {
+        "environment": job.environment.model_copy(update=own),
+        "limits": job.limits.model_copy(update=limits),
+        "model": job.model.model_copy(update=model),
+        "without": options.without,
+    }
+    return job.model_copy(update=update)
+
+
+def list_rules(*, as_json: bool) -> str:
+    """Every rule with the faults that it names, and its source."""
+    fields = ("id", "severity", "faults", "sentence", "sources")
+    rows = [{field: getattr(rule, field) for field in fields} for rule in RULES]
+    if as_json:
+        return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
+    return "\n".join(
+        f"{row['id']} ({', '.join(row['faults'])})\n  {row['sentence']}\n  {row['sources']}\n"
+        for row in rows
+    )
+
+
+def _show(
+    run: DiagnosedRun,
+    report: RunReport,
+    name: str,
+    folder: Path,
+    settings: Settings,
+    *,
+    as_json: bool,
+) -> int:
+    """Write the diagnosis, print it for people or as JSON, and return the exit code."""
+    hide = partial(redact, secrets=settings.secrets)
+    run = rewritten(run, hide)
+    run_folder.keep_plot(folder / run_folder.SVG, run.curves)
+    text = diagnosis_text(
+        run, program=name, environment=report.environment, sandbox=report.sandbox, hide=hide
+    )
+    write(folder / run_folder.JSON, text)
+    whole = diagnosis_document(run, name=name, folder=str(folder))
+    sys.stdout.write(text if as_json else for_people(whole))
+    sys.stdout.flush()
+    return OTHER if run.undecided else _DIAGNOSIS

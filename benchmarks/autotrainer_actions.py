@@ -18,7 +18,7 @@ from bot.kernel.training_types import Hyperparameter, HyperparameterKind, Loss, 
 from bot.training.diagnosis.contract import width
 from bot.training.diagnosis.learning import BINARY, ENTROPIES
 from bot.training.program.text import canonical_number
-from bot.training.repair import candidates
+from bot.training.repair import search
 
 _INITIALIZERS = (
     "he_uniform", "lecun_uniform", "glorot_normal", "glorot_uniform", "he_normal", "lecun_normal"
@@ -58,10 +58,9 @@ Action = Callable[[PresentValues, int], Patch]
 def _edits(parameters: Iterable[Hyperparameter], *values: str) -> Patch:
     """Each hyperparameter with the first of the values that can be written for it."""
     chosen = [
-        (one, next((x for x in values if candidates.writable(one, x)), one.value))
-        for one in parameters
+        (one, next((x for x in values if search.writable(one, x)), one.value)) for one in parameters
     ]
-    return tuple(candidates.edit(one, value) for one, value in chosen if value != one.value)
+    return tuple(search.edit(one, value) for one, value in chosen if value != one.value)
 
 
 def _started(now: PresentValues, kernel: str, bias: str) -> Patch:

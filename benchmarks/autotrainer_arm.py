@@ -17,7 +17,7 @@ from benchmarks.published_tools import autotrainer as monitor
 from bot.kernel.training_types import Hyperparameter, Patch, TrainingTrace
 from bot.training.diagnosis.rule import trainings
 from bot.training.program import hyperparameters
-from bot.training.repair import candidates
+from bot.training.repair import search
 from bot.training.repair.metric import score
 from bot.training.repair.search import SEEDS
 from bot.training.repair.trials import TrialRequest, Trials
@@ -76,7 +76,7 @@ def _round(
     tries = ((act, at) for key, row in ACTIONS.items() if key == now.symptom for act, at in row)
     for act, most in tries:
         for at in range(most):
-            patch = candidates.merge_patches(now.patch, act(program, at))
+            patch = search.merge_patches(now.patch, act(program, at))
             if trials.left_s > 0 and patch != now.patch:
                 yield from _looked(patch, trials)
 

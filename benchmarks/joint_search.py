@@ -8,7 +8,7 @@ from typing import Literal
 import optuna
 
 from bot.kernel.training_types import Hyperparameter, Patch
-from bot.training.repair import candidates
+from bot.training.repair import search
 
 Sampler = Literal["tpe", "random", "gp"]
 _SAMPLERS: dict[Sampler, Callable[[], optuna.samplers.BaseSampler]] = {
@@ -34,7 +34,7 @@ class OptunaSearch:
         """A patch to try next."""
         trial = self._study.ask()
         values = ((one, _drawn(trial, one)) for one in self._found)
-        patch = tuple(candidates.edit(one, value) for one, value in values if value != one.value)
+        patch = tuple(search.edit(one, value) for one, value in values if value != one.value)
         self._asked[patch] = trial
         return patch
 

@@ -19,7 +19,7 @@ from statistics import fmean, stdev
 from bot.kernel.training_types import Hyperparameter, HyperparameterKind, Patch
 from bot.training.program import hyperparameters
 from bot.training.program.text import canonical_number, parse_number, same
-from bot.training.repair import candidates
+from bot.training.repair import search
 from bot.training.repair.metric import score
 from bot.training.repair.trials import TrialRequest, Trials
 
@@ -132,7 +132,7 @@ def neighbours(parent: Patch, found: Sequence[Hyperparameter]) -> Iterator[tuple
     ]
     for turn in zip_longest(*rows):
         for one, value in filter(None, turn):
-            yield one.id, candidates.merge_patches(parent, (candidates.edit(one, value),))
+            yield one.id, search.merge_patches(parent, (search.edit(one, value),))
 
 
 def _values(one: Hyperparameter) -> tuple[str, ...]:
@@ -145,7 +145,7 @@ def _values(one: Hyperparameter) -> tuple[str, ...]:
 
 
 def _fits(one: Hyperparameter, value: str) -> bool:
-    return value == "none" or candidates.writable(one, value)
+    return value == "none" or search.writable(one, value)
 
 
 def codes(patch: Patch, found: Sequence[Hyperparameter]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from benchmarks.joint_search import OptunaSearch, Sampler
 from bot.kernel.training_types import Hyperparameter, Patch
 from bot.training.program import hyperparameters
 from bot.training.program.text import parse_number
-from bot.training.repair import candidates
+from bot.training.repair import search
 from bot.training.repair.metric import score
 from bot.training.repair.search import SEEDS
 from bot.training.repair.trials import TrialRequest, Trials
@@ -82,8 +82,8 @@ def _rung(
 def _short(patch: Patch, epochs: Sequence[Hyperparameter]) -> Patch:
     asked = {edit.parameter: edit.after for edit in patch}
     counts = [(one, parse_number(asked.get(one.id, one.value)) or 1.0) for one in epochs]
-    fewer = (candidates.edit(one, str(math.ceil(count / _ETA))) for one, count in counts)
-    return candidates.merge_patches(patch, tuple(fewer))
+    fewer = (search.edit(one, str(math.ceil(count / _ETA))) for one, count in counts)
+    return search.merge_patches(patch, tuple(fewer))
 
 
 def _value(trials: Trials, patch: Patch) -> float | None:

@@ -22,8 +22,8 @@ from bot.kernel.values import Record
 from bot.training.program.hyperparameters import find, program_files
 from bot.training.program.literals import Observation
 from bot.training.program.text import NotApplicable, same
-from bot.training.repair.candidates import edit
 from bot.training.repair.moving import Mover, Runner
+from bot.training.repair.search import edit
 from sandbox.port import Sandbox
 
 ENTRY, ARGUMENTS, KEYS = "train.py", "arguments.txt", "keys.json"

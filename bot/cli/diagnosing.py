@@ -8,8 +8,15 @@ from pathlib import Path
 from bot import products
 from bot.app import bootstrap
 from bot.cli.error_boundary import OTHER, say
-from bot.cli.progress import shown_on
-from bot.cli.runner import choose_sandbox, errors, for_people, read_training, working, working_in
+from bot.cli.runner import (
+    choose_sandbox,
+    errors,
+    for_people,
+    read_training,
+    shown_on,
+    working,
+    working_in,
+)
 from bot.kernel.errors import UserError
 from bot.kernel.files import write
 from bot.kernel.job import (

@@ -1,39 +1,136 @@
-"""Runs one job, or one proof of a finished run, with progress, Ctrl-C and an exit code; reads
-training programs from folders.
+"""Runs one job, or one proof of a finished run, with progress, Ctrl-C and an exit code;
+reads training programs from folders.
 """
 
 import os
 import shlex
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
+from time import monotonic
 
 from rich.console import Console
+from rich.status import Status
+from rich.text import Text
 
 from bot.app import bootstrap
 from bot.cli.error_boundary import DEFECT, OTHER, boundary, code, open_folder, say, stoppable
 from bot.cli.options import DEFAULT_PROOF_MINUTES, SandboxName
-from bot.cli.progress import LiveLine, PlainLines, losses_on, shown_on
 from bot.kernel.attempt import Script
 from bot.kernel.document import Document
 from bot.kernel.errors import Stopped, UserError
 from bot.kernel.job import Interruption, JobOptions, ProgramJob, Proof, ProofOptions, ReproduceIssue
-from bot.kernel.ports import Model, Ports, TrainingWatch
+from bot.kernel.ports import Model, Ports, Progress, TrainingWatch
 from bot.kernel.report import Report
+from bot.kernel.scales import scale
 from bot.kernel.settings import Settings, load
 from bot.kernel.training_types import TrainingProgram, Trial
 from bot.report import run_folder
+from bot.report.comment import progress_line
 from bot.report.report_json import report_text
 from bot.report.run_folder import EXCHANGE_FILE, MARK, Folder, defect, kept_job, kept_report
 from bot.report.terminal import ProofRequest, print_document, proof_terminal, terminal
 from bot.training import phrases
 from sandbox.port import Sandbox, SandboxUnavailable
 from sandbox.select import choose
+
+# What a person sees while a job runs, on standard error: a live line on a terminal, plain lines
+# anywhere else.
+
+_SELDOM_S = 30.0
+_BARS, _LEVELS = 40, "\u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
+
+
+class PlainLines(AbstractContextManager["PlainLines"]):
+    """One line for each change, with the seconds since the start."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.line, self.since = "", monotonic()
+        self.told = self.since
+
+    def __call__(self, progress: Progress) -> None:
+        """Print the line unless it repeats the last one."""
+        line = progress_line(progress)
+        if line != self.line:
+            with suppress(OSError, ValueError):
+                self.show(line)
+            self.line = line
+
+    def show(self, line: str) -> None:
+        """Print a new line."""
+        self.console.print(Text(f"{monotonic() - self.since:6.1f} s  {line}"), soft_wrap=True)
+
+    def update(self, text: str) -> None:
+        """Say how the present step goes on, twice a minute at most."""
+        if monotonic() - self.told > _SELDOM_S:
+            with suppress(OSError, ValueError):
+                self.show(f"{self.line}: {text}")
+            self.told = monotonic()
+
+    def stop(self) -> None:
+        """End the view before anything else is printed."""
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+class LiveLine(PlainLines):
+    """A spinner with the current step; finished steps are above it with their seconds."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self.status = Status("", console=console, spinner="dots")
+        self.status.start()
+
+    def show(self, line: str) -> None:
+        """Show the new line; the finished one scrolls up."""
+        if self.line:
+            elapsed = f"  {monotonic() - self.since:.1f} s"
+            self.console.print(Text(self.line + elapsed, style="dim"))
+        self.since = monotonic()
+        self.status.update(Text(line))
+
+    def update(self, text: str) -> None:
+        """Add to the spinner's line."""
+        self.status.update(Text(f"{self.line}: {text}"))
+
+    def stop(self) -> None:
+        """Leave only the finished steps."""
+        with suppress(OSError, ValueError):
+            if self.line:
+                self.show("")
+            self.line = ""
+            self.status.stop()
+
+
+def losses_on(view: PlainLines) -> Callable[[int, float], None]:
+    """What shows the last losses of a training run as a row of bars."""
+    last: deque[float] = deque(maxlen=_BARS)
+
+    def show_step(step: int, loss: float) -> None:
+        last.append(loss)
+        axis = scale(last)
+        bars = "".join(_LEVELS[round(axis.at(value) * 7)] for value in last)
+        view.update(f"step {step}, loss {loss:.4g} {bars}")
+
+    return show_step
+
+
+def shown_on(console: Console) -> PlainLines:
+    """The view that fits the console."""
+    live = console.is_terminal and not console.is_dumb_terminal
+    return LiveLine(console) if live else PlainLines(console)
+
+
+# Runs one job, or one proof of a finished run, with progress, Ctrl-C and an exit code; reads
+# training programs from folders.
 
 # A training program from a folder, with the files beside it.
 

@@ -8,7 +8,7 @@ import pytest
 
 from bot.training.program.hyperparameters import find, patch_program, program_files
 from bot.training.program.modules import ProgramFile, join, own_modules
-from bot.training.repair.candidates import edit
+from bot.training.repair.search import edit
 
 NET = """\
 from torch import nn

@@ -6,8 +6,8 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from bot.cli import progress
-from bot.cli.progress import PlainLines
+from bot.cli import runner
+from bot.cli.runner import PlainLines
 from bot.kernel.ports import Progress
 from bot.report.comment import progress_line
 
@@ -52,7 +52,7 @@ def test_plain_lines_begin_with_the_seconds_gone_by():
 
 def test_a_long_step_says_twice_a_minute_how_it_goes_on(monkeypatch):
     now = 1000.0
-    monkeypatch.setattr(progress, "monotonic", lambda: now)
+    monkeypatch.setattr(runner, "monotonic", lambda: now)
     out = StringIO()
     with PlainLines(Console(file=out, width=80)) as told:
         told(Progress(stage="repair", text="searching"))

@@ -15,7 +15,7 @@ from bot.kernel.session import Session
 from bot.kernel.training_types import Diagnosis, RepairRequest, TrainingProgram
 from bot.training.diagnose import record_run
 from bot.training.program import hyperparameters
-from bot.training.repair import candidates
+from bot.training.repair import search as repair_search
 from bot.training.repair.repair import changeable, open_trials
 from bot.training.repair.search import Search
 from bot.training.repair.trials import TRIALS
@@ -200,8 +200,8 @@ def test_the_loss_stays_where_the_metric_has_its_name(printed: str, kept: bool) 
 def test_the_same_edits_in_another_order_are_the_same_trial() -> None:
     with begin(Watched(lambda _: 0.5, lambda _: GOOD)) as trials:
         found = {x.kind: x for x in changeable(trials)}
-        rate = candidates.edit(found["learning_rate"], "0.5")
-        epochs = candidates.edit(found["epochs"], "7")
+        rate = repair_search.edit(found["learning_rate"], "0.5")
+        epochs = repair_search.edit(found["epochs"], "7")
         search, made = Search(trials, Diagnosis(), tuple(found.values())), len(trials.made)
         for patch in ((rate, epochs), (epochs, rate)):
             search._try((patch,))

@@ -2,7 +2,7 @@
 
 from bot.kernel.training_types import Change, Diagnosis, FaultType, Finding
 from bot.training.program.hyperparameters import find
-from bot.training.repair import candidates
+from bot.training.repair import search
 
 UNLIKE = """\
 import keras
@@ -19,7 +19,7 @@ print("accuracy:", model.evaluate(x_test, y_test)[1])
 
 def test_data_that_are_treated_unlike_are_mended_first_together() -> None:
     """Labels that were scaled and a part that was not: either alone may show no gain."""
-    first, *rest = candidates.moves((), find(UNLIKE), Diagnosis())
+    first, *rest = search.moves((), find(UNLIKE), Diagnosis())
     assert sorted(edit.after for edit in first) == ["both", "unscaled"]
     assert [[edit.after for edit in patch] for patch in rest[:2]] in (
         [["both"], ["unscaled"]],
@@ -35,7 +35,7 @@ def test_likely_findings_that_no_hyperparameter_mends_are_told_apart() -> None:
         for fault, sure, change in (("LCH", 0.9, loss), ("CPP", 0.9, shape), ("CPP", 0.3, shape))
     )
     found = Diagnosis(findings=(mended, elsewhere, unlikely))
-    assert candidates.elsewhere(found, find(UNLIKE)) == (elsewhere,)
+    assert search.elsewhere(found, find(UNLIKE)) == (elsewhere,)
 
 
 def test_a_models_words_are_tried_for_what_its_fault_is_about() -> None:
@@ -52,7 +52,7 @@ def test_a_models_words_are_tried_for_what_its_fault_is_about() -> None:
             layers=layers,
             by="model",
         )
-        made = candidates.from_diagnosis(Diagnosis(findings=(finding,)), find(UNLIKE))
+        made = search.from_diagnosis(Diagnosis(findings=(finding,)), find(UNLIKE))
         return [{edit.parameter: edit.after for edit in patch} for patch in made]
 
     assert suspected("ACH", "Use a Sigmoid activation, not ReLU", 0)[0] == {

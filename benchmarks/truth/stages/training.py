@@ -20,7 +20,7 @@ from bot.training.diagnose import RecordedRun, diagnose_recording
 from bot.training.diagnosis.rules import diagnose, success
 from bot.training.program.hyperparameters import find, patch_program, program_files
 from bot.training.program.text import NotApplicable
-from bot.training.repair import candidates, metric
+from bot.training.repair import metric, search
 from sandbox.port import RunResult
 
 _MOST_PATCHES = 8
@@ -73,10 +73,10 @@ def _patches(case: tuple[Program, KeptTraining | None]) -> object:
     trace = training_trace.read_trace(kept.artifacts) if kept is not None else None
     found = _found(program, trace)
     diagnosis = diagnose(trace) if trace is not None else Diagnosis()
-    moves = candidates.moves((), found, diagnosis)[:_MOST_MOVES]
+    moves = search.moves((), found, diagnosis)[:_MOST_MOVES]
     return {
-        "suggested": list(map(_named, candidates.from_diagnosis(diagnosis, found))),
-        "elsewhere": candidates.elsewhere(diagnosis, found),
+        "suggested": list(map(_named, search.from_diagnosis(diagnosis, found))),
+        "elsewhere": search.elsewhere(diagnosis, found),
         "moves": list(map(_named, moves)),
         "texts": {_named(patch): _text(program, patch, trace) for patch in _firsts(moves)},
     }

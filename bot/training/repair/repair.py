@@ -33,7 +33,7 @@ from bot.training import diagnose, trace
 from bot.training.diagnose import RecordedRun, judge, record_program, run_facts
 from bot.training.diagnosis import rules
 from bot.training.program import hyperparameters
-from bot.training.repair import candidates, metric, metric as repair_metric
+from bot.training.repair import metric, metric as repair_metric, search
 from bot.training.repair.moving import MovedPatch, Mover
 from bot.training.repair.search import SEEDS, Search
 from bot.training.repair.trials import FaultyProgram, TrialRequest, TrialRun, TrialRuns, Trials
@@ -161,7 +161,7 @@ def repair(
             with session.stage("repair", "making the patch minimal"):
                 patch = minimised(patch, trials)
         repaired = _proven(patch, trials, request.budget)
-        elsewhere = candidates.elsewhere(diagnosis, hyperparameters)
+        elsewhere = search.elsewhere(diagnosis, hyperparameters)
         return repaired.model_copy(update={"elsewhere": elsewhere})
 
 

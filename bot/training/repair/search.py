@@ -1,19 +1,306 @@
-"""Searches for a patch on the guide's part: what the diagnosis suggests, then steps beside the
-best, until the budget is used up or there is nothing left to gain.
-"""
+"""Searches for a patch: what the diagnosis suggests, the textbook, then steps beside the best."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
-from bot.kernel.training_types import Diagnosis, Hyperparameter, Patch
+from bot.kernel.training_types import (
+    OPERATORS,
+    Diagnosis,
+    Edit,
+    Finding,
+    Hyperparameter,
+    HyperparameterKind,
+    Patch,
+)
 from bot.training.program import hyperparameters
-from bot.training.repair import candidates
 from bot.training.repair.metric import score
 from bot.training.repair.trials import TrialRequest, Trials
+
+# Patches to try, from what a diagnosis found, the textbook, and steps beside the best so far.
+#
+# AutoTrainer's table of actions stands behind the rules' suggestions; here they are only tried.
+
+_CERTAIN = 0.5
+_KINDS: dict[str, HyperparameterKind] = {"rate": "dropout"}
+_ALSO: dict[str, tuple[str, ...]] = {
+    "categorical_crossentropy": ("cross_entropy", "sparse_categorical_crossentropy"),
+    "sparse_categorical_crossentropy": ("cross_entropy", "categorical_crossentropy"),
+    "cross_entropy": ("categorical_crossentropy", "sparse_categorical_crossentropy"),
+    "binary_crossentropy": ("bce_logits", "bce"),
+    "bce": ("binary_crossentropy",),
+    "dense": ("dense_after",),
+    "batch_norm": ("batch_norm_after",),
+    "remove": ("removed",),
+    "none": ("linear", "removed", "default"),
+    "glorot": ("glorot_uniform", "xavier_uniform", "default"),
+    "he": ("he_uniform", "kaiming_uniform", "default"),
+    "glorot_uniform": ("xavier_uniform", "default"),
+    "he_normal": ("kaiming_normal", "he_uniform", "default"),
+    "he_uniform": ("kaiming_uniform", "default"),
+    "zeros": ("default",),
+    "labels": ("unscaled",),
+    "standardize": ("standardise",),
+    "normalize": ("min-max",),
+    "normalise": ("min-max",),
+}
+"""What a rule suggests, as the program's framework may call it."""
+_RATES = {"sgd": "0.05", "adagrad": "0.01", "adadelta": "1.0", "adamax": "0.002"}
+_RATE = "0.001"
+"""Textbook rates of the optimizers: of all others this one."""
+_DEFAULTS: dict[HyperparameterKind, str] = {
+    "learning_rate": "0.001", "epochs": "1", "batch_size": "32",
+}  # fmt: skip
+"""Where the program leaves a number to the framework: what steps up and down begin from."""
+_TEXTBOOK: tuple[tuple[HyperparameterKind, str], ...] = (
+    ("optimizer", "adam"),
+    ("preprocessing", "standardise"),
+    ("weight_regularizer", "none"),
+    ("weight_decay", "0"),
+    ("batch_size", "32"),
+    ("momentum", "0.9"),
+)
+_ALIKE = ("unscaled", "both")
+_ENDS = ("linear", "softmax", "sigmoid")
+_MOST_LOSSES = 5
+_WORD = re.compile(r"[a-z_][a-z0-9_-]*")
+_NUMBER = re.compile(r"(?<![\w.^,-])(?:\d+(?:,\d{3})*(?:\.\d+)?)(?:e[-+]?\d+)?(?![\w^]|[.,]\d)")
+_MOST_WORDED = 4
+_MOST_EPOCHS = 10_000
+
+
+def from_diagnosis(
+    diagnosis: Diagnosis, hyperparameters: Sequence[Hyperparameter]
+) -> tuple[Patch, ...]:
+    """What the findings suggest: the likely ones together, then each alone, with their first
+    values before their second; last what a model suspects.
+    """
+    findings = [finding for finding in diagnosis.findings if finding.by == "rules"]
+    suspicions = [finding for finding in diagnosis.findings if finding.by == "model"]
+    patches_by_finding = [_edits(finding, hyperparameters) for finding in findings]
+    likely = [
+        ways[0]
+        for finding, ways in zip(findings, patches_by_finding, strict=True)
+        if ways and finding.confidence >= _CERTAIN
+    ]
+    deep = max(map(len, patches_by_finding), default=0)
+    singles = [ways[at] for at in range(deep) for ways in patches_by_finding if at < len(ways)]
+    firsts = [ways[0] for ways in patches_by_finding if ways]
+    together = [merge_patches(*likely), merge_patches(*firsts)]
+    last = [patch for finding in suspicions for patch in _edits(finding, hyperparameters)]
+    return _distinct([*singles[:1], *together, *singles[1:], *last])
+
+
+def elsewhere(
+    diagnosis: Diagnosis, hyperparameters: Sequence[Hyperparameter]
+) -> tuple[Finding, ...]:
+    """The likely findings that no hyperparameter of the program mends."""
+    likely = (finding for finding in diagnosis.findings if finding.confidence >= _CERTAIN)
+    return tuple(finding for finding in likely if not _edits(finding, hyperparameters))
+
+
+def moves(
+    best: Patch, hyperparameters: Sequence[Hyperparameter], diagnosis: Diagnosis
+) -> tuple[Patch, ...]:
+    """Patches one step from the best: other values of what it changes already, what the findings
+    suggest beside it, then the textbook's values, more epochs, other last activations and losses,
+    and each number a step up and down.
+    """
+    now = [_now(parameter, best) for parameter in hyperparameters]
+    changed_parameters = {edit.parameter for edit in best}
+    own = [patch for one in now if one.id in changed_parameters for patch in _steps(one)]
+    ways = [patch for finding in diagnosis.findings for patch in _edits(finding, hyperparameters)]
+    others = [one for one in now if one.id not in changed_parameters]
+    longer = [patch for one in others if one.kind == "epochs" for patch in _steps(one)][:2]
+    numbers = [patch for one in others for patch in _steps(one)]
+    ordered = (*own[:2], *ways, *own[2:], *_textbook(now), *longer, *_contract(now), *numbers)
+    steps = [merge_patches(_without_rate(best, patch), patch) for patch in ordered]
+    return tuple(patch for patch in _distinct(steps) if patch != best)
+
+
+def _textbook(now: Sequence[Hyperparameter]) -> Iterator[Patch]:
+    """What a textbook would set; what is left to the framework is as good. First of all, data that
+    are treated unlike: labels that were scaled, a part that was not.
+    """
+    unlike = [patch for one in now for to in _ALIKE if (patch := _edit_all((one,), to))]
+    yield merge_patches(*unlike)
+    yield from unlike
+    optimizer = next((one.value for one in now if one.kind == "optimizer"), "")
+    usual = (("learning_rate", _RATES.get(optimizer, _RATE)), *_TEXTBOOK)
+    for kind, value in usual:
+        parameters = [one for one in now if one.kind == kind]
+        if kind in {"weight_decay", "weight_regularizer"}:
+            parameters = [one for one in parameters if one.value not in {"none", "default"}]
+        yield from (_edit_all((one,), value) for one in parameters)
+    hidden = [one for one in now if one.kind == "activation"][:-1]
+    yield _edit_all(hidden, "relu")  # the last one's function belongs to the loss
+    set_ = [one for one in now if one.kind == "kernel_initializer" and one.value != "default"]
+    yield _edit_all(set_, "glorot_uniform")
+
+
+def _contract(now: Sequence[Hyperparameter]) -> Iterator[Patch]:
+    """Other functions of the last layer, and other losses."""
+    for end in [one for one in now if one.kind == "activation"][-1:]:
+        yield from (_edit_all((end,), value) for value in _ENDS)
+    for one in (one for one in now if one.kind == "loss"):
+        yield from (_edit_all((one,), value) for value in one.choices[:_MOST_LOSSES])
+
+
+def _without_rate(best: Patch, step: Patch) -> Patch:
+    """The best patch to which a step is added: another optimizer begins with a rate of its own."""
+    if all(edit.kind != "optimizer" for edit in step):
+        return best
+    return tuple(edit for edit in best if edit.kind != "learning_rate")
+
+
+def merge_patches(*patches: Patch) -> Patch:
+    """Patches made together; of edits of one hyperparameter the last counts, against the first's
+    `before`. An edit that comes back to where it began is none.
+    """
+    edits: dict[str, Edit] = {}
+    for edit in (edit for patch in patches for edit in patch):
+        before = edits[edit.parameter].before if edit.parameter in edits else edit.before
+        edits[edit.parameter] = edit.model_copy(update={"before": before})
+    return tuple(edit for edit in edits.values() if edit.before != edit.after)
+
+
+def _edits(finding: Finding, hyperparameters: Sequence[Hyperparameter]) -> list[Patch]:
+    """The patches that a finding suggests, one for each value that can be written."""
+    change = finding.change
+    if change is None:
+        return []
+    if finding.by == "model":
+        return _edits_of_words(finding, change.words, hyperparameters)
+    name, _, place = change.parameter.partition("(")
+    kind = _KINDS.get(name, name)
+    parameters = [one for one in hyperparameters if one.kind == kind and _of(one, finding)]
+    parameters_of_layer = [
+        one for one in parameters if str(one.layer) == place.rstrip(")")
+    ] or parameters
+    beside = (
+        [one for one in parameters if one not in parameters_of_layer]
+        if kind == "activation"
+        else []
+    )
+    rest = _edit_all(beside, "relu")  # a value is for the layer that the finding names
+    patches = (
+        _edit_all(parameters_of_layer if rest else parameters, value) for value in change.values
+    )
+    return [merge_patches(patch, rest) for patch in patches if patch]
+
+
+def _edits_of_words(
+    finding: Finding, words: str, hyperparameters: Sequence[Hyperparameter]
+) -> list[Patch]:
+    """What a model's words suggest for the hyperparameters that its fault is about: the values that
+    are among them, else a step up and down.
+    """
+    faults = {finding.fault, *finding.also}
+    about = [one for one in hyperparameters if OPERATORS[one.kind] in faults and _of(one, finding)]
+    text = words.lower()
+    parameters = [one for one in about if one.kind.replace("_", " ") in text] or about
+    numbers = [value.replace(",", "") for value in _NUMBER.findall(text)]
+    patches = [
+        _edit_all([one for one in parameters if one.kind == kind], value)
+        for kind in dict.fromkeys(one.kind for one in parameters)
+        for value in dict.fromkeys((*_WORD.findall(text), *numbers))
+    ]
+    patches += [patch for one in parameters for patch in _steps(one)]
+    return [patch for patch in patches if patch][:_MOST_WORDED]
+
+
+def _of(parameter: Hyperparameter, finding: Finding) -> bool:
+    return parameter.layer is None or not finding.layers or parameter.layer in finding.layers
+
+
+def _edit_all(parameters: Iterable[Hyperparameter], value: str) -> Patch:
+    edits = (_edit(one, value) for one in parameters)
+    return tuple(edit for edit in edits if edit is not None and not _same(edit))
+
+
+def _same(edit: Edit) -> bool:
+    before, after = _number(edit.before), _number(edit.after)
+    return edit.before == edit.after or (before is not None and before == after)
+
+
+def _edit(parameter: Hyperparameter, value: str) -> Edit | None:
+    """The edit that gives a hyperparameter a value, by the first of its names that fits."""
+    names = (value, *_ALSO.get(value, ()))
+    return next((edit(parameter, name) for name in names if writable(parameter, name)), None)
+
+
+def edit(parameter: Hyperparameter, value: str) -> Edit:
+    """The edit that gives a hyperparameter a value."""
+    return Edit(
+        parameter=parameter.id, kind=parameter.kind, before=parameter.value, after=value,
+        line=parameter.line, file=parameter.file,
+    )  # fmt: skip
+
+
+def writable(parameter: Hyperparameter, value: str) -> bool:
+    """Whether a hyperparameter can have a value."""
+    if parameter.choices:
+        return value in parameter.choices
+    number = _number(value)
+    low, high = parameter.low, parameter.high
+    if number is None:
+        return False
+    return (low is None or number >= low) and (high is None or number <= high)
+
+
+def _steps(parameter: Hyperparameter) -> Iterator[Patch]:
+    """A number up and down, as its kind is varied."""
+    value = _number(
+        _DEFAULTS.get(parameter.kind, "") if parameter.value == "default" else parameter.value
+    )
+    if value is None:
+        return
+    match parameter.kind:
+        case "learning_rate":
+            tries: list[float] = [value * 3, value / 3, value * 10, value / 10]
+        case "epochs":
+            tries = [min(_MOST_EPOCHS, round(value * factor)) for factor in (3, 10, 2)]
+        case "batch_size":
+            tries = [max(1, value // 4), value * 4]
+        case "units":
+            tries = [value * 2, value * 4]
+        case "dropout" | "weight_decay":
+            tries = [0, value / 10]
+        case _:
+            return
+    for number in tries:
+        if patch := _edit_all((parameter,), f"{number:.4g}" if number % 1 else f"{number:.0f}"):
+            yield patch
+
+
+def _now(parameter: Hyperparameter, patch: Patch) -> Hyperparameter:
+    """A hyperparameter with the value that a patch gives it; edits still name the program's own."""
+    value = next((x.after for x in patch if x.parameter == parameter.id), parameter.value)
+    return parameter.model_copy(update={"value": value})
+
+
+def _distinct(patches: Iterable[Patch]) -> tuple[Patch, ...]:
+    by_edits: dict[frozenset[tuple[str, str]], Patch] = {}
+    for patch in patches:
+        key = frozenset((edit.parameter, edit.after) for edit in patch)
+        if patch:
+            by_edits.setdefault(key, patch)
+    return tuple(by_edits.values())
+
+
+def _number(value: str) -> float | None:
+    try:
+        return float(value)
+    except ValueError:
+        return None
+
+
+# Searches for a patch on the guide's part: what the diagnosis suggests, then steps beside the
+# best, until the budget is used up or there is nothing left to gain.
 
 SEEDS = (1001, 1002, 1003)
 """What patches are chosen with: the first for all, the others for the best."""
@@ -37,9 +324,9 @@ class Search:
     def best(self) -> Patch:
         """The patch that is best on the guide's part. Raises Stopped."""
         self._try(((),))
-        self._try_each(candidates.from_diagnosis(self.diagnosis, self.found)[:_SUGGESTED])
+        self._try_each(from_diagnosis(self.diagnosis, self.found)[:_SUGGESTED])
         while self._open():
-            steps = self._untried(candidates.moves(self._leader, self.found, self.diagnosis))
+            steps = self._untried(moves(self._leader, self.found, self.diagnosis))
             leader = self._leader
             while self._open() and self._leader == leader and (some := self._next(steps)):
                 self._try(some)

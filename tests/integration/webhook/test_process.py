@@ -23,7 +23,7 @@ from bot.app.ports import AppStore
 from bot.app.ports import Queue
 from bot.kernel.settings import Settings
 from handlers.app import create
-from handlers.server import address, bound, make
+from handlers.server import address, bind, make
 class Nothing:
     def claim(self, deliveries): return tuple("new" for _ in deliveries)
     def offer(self, task, delay_s=0.0): pass
@@ -31,7 +31,7 @@ class Nothing:
 nothing = Nothing()
 app = create(Settings(webhook_secret=SecretStr("s")), cast(AppStore, nothing), cast(Queue, nothing))
 signal.signal(signal.SIGTERM, lambda *_: None)
-with bound("127.0.0.1", 0) as sock:
+with bind("127.0.0.1", 0) as sock:
     print(address(sock), flush=True)
     make(app).run(sockets=[sock])
 print(*sorted(sys.modules), flush=True)

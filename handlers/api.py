@@ -85,11 +85,12 @@ def runs(
     responses={403: {"model": ApiError}, 404: {"model": ApiError}},
     response_model=RunWithReport,
 )
-def run_result(run: RequestedRun, web: Web, request: Request) -> dict[str, Any]:
-    """A run's status and, once it exists, its report."""
+def run_result(run: RequestedRun, web: Web, request: Request) -> JSONResponse:
+    """A run's status and, once it exists, its report, which is JSON already."""
     report, hide = web.store.report(run.id), partial(without_folders, web.settings)
     body = report and report_json(report, secrets=web.settings.strong_secrets, hide=hide)
-    return _status(run, web, request.path_params["run"]) | {"report": body}
+    status = RunStatus(**_status(run, web, request.path_params["run"]))
+    return JSONResponse(status.model_dump(mode="json") | {"report": body})
 
 
 def create(web: WebState) -> FastAPI:

@@ -30,7 +30,7 @@ from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run,
 from tests.support.jobs import issue_job
 
 ROOT = Path(__file__).resolve().parents[2]
-MIGRATIONS = ROOT / "bot" / "adapters" / "store" / "migrations"
+MIGRATIONS = ROOT / "bot" / "app" / "store" / "migrations"
 EDIT = Edit(parameter="learning_rate", kind="learning_rate", before="1", after="0.1", line=1)
 
 

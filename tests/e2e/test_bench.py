@@ -16,8 +16,10 @@ from benchmarks.summary import Row
 from bot.cli.sources import from_text
 from bot.kernel.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.kernel.errors import TransientError, UserError
+from bot.kernel.journal import LOGS, log_name
 from bot.kernel.ports import Listener, Progress
 from bot.kernel.report import AnyVerdict, Cancelled, NotABug, Report, Reproduced
+from bot.kernel.session import run_log
 from bot.report.report_json import report_text
 from bot.report.run_folder import Folder
 from sandbox.port import RunResult
@@ -79,8 +81,8 @@ def _report(case: Case, folder: Folder, said: str) -> Report:
         verdict = Cancelled(reason="stopped on request")
     elif said:
         script = Script(files={"repro.py": "x"})
-        log = folder.log(1, script, RunResult(exit_code=1, stderr=said))
-        execution = Execution(exit_code=1, seconds=0.5, log=log)
+        folder.append(LOGS, run_log(1, script, RunResult(exit_code=1, stderr=said)))
+        execution = Execution(exit_code=1, seconds=0.5, log=log_name(1))
         verdict = Reproduced(
             runs=1, failures=1, interval=(0.1, 1.0), reason="met", determinism="deterministic"
         )

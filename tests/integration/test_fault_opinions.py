@@ -16,7 +16,7 @@ from bot.kernel.training_types import Epoch
 from sandbox.process import ProcessSandbox
 from tests.support import traces
 from tests.support.endpoint import FakeEndpoint, says
-from tests.support.jobs import job_options
+from tests.support.jobs import program_options
 
 PROGRAM = "import keras\nlabels = labels[::-1]\nmodel.fit(inputs, labels)\n"
 OPINION = {
@@ -64,7 +64,7 @@ def written(path: Path, text: str) -> None:
 
 def judged(folder: Path, url: str, **cassettes: Path) -> FaultBench:
     settings = Settings(model_url=url, model_structured="json_schema")
-    options = job_options(model="by-hand")
+    options = program_options(model="by-hand")
     kept = Cassettes(**cassettes)
     whole = Bench(settings, options, ProcessSandbox(), folder / "out", cassettes=kept)
     return summarise(run(find(folder), whole, 1))
@@ -112,10 +112,10 @@ def test_a_folder_that_a_run_left_is_used_again(bench: Path) -> None:
     written(bench / "cases" / "fails.json", json.dumps(case))
     written(bench / "keys" / "fails.json", json.dumps({"ground_truth": ["CPP"]}))
     sandbox, python = ProcessSandbox(), Path(sys.executable)
-    first = Bench(Settings(), job_options(), sandbox, bench / "out", python, fresh=True)
+    first = Bench(Settings(), program_options(), sandbox, bench / "out", python, fresh=True)
     only = find(bench, ["fails"])
     settings = Settings(model_url="http://127.0.0.1:9/v1")
-    model, kept = job_options(model="nobody"), Cassettes(record=bench / "cassettes")
+    model, kept = program_options(model="nobody"), Cassettes(record=bench / "cassettes")
     asked = Bench(settings, model, sandbox, bench / "out", python, cassettes=kept)
     for each in (first, first, asked):
         (row,) = run(only, each, 1)

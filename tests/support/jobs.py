@@ -3,7 +3,7 @@
 from typing import Any
 
 from bot.kernel.bug import Issue
-from bot.kernel.job import DiagnoseProgram, IssueOptions, ReproduceIssue
+from bot.kernel.job import DiagnoseProgram, IssueOptions, JobOptions, ReproduceIssue
 from bot.kernel.training_types import TrainingProgram
 
 
@@ -19,7 +19,11 @@ def issue_job(issue: Issue, **flat: Any) -> ReproduceIssue:
 
 def program_job(source: str = "", **flat: Any) -> DiagnoseProgram:
     """A job for a program of one file."""
-    given = job_options(**flat)
     program = TrainingProgram(files={"a.py": source.encode()}, entry="a.py")
-    own = {name: getattr(given, name) for name in ("environment", "limits", "model", "without")}
-    return DiagnoseProgram(program=program, **own)
+    return DiagnoseProgram(program=program, **dict(program_options(**flat)))
+
+
+def program_options(**flat: Any) -> JobOptions:
+    """The options for a program."""
+    options = job_options(**flat)
+    return JobOptions(**{name: getattr(options, name) for name in JobOptions.model_fields})

@@ -44,8 +44,8 @@ from sandbox.port import SandboxError
 # The diagnosis beside a verdict: of the program that a bug report trains with, in the environment
 # of its runs. No diagnosis changes the verdict.
 
-Then = Callable[[ReportDraft, TrainingProgram, RecordedRun, IssueSession], None]
-_UNRUN = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
+AfterDiagnosis = Callable[[ReportDraft, TrainingProgram, RecordedRun, IssueSession], None]
+_NOT_DIAGNOSED = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
 _ANY = AlternativesSignature(members=())
 
 
@@ -80,13 +80,16 @@ def of_report(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
 
 
 def add_diagnosis(
-    report: ReportDraft, session: IssueSession, budget: ModelBudget, then: Then | None = None
+    report: ReportDraft,
+    session: IssueSession,
+    budget: ModelBudget,
+    then: AfterDiagnosis | None = None,
 ) -> None:
     """Add the diagnosis of the training program to the report, or a note on why there is none. A
     model's second opinion has what is left of the budget. `then` goes on from the recorded run.
     """
     bug, why = report.bug, _crashes(report)
-    if bug is None or report.verdict.kind in _UNRUN:
+    if bug is None or report.verdict.kind in _NOT_DIAGNOSED:
         return
     before = report.reduced.before if report.reduced is not None else report.script
     script = before if before is not None and _training(before) else trains_in(bug)
@@ -205,7 +208,7 @@ def plan(
 
 def reproduce(job: ReproduceIssue, ports: Ports) -> Report:
     """Reproduce an issue; then diagnose and repair its training where that is asked for."""
-    return issues_reproduce.run(job, ports, issues_reproduce.Beside(plan_diagnosis, _train))
+    return issues_reproduce.run(job, ports, issues_reproduce.Extension(plan_diagnosis, _train))
 
 
 def _train(report: ReportDraft, session: IssueSession, budget: ModelBudget) -> None:

@@ -15,8 +15,8 @@ from bot.app.ports import GitHub, GoneError, Target
 from bot.kernel.config import Config, LoadedConfig, Origin, Problem
 
 # YAML text → its nodes with lines. Less than YAML on purpose: no anchors, aliases, tags or second
-# documents, and no guessing of types, so that `python: 3.10` stays 3.10 and `opened: off` stays off;
-# the model decides what a word means.
+# documents, and no guessing of types, so that `python: 3.10` stays 3.10 and `opened: off` stays
+# off; the model decides what a word means.
 
 MOST_CHARACTERS = 65_536
 _MOST_EVENTS = 5_000

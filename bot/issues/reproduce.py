@@ -43,20 +43,20 @@ from bot.model.budget import ModelBudget
 
 
 @dataclass(frozen=True, slots=True)
-class Beside:
-    """What a job does with an issue beside its verdict: nothing, unless another product adds it."""
+class Extension:
+    """What a job does with an issue extension its verdict: nothing, unless another product adds it."""
 
     plan: Callable[[RunPlan, ReproduceIssue], RunPlan] = lambda draft, _: draft
     work: Callable[[ReportDraft, IssueSession, ModelBudget], None] = lambda *_: None
 
 
-def run(job: ReproduceIssue, ports: Ports, beside: Beside | None = None) -> Report:
+def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -> Report:
     """Reproduce one issue. Raises UserError, TransientError and SandboxError; everything else
     becomes a verdict.
     """
-    session, started, beside = Session.begin(job, ports), ports.clock(), beside or Beside()
+    session, started, extension = Session.begin(job, ports), ports.clock(), extension or Extension()
     budget = ModelBudget(ports, job.model, started)
-    decision = _decide(session, budget, beside)
+    decision = _decide(session, budget, extension)
     draft_report = reporting.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
@@ -65,7 +65,7 @@ def run(job: ReproduceIssue, ports: Ports, beside: Beside | None = None) -> Repo
             result.script, result.spec, result.environment, draft_report, decision.contrasts
         )
         proofs.prove(failing, judging(session, bug, signature), proofs_to_run)
-    beside.work(draft_report, session, budget)
+    extension.work(draft_report, session, budget)
     return reporting.finish(draft_report, session, started)
 
 
@@ -104,11 +104,11 @@ def plan(
     return draft(script=scripts[0], others=scripts[1:], contrasts=variants, spec=spec)
 
 
-def _decide(session: IssueSession, budget: ModelBudget, beside: Beside) -> Decision:
+def _decide(session: IssueSession, budget: ModelBudget, extension: Extension) -> Decision:
     """Rules first; a model is asked only for what they leave open."""
     decision = Decision(Cancelled(reason=""))
     try:
-        draft = beside.plan(plan(session.job, session.stage), session.job)
+        draft = extension.plan(plan(session.job, session.stage), session.job)
         for sentence in draft.bug.unread:
             session.note(sentence)
         if draft.spec is not None:

@@ -44,7 +44,7 @@ from bot.model.budget import ModelBudget
 
 @dataclass(frozen=True, slots=True)
 class Extension:
-    """What a job does with an issue extension its verdict: nothing, unless another product adds it."""
+    """What a job does beside the verdict of an issue: nothing, unless another product adds it."""
 
     plan: Callable[[RunPlan, ReproduceIssue], RunPlan] = lambda draft, _: draft
     work: Callable[[ReportDraft, IssueSession, ModelBudget], None] = lambda *_: None

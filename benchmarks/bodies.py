@@ -15,10 +15,10 @@ from pydantic import BaseModel
 from rich.table import Table
 
 from bot.app.store import database
-from bot.issues.reading import report as reading_report
+from bot.issues.reading import issue as reading_issue
 from bot.kernel.bug import MOST_BODY, Issue
 from bot.kernel.job import ReproduceIssue
-from bot.kernel.report import Cancelled, Report
+from bot.kernel.report import Cancelled, IssueReport
 from bot.kernel.run import NewRun, Repository, Run, RunState
 from bot.products import plan
 from bot.report import html
@@ -115,9 +115,9 @@ def _measure_here(name: str, body: str, answer: Connection) -> None:
     idle = _peak_mib()
     issue = Issue(title="It fails", body=body, repository="owner/name", number=1)
     job = ReproduceIssue(issue=issue)
-    read_s, _ = _timed(lambda: reading_report.read_issue(issue))
+    read_s, _ = _timed(lambda: reading_issue.read_issue(issue))
     plan_s, planned = _timed(lambda: plan(job))
-    report = Report(
+    report = IssueReport(
         issue=issue,
         bug=planned.bug,
         verdict=planned.verdict or Cancelled(reason="stopped"),
@@ -151,7 +151,7 @@ def _measure_here(name: str, body: str, answer: Connection) -> None:
 def _page(request: NewRun, row: str) -> str:
     now = datetime.now(UTC)
     run = Run(id="0" * 32, request=request, state=RunState.FINISHED, created_at=now)
-    report = Report.model_validate_json(row)
+    report = IssueReport.model_validate_json(row)
     return html.run_page(view(run, report, (), github_url="https://github.com", now=now))
 
 

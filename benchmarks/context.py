@@ -14,7 +14,7 @@ from benchmarks.runner import Case
 from benchmarks.scoring import touched
 from bot.environment import package_names, specify
 from bot.environment.builder import UvBuilder
-from bot.issues.reading import report
+from bot.issues.reading import issue as reading_issue
 from bot.issues.search import contexts
 from bot.kernel.bug import BugReport, Issue
 from bot.kernel.environment import Environment
@@ -116,7 +116,7 @@ def placed(
     answers: Path | None = None,
 ) -> Place:
     """Build the environment of a case, rank its files, and only then look at what the key says."""
-    bug, began = report.read_issue(issue), time.perf_counter()
+    bug, began = reading_issue.read_issue(issue), time.perf_counter()
     try:
         source = "\n\n".join(fence.text for fence in bug.programs)
         built = builder.build(specify.specify(bug, issue, EnvironmentOptions(), source))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from benchmarks.cassettes import Cassettes
 from benchmarks.published_tools import TOOLS, codes
 from bot.app import bootstrap
-from bot.issues.reading import report as reading_report
+from bot.issues.reading import issue as reading_issue
 from bot.kernel import markdown
 from bot.kernel.bug import Issue
 from bot.kernel.job import DiagnoseProgram, JobOptions
@@ -91,7 +91,7 @@ def _with_opinion(
     """The run with a second opinion, as on an issue: a model also reads its text."""
     issue = Issue(title=asked.data.get("title", ""), body=asked.data.get("body", ""))
     report = (
-        markdown.report(issue, reading_report.read_issue(issue), again=True) if issue.body else ""
+        markdown.report(issue, reading_issue.read_issue(issue), again=True) if issue.body else ""
     )
     source = asked.data["program"].encode()
     program = TrainingProgram(files={"program.py": source}, entry="program.py")

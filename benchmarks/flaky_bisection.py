@@ -19,7 +19,7 @@ from bot.environment.builder import UvBuilder
 from bot.kernel.bug import Bisection, Issue
 from bot.kernel.job import ReproduceIssue, RunLimits
 from bot.kernel.ports import Ports
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.settings import host
 from bot.kernel.values import Record
 from sandbox.port import Sandbox
@@ -118,7 +118,9 @@ def _once(folder: Path, sandbox: Sandbox, rate: float, releases: int, seed: int)
     )
 
 
-def _reproduced(wheels: Wheels, cache: Path, sandbox: Sandbox, reported: int, seed: int) -> Report:
+def _reproduced(
+    wheels: Wheels, cache: Path, sandbox: Sandbox, reported: int, seed: int
+) -> IssueReport:
     """The whole way from a report of this failure, without the control and the minimiser."""
     body = failing(_NAME, f"1.{reported}", 6, _ERROR, " it fails now and then")
     issue = Issue(

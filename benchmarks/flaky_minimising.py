@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from time import monotonic
 
 from bot.issues.proof.minimise import confirmed_identity, minimise, oracle_of
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.runner import judging
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import CrashSignature, Issue
@@ -125,7 +125,7 @@ def _minimised(sandbox: Sandbox, built: Environment, rate: float, seed: int) -> 
         listener=ListListener(),
     )
     job = ReproduceIssue(issue=Issue(title="bench", body=""), limits=RunLimits(seed=seed))
-    runner = judging(Session.begin(job, ports), report.read_issue(job.issue), _SIGNATURE)
+    runner = judging(Session.begin(job, ports), issue.read_issue(job.issue), _SIGNATURE)
     script = Script(files={"repro.py": _PROGRAM.format(rows=round(1000 * (1 - rate)))})
     failed = runs = 0
     while runs < _CONFIRMING or failed < _FEWEST:  # as it was confirmed: it is known to fail

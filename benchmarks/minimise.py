@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from bot.issues import judge, observe
 from bot.issues.proof.minimise import confirmed_identity, minimise, oracle_of
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.reduce.edits import size
 from bot.issues.reduce.failure_identity import FailureIdentity, difference
 from bot.issues.runner import Runner, judging
@@ -201,7 +201,7 @@ def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
         sandbox=sandbox, builder=builder, journal=MemoryJournal(), clock=monotonic, listener=quiet
     )
     job = ReproduceIssue(issue=Issue(title="bench", body=""))
-    return judging(Session.begin(job, ports), report.read_issue(job.issue), signature)
+    return judging(Session.begin(job, ports), issue.read_issue(job.issue), signature)
 
 
 def _still(runner: Runner, script: Script, built: Environment, held: FailureIdentity) -> bool:

@@ -8,14 +8,14 @@ from pathlib import Path
 from statistics import median
 from threading import Event
 
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from sandbox.port import Limits, Mount, RunSpec, Sandbox
 
 WARM_S = 2.0
 
 
 def bare_seconds(
-    report: Report, sandbox: Sandbox, *, times: int = 3, cancel: Event | None = None
+    report: IssueReport, sandbox: Sandbox, *, times: int = 3, cancel: Event | None = None
 ) -> float | None:
     """Median seconds of the final script run directly; None when there is none, or when it only
     ends by the clock.
@@ -37,12 +37,12 @@ def bare_seconds(
     return median(result.seconds for result in results)
 
 
-def was_warm(report: Report) -> bool:
+def was_warm(report: IssueReport) -> bool:
     """Whether the environment was at hand, so that its building does not count."""
     return report.seconds.get("environment", 0.0) < WARM_S
 
 
-def overhead(report: Report, bare: float) -> float | None:
+def overhead(report: IssueReport, bare: float) -> float | None:
     """Verdict seconds over (runs x bare script seconds), where runs are all that were made,
     searching and confirming.
     """

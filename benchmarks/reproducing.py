@@ -14,7 +14,7 @@ from bot.app import bootstrap
 from bot.cli import sources
 from bot.kernel.job import IssueOptions, ReproduceIssue
 from bot.kernel.ports import Listener
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.settings import Settings
 from bot.report.run_folder import Folder
 from sandbox.port import Sandbox
@@ -36,7 +36,7 @@ def reproducer(
     assert environment.ref is None, "a place in a clone would hold what came after the report"
     cassettes = cassettes or Cassettes()
 
-    def once(case: Case, run: Path, listener: Listener) -> tuple[Report, dict[str, float]]:
+    def once(case: Case, run: Path, listener: Listener) -> tuple[IssueReport, dict[str, float]]:
         kept, cassette = Folder(run), cassettes.of(case.id)
         try:
             own = dict(cassettes.options(case.id, options))

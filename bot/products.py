@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import overload
 
 from bot.environment import specify
-from bot.issues import reporting, reproduce as issues_reproduce
-from bot.issues.reading import report as reading_report
+from bot.issues import build_report, reproduce as issues_reproduce
+from bot.issues.reading import issue
 from bot.issues.runner import IssueSession
 from bot.issues.search import report_programs
 from bot.kernel import markdown
@@ -28,10 +28,10 @@ from bot.kernel.job import (
     ReproduceIssue,
 )
 from bot.kernel.ports import Ports, Stage
-from bot.kernel.report import DiagnosisReport, RepairReport, Report, ReportDraft, RunReport
+from bot.kernel.report import DiagnosisReport, IssueReport, RepairReport, ReportDraft, RunReport
 from bot.kernel.run import RunPlan
 from bot.kernel.session import Session
-from bot.kernel.source import loops
+from bot.kernel.source import training_loops
 from bot.kernel.source.syntax import tree_of
 from bot.kernel.training_types import DiagnosedRun, TrainingProgram
 from bot.model.budget import ModelBudget
@@ -67,16 +67,16 @@ def trains_in(bug: BugReport) -> Script | None:
 
 def _training(script: Script) -> float:
     tree = tree_of(script.source)
-    return loops.training_score(tree) if tree is not None else 0.0
+    return training_loops.training_score(tree) if tree is not None else 0.0
 
 
-def of_report(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
+def of_report(report: IssueReport, job: ReproduceIssue, ports: Ports) -> IssueReport:
     """A finished report with a diagnosis made now."""
     started, session = ports.clock(), Session.begin(job, ports, report.attempts)
     draft = report.draft()
-    draft.bug = report.bug or reading_report.read_issue(report.issue)
+    draft.bug = report.bug or issue.read_issue(report.issue)
     add_diagnosis(draft, session, ModelBudget(ports, job.model, started))
-    return reporting.finish(draft, session, started)
+    return build_report.finish(draft, session, started)
 
 
 def add_diagnosis(
@@ -145,7 +145,7 @@ def _spec(script: Script, bug: BugReport, job: ReproduceIssue) -> EnvironmentSpe
     return specify.specify(bug, job.issue, job.environment, script.source)
 
 
-def _crashes(report: Report) -> str:
+def _crashes(report: IssueReport) -> str:
     """Why an exception, not the training, is what is wrong; "" when it is not."""
     failed = report.verdict.kind in {"reproduced", "different_failure"}
     members = members_of(report.signature) if report.signature is not None else ()
@@ -206,7 +206,7 @@ def plan(
     return plan_diagnosis(issues_reproduce.plan(job, stage), job)
 
 
-def reproduce(job: ReproduceIssue, ports: Ports) -> Report:
+def reproduce(job: ReproduceIssue, ports: Ports) -> IssueReport:
     """Reproduce an issue; then diagnose and repair its training where that is asked for."""
     return issues_reproduce.run(job, ports, issues_reproduce.Extension(plan_diagnosis, _train))
 
@@ -226,7 +226,7 @@ ENGINE = Engine(
 
 
 @overload
-def execute(job: ReproduceIssue, ports: Ports) -> Report: ...
+def execute(job: ReproduceIssue, ports: Ports) -> IssueReport: ...
 @overload
 def execute(job: DiagnoseProgram, ports: Ports) -> DiagnosisReport: ...
 @overload

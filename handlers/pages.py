@@ -26,7 +26,7 @@ from bot.kernel.errors import RepriseError
 from bot.kernel.journal import ATTEMPTS, LOGS
 from bot.kernel.outside_text import scrubbed
 from bot.kernel.redaction import redact
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import Run, RunState
 from bot.kernel.settings import Settings
 from bot.report import html
@@ -336,7 +336,7 @@ async def unavailable(_request: Request_fastapi, _error: Exception) -> Response:
     return HTMLResponse(html.missing("Unavailable", text), 503, _PAGE | {"Retry-After": "30"})
 
 
-def _report(run: RequestedRun, web: Web) -> Report:
+def _report(run: RequestedRun, web: Web) -> IssueReport:
     report = web.store.report(run.id)
     if report is None:
         raise HTTPException(404)

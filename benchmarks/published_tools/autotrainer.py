@@ -12,8 +12,8 @@ from benchmarks.published_tools.shared import (
     last_index,
     per_epoch,
 )
-from bot.training.diagnosis.contract import last_function, width
 from bot.training.diagnosis.learning import BINARY, ENTROPIES
+from bot.training.diagnosis.loss_contract import last_function, width
 from bot.training.diagnosis.rule import Training
 
 _RATIO, _FIRST, _MOST = 1e-3, 1e-4, 70.0

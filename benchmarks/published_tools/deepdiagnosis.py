@@ -18,8 +18,8 @@ from benchmarks.published_tools.shared import (
     per_epoch,
 )
 from bot.kernel.training_types import ActivationStep, WeightStep
-from bot.training.diagnosis.contract import RANGES, last_function
 from bot.training.diagnosis.learning import ENTROPIES
+from bot.training.diagnosis.loss_contract import RANGES, last_function
 from bot.training.diagnosis.rates import update_ratio
 from bot.training.diagnosis.rule import Training, kernel
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from benchmarks.published_tools.shared import at, last_index
 from bot.kernel.training_types import Layer
-from bot.training.diagnosis.contract import last_function, wants_logits, width
 from bot.training.diagnosis.learning import BINARY, ENTROPIES
+from bot.training.diagnosis.loss_contract import last_function, wants_logits, width
 from bot.training.diagnosis.rule import Training, kernel, nonlinear, recurrent
 
 _NEAR = 3

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from benchmarks.published_tools.shared import at, invalid, last_index
-from bot.training.diagnosis.contract import last_function, wants_logits
+from bot.training.diagnosis.loss_contract import last_function, wants_logits
 from bot.training.diagnosis.rule import Training, nonlinear, recurrent
 
 _HIGH, _LOW = 0.01, 1e-7

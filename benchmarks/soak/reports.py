@@ -25,7 +25,7 @@ _WRITER = "max"
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class IssueReport:
     """One report. `verdicts` are the kinds that are right, "" among them when nobody need be
     answered; none when any will do. With a `comment`, `sender` asks for the run.
     """
@@ -40,11 +40,11 @@ class Report:
     sender: str = ""
 
 
-def honest() -> tuple[Report, ...]:
+def honest() -> tuple[IssueReport, ...]:
     """The reports of honest.toml, with {n} in them."""
     table = tomllib.loads(Path(__file__).with_name("honest.toml").read_text("utf-8"))
     return tuple(
-        Report(
+        IssueReport(
             each["id"],
             True,
             "honest/proven" if each.get("proofs") else "honest/quick",
@@ -56,10 +56,10 @@ def honest() -> tuple[Report, ...]:
     )
 
 
-def hostile() -> tuple[Report, ...]:
+def hostile() -> tuple[IssueReport, ...]:
     """The hostile corpus: cases that need no model, and the texts, opened as issues."""
     attacks = (
-        Report(
+        IssueReport(
             case.id,
             False,
             f"hostile/{case.id}",
@@ -72,12 +72,13 @@ def hostile() -> tuple[Report, ...]:
         for case in _cases()
     )
     said = (
-        Report(each.id, False, "hostile/texts", each.title, each.text) for each in load("incoming")
+        IssueReport(each.id, False, "hostile/texts", each.title, each.text)
+        for each in load("incoming")
     )
     return (*attacks, *said)
 
 
-def mixture(count: int, share: float, seed: int) -> list[Report]:
+def mixture(count: int, share: float, seed: int) -> list[IssueReport]:
     """`count` reports in random order, this share of them honest. None comes a second time before
     all others of its kind have come.
     """
@@ -117,12 +118,12 @@ def _cases() -> Sequence[Case]:
     return [case for case in cases() if not case.answers and not case.broken]
 
 
-def _drawn(every: Sequence[Report], chance: random.Random) -> Iterator[Report]:
+def _drawn(every: Sequence[IssueReport], chance: random.Random) -> Iterator[IssueReport]:
     while True:
         yield from chance.sample(every, len(every))
 
 
-def _numbered(report: Report, number: int) -> Report:
+def _numbered(report: IssueReport, number: int) -> IssueReport:
     if not report.honest:
         return report
     title, body = (text.replace("{n}", str(number)) for text in (report.title, report.body))

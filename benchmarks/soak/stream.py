@@ -19,7 +19,7 @@ from benchmarks.killing import adopted_orphans
 from benchmarks.soak import reports
 from benchmarks.soak.leftovers import Places
 from benchmarks.soak.outcome import Answer, Outcome
-from benchmarks.soak.reports import Report
+from benchmarks.soak.reports import IssueReport
 from benchmarks.soak.sampling import Sample, Window, look, sampled, window
 from benchmarks.whole_app import AppPlan, RunningApp, running, stored_runs
 from bot.app.store import SqlStore
@@ -68,7 +68,7 @@ class Plan:
 class _Stream:
     """What was delivered, and what was seen meanwhile."""
 
-    sent: list[tuple[Report, int, HookDelivery]] = field(default_factory=list)
+    sent: list[tuple[IssueReport, int, HookDelivery]] = field(default_factory=list)
     loads: list[float] = field(default_factory=list)
 
 
@@ -143,7 +143,9 @@ def _deliver(app: RunningApp, plan: Plan, say: Say) -> _Stream:
     return stream
 
 
-def _sent(hub: GitHubServer, report: Report, number: int) -> tuple[Report, int, HookDelivery]:
+def _sent(
+    hub: GitHubServer, report: IssueReport, number: int
+) -> tuple[IssueReport, int, HookDelivery]:
     author = f"reporter-{number}"
     issue = hub.state.issue(report.repository, report.title, report.body, author=author).number
     if report.comment:
@@ -181,7 +183,7 @@ def _guids(stream: _Stream) -> set[str]:
 
 
 def _answer(
-    hub: GitHubServer, report: Report, number: int, delivery: HookDelivery, runs: list[Run]
+    hub: GitHubServer, report: IssueReport, number: int, delivery: HookDelivery, runs: list[Run]
 ) -> Answer:
     ours = hub.state.ours(report.repository, number)
     waited = [(each.history[-1].at - delivery.delivered_at).total_seconds() for each in ours]

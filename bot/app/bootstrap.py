@@ -15,7 +15,7 @@ from bot.kernel.job import JobOptions, ReproduceIssue
 from bot.kernel.outside_text import rewritten
 from bot.kernel.ports import Journal, Listener, Model, Ports, SourceIndexer, TrainingWatch
 from bot.kernel.redaction import redact
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.settings import Settings, host
 from bot.model.cassette import Recording
 from bot.model.chat import configured
@@ -70,18 +70,18 @@ def model_of(
 
 
 def prove(
-    report: Report,
+    report: IssueReport,
     job: ReproduceIssue,
     settings: Settings,
     folder: Folder,
-    work: Callable[[Report, ReproduceIssue, Ports], Report],
+    work: Callable[[IssueReport, ReproduceIssue, Ports], IssueReport],
     *,
     listener: Listener,
     cancel: Event,
     sandbox: Sandbox,
     script: Script | None = None,
     run: Path | None = None,
-) -> Report:
+) -> IssueReport:
     """Work on what an earlier run found and write its report. The folder is that run's own,
     unless it is for a program that was `given`, or for a copy of `run`.
     """
@@ -101,13 +101,13 @@ def _worked(
     job: ReproduceIssue,
     settings: Settings,
     folder: Folder,
-    work: Callable[[Ports], Report],
+    work: Callable[[Ports], IssueReport],
     *,
     listener: Listener,
     cancel: Event | None,
     sandbox: Sandbox | None,
     model: Model | None,
-) -> Report:
+) -> IssueReport:
     """What comes of work in a run folder, written there. The folder records what the model is
     asked: the one given, else the one that the options or the settings name, if any. What killed
     processes left is removed.
@@ -161,7 +161,7 @@ def reproduce(
     cancel: Event | None = None,
     sandbox: Sandbox | None = None,
     model: Model | None = None,
-) -> Report:
+) -> IssueReport:
     """Reproduce one issue into a run folder; what every door that has no database does. Without
     a `model` the one that the options or the settings name is asked, if any; the exchanges are
     kept in the folder.

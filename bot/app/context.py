@@ -31,7 +31,7 @@ from bot.kernel.config import Config, LoadedConfig
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.job import ReproduceIssue
 from bot.kernel.ports import Journal, Listener
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import Delivery, Repository, Run
 
 # Names of runs in addresses. A public repository's run goes by its id, which cannot be guessed; a
@@ -85,8 +85,8 @@ class JobRunner(Protocol):
         listener: Listener,
         cancel: Event,
         clone: CloneToken | None,
-        earlier: Report | None = None,
-    ) -> Report:
+        earlier: IssueReport | None = None,
+    ) -> IssueReport:
         """Reproduce. `clone` is the token for a private repository. With `earlier`, the report
         of a reproduced run, only its proofs are made; then BuildError and Stopped are raised too.
         """

@@ -17,7 +17,7 @@ from bot.app.context import AppContext, heartbeat, new_owner, run_task
 from bot.app.ports import AppStore, CredentialsRefused, GoneError, Throttled
 from bot.app.publish import announce
 from bot.app.pull_requests import automatic
-from bot.issues import reporting
+from bot.issues import build_report
 from bot.kernel.attempt import Attempt
 from bot.kernel.dialogue import Usage
 from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
@@ -25,7 +25,7 @@ from bot.kernel.job import PROOFS, Note, ReproduceIssue
 from bot.kernel.journal import ATTEMPTS, LOGS, PROGRAMS, E, EntryKind
 from bot.kernel.ports import Journal, Progress
 from bot.kernel.redaction import redact
-from bot.kernel.report import AnyVerdict, BudgetReached, Cancelled, Report, SetupFailed
+from bot.kernel.report import AnyVerdict, BudgetReached, Cancelled, IssueReport, SetupFailed
 from bot.kernel.run import Run, RunState
 from bot.report import comment
 from bot.report.comment import progress_line
@@ -58,7 +58,7 @@ class StoreJournal(Journal):
         return self._store.entries(self._run, kind)
 
 
-def earlier_journal(store: AppStore, run: Run, owner: str) -> Report | None:
+def earlier_journal(store: AppStore, run: Run, owner: str) -> IssueReport | None:
     """The report of the newest earlier run with the same, unchanged issue and the same options.
     Its attempts, programs and logs are copied to this run. None when there is none.
     """
@@ -287,7 +287,7 @@ class _Execution:
             self._count_cost(report)
         return stored_run
 
-    def _reproduce(self, stop: Event) -> Report | None:
+    def _reproduce(self, stop: Event) -> IssueReport | None:
         """The engine's report; None when another worker goes on with the run."""
         run, cancel = self._run, Event()
         earlier = earlier_journal(self._store, run, self._owner)
@@ -311,8 +311,8 @@ class _Execution:
         journal: StoreJournal,
         progress: ProgressReporter,
         cancel: Event,
-        earlier: Report | None,
-    ) -> Report:
+        earlier: IssueReport | None,
+    ) -> IssueReport:
         request, engine = self._run.request, self._context.engine
         private = request.job.environment.repo and request.repository.private
         try:
@@ -339,7 +339,7 @@ class _Execution:
             reason = " ".join(filter(None, [str(error), error.fix]))
             return self._empty_report(SetupFailed(reason=reason))
 
-    def _log_defects(self, report: Report) -> Report:
+    def _log_defects(self, report: IssueReport) -> IssueReport:
         """Move the tracebacks of our own errors from the report to the log."""
         for proof, traceback in report.defects.items():
             hidden = redact(traceback, self._policy.secrets)
@@ -348,7 +348,7 @@ class _Execution:
         draft.defects = {}
         return draft.finish()
 
-    def _interrupted(self, report: Report, over_time: bool) -> Report | None:
+    def _interrupted(self, report: IssueReport, over_time: bool) -> IssueReport | None:
         """The report with why it ended, as its verdict or a note; None when another goes on."""
         verdict: AnyVerdict
         if over_time:
@@ -367,12 +367,14 @@ class _Execution:
             draft.notes, draft.interrupted = (Note(kind="run", text=note), *draft.notes), note
         return draft.finish()
 
-    def _empty_report(self, verdict: AnyVerdict, attempts: tuple[Attempt, ...] = ()) -> Report:
+    def _empty_report(self, verdict: AnyVerdict, attempts: tuple[Attempt, ...] = ()) -> IssueReport:
         issue, version = self._run.request.job.issue, metadata.version("reprise")
-        attempts_within_limit = reporting.within_limit(attempts)
-        return Report(issue=issue, verdict=verdict, attempts=attempts_within_limit, version=version)
+        attempts_within_limit = build_report.within_limit(attempts)
+        return IssueReport(
+            issue=issue, verdict=verdict, attempts=attempts_within_limit, version=version
+        )
 
-    def _count_cost(self, report: Report) -> None:
+    def _count_cost(self, report: IssueReport) -> None:
         """Count the cost of models. A run that starts anew asks them again, and both count."""
         if report.cost.calls:
             self._store.note_cost(self._run.id, **report.cost.model_dump(exclude={"estimated"}))

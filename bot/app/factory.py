@@ -12,7 +12,7 @@ from bot.app.ports import AppStore, CloneToken, GitHub, Queue
 from bot.kernel.errors import UserError
 from bot.kernel.job import ReproduceIssue
 from bot.kernel.ports import Journal, Listener
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.settings import Settings
 
 if TYPE_CHECKING:
@@ -102,8 +102,8 @@ class _Engine:
         listener: Listener,
         cancel: Event,
         clone: CloneToken | None,
-        earlier: Report | None = None,
-    ) -> Report:
+        earlier: IssueReport | None = None,
+    ) -> IssueReport:
         from bot.app import bootstrap
         from bot.environment.git import Credentials
         from bot.issues.proof import proofs

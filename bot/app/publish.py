@@ -21,7 +21,7 @@ from bot.issues.verdicts import KINDS, LABELS, VerdictKind
 from bot.kernel.document import Code, Hyperlink, Inline, Text
 from bot.kernel.errors import RepriseError, TransientError, UserError
 from bot.kernel.files import RepositoryFiles
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import NewRun, Run, RunState
 from bot.report import comment as report_comment, replies
 from bot.report.comment import requested_by
@@ -58,7 +58,7 @@ def _text(run: Run) -> tuple[str, str]:
     return issue.title, issue.body
 
 
-def merge_reports(reports: Sequence[Report]) -> Report:
+def merge_reports(reports: Sequence[IssueReport]) -> IssueReport:
     """The reports of chosen runs as one: what was reproduced, with the repair."""
     first = next((report for report in reports if report.verdict.kind == "reproduced"), reports[0])
     report_with_repair = repaired(reports) or first
@@ -67,12 +67,12 @@ def merge_reports(reports: Sequence[Report]) -> Report:
     return draft.finish()
 
 
-def repaired(reports: Sequence[Report]) -> Report | None:
+def repaired(reports: Sequence[IssueReport]) -> IssueReport | None:
     """The report with the repair to propose: a proven one before one that is not, and any patch
     before none.
     """
 
-    def worth(report: Report) -> tuple[bool, bool]:
+    def worth(report: IssueReport) -> tuple[bool, bool]:
         repair = report.repair
         return repair is not None and repair.proven, repair is not None and bool(repair.patch)
 
@@ -101,7 +101,7 @@ def files_of(repository: RepositoryReader, state: RepositoryState) -> Repository
     return RepositoryFiles(repository.entries(state.head), repository.text)
 
 
-def hint(context: AppContext, run: Run, report: Report, where: Target) -> Text:
+def hint(context: AppContext, run: Run, report: IssueReport, where: Target) -> Text:
     """How to get the proven patch of a run as a pull request; "" where there can be none, as far as
     is known now, or where it is in one.
     """
@@ -228,7 +228,7 @@ def show(context: AppContext, run: Run, body: str, *, revive: bool = True) -> No
     upsert(context, target(run.request), run.request.number, STICKY, body, revive=revive)
 
 
-def label(context: AppContext, run: Run, report: Report) -> None:
+def label(context: AppContext, run: Run, report: IssueReport) -> None:
     """Put the verdict's label on the issue and remove our others."""
     label_of_verdict = None if report.repaired_instead else KINDS[report.verdict.kind].label
     if label_of_verdict is None or run.request.job.issue.number is None:
@@ -277,7 +277,7 @@ def announce(
     store.finish_run(run.id, owner)
 
 
-def _show(context: AppContext, run: Run, report: Report) -> None:
+def _show(context: AppContext, run: Run, report: IssueReport) -> None:
     """Update the comment, the label and the reaction. A run that was cancelled before it ran
     anything does not replace an earlier verdict.
     """
@@ -305,7 +305,7 @@ def refresh(context: AppContext, request: NewRun) -> None:
         show(context, run, _final(context, run, report, before), revive=False)
 
 
-def _final(context: AppContext, run: Run, report: Report, before: Run | None) -> str:
+def _final(context: AppContext, run: Run, report: IssueReport, before: Run | None) -> str:
     """The comment with a verdict; it links the pull request and an earlier run."""
     ends: list[Text] = [requested_by(run), report.interrupted]
     if before is not None:

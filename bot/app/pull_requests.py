@@ -23,7 +23,7 @@ from bot.app.ports import (
 from bot.issues.proposal.propose import of_repair, propose
 from bot.kernel.errors import UserError
 from bot.kernel.files import RepositoryFiles
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import NewRun, Proposal, Repository, RepositoryPatch, Run
 from bot.report import pull_request, replies
 
@@ -112,11 +112,11 @@ def open_pull_request(context: AppContext, runs: Sequence[Run], *, again: bool =
 class _Work:
     context: AppContext
     runs: Sequence[Run]
-    reports: Mapping[str, Report]
+    reports: Mapping[str, IssueReport]
     writer: RepositoryWriter
 
     @property
-    def report(self) -> Report:
+    def report(self) -> IssueReport:
         return publish.merge_reports([self.reports[run.id] for run in self.runs])
 
     @property

@@ -19,7 +19,7 @@ from bot.kernel.document import sentence
 from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
 from bot.kernel.outside_text import clip, one_line
 from bot.kernel.redaction import redact
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.report.run_folder import Folder
 from sandbox.port import SandboxError, SandboxUnavailable
 
@@ -44,7 +44,7 @@ _DISK_ERRORS = (
 )
 
 
-def code(report: Report) -> int:
+def code(report: IssueReport) -> int:
     """0 for reproduced, 3 for every other verdict."""
     return KINDS[report.verdict.kind].exit_code
 

@@ -18,7 +18,7 @@ from bot.kernel.errors import UserError
 from bot.kernel.job import ReproduceIssue
 from bot.kernel.outside_text import one_line
 from bot.kernel.ports import Ports
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.settings import load
 from bot.report.run_folder import REPORT, STATE, kept_report, not_ours
 
@@ -34,7 +34,7 @@ def bisect_releases(command: ProofCommand, package: str | None, *, as_json: bool
     """Bisect the releases of a package; None: the one under test."""
     name = canonicalize_name(package) if package else None
 
-    def work(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
+    def work(report: IssueReport, job: ReproduceIssue, ports: Ports) -> IssueReport:
         _check_installed(name, report)
         proof = job.proof.model_copy(update={"package": name})
         return proofs.resume_proof(report, job.model_copy(update={"proof": proof}), ports, "bisect")
@@ -43,7 +43,7 @@ def bisect_releases(command: ProofCommand, package: str | None, *, as_json: bool
     return run_proof(command, work, as_json=as_json, package=name or "")
 
 
-def _check_installed(package: str | None, report: Report) -> None:
+def _check_installed(package: str | None, report: IssueReport) -> None:
     if package is None or report.environment is None:
         return
     if not outcome.installed_name(package, report.environment):
@@ -60,7 +60,7 @@ def bisect_commits(
     """Bisect the commits of a clone, which the user wrote as `repo`."""
     bisections: list[Bisection] = []
 
-    def work(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
+    def work(report: IssueReport, job: ReproduceIssue, ports: Ports) -> IssueReport:
         report, bisection = proofs.bisect(report, job, ports, RepoSource.of(clone), good, bad)
         bisections.append(bisection)
         return report
@@ -145,7 +145,7 @@ def _text(path: Path) -> str:
         raise UserError(f"Cannot read {path} ({error.strerror}).", "Check the path.") from None
 
 
-def _has_result(out: Path, report: Report, program: Script | None) -> bool:
+def _has_result(out: Path, report: IssueReport, program: Script | None) -> bool:
     """Whether `out` holds a result for this program and failure. Raises UserError for another."""
     if not (out / REPORT).exists():
         return False

@@ -27,7 +27,7 @@ from bot.kernel.document import Document
 from bot.kernel.errors import Stopped, UserError
 from bot.kernel.job import Interruption, JobOptions, ProgramJob, Proof, ProofOptions, ReproduceIssue
 from bot.kernel.ports import Model, Ports, Progress, TrainingWatch
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.scales import scale
 from bot.kernel.settings import Settings, load
 from bot.kernel.training_types import TrainingProgram, Trial
@@ -198,7 +198,7 @@ def _bytes(path: Path) -> bytes:
 
 # Run one job, or one proof of a finished run, with progress, Ctrl-C and an exit code.
 
-Work = Callable[[Report, ReproduceIssue, Ports], Report]
+Work = Callable[[IssueReport, ReproduceIssue, Ports], IssueReport]
 
 
 @contextmanager
@@ -326,7 +326,7 @@ def choose_sandbox(job: JobOptions, *, bundled: bool = False) -> Sandbox:
 
 
 def _show(
-    report: Report,
+    report: IssueReport,
     settings: Settings,
     folder: Folder,
     *,

@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
-from bot.app.github.requests import ApiResponse, RestClient
+from bot.app.github.http import ApiResponse, RestClient
 from bot.kernel.bug import Issue
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.settings import Settings

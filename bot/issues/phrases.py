@@ -35,8 +35,8 @@ from bot.kernel.report import (
     Control,
     DifferentFailure,
     Inconclusive,
+    IssueReport,
     NotReproduced,
-    Report,
     Reproduced,
     SetupFailed,
 )
@@ -112,7 +112,7 @@ OUTCOMES: dict[Outcome, str] = {
 _SHORT, _SUBJECT = 12, 72
 
 
-def all_of(report: Report) -> tuple[Bisection, ...]:
+def all_of(report: IssueReport) -> tuple[Bisection, ...]:
     """Every bisection of a report, the one that found a boundary first."""
     return tuple(filter(None, (report.bisection, *report.other_bisections)))
 
@@ -269,7 +269,7 @@ def remark(probe: Probe) -> str:
     return "; ".join(filter(None, [reason, moves]))
 
 
-def passing(report: Report) -> str:
+def passing(report: IssueReport) -> str:
     """A version that passed in a bisection, with its counts; "" when none did."""
     for search in all_of(report):
         sides = [point.at for point in (search.first_fixed, search.last_good) if point is not None]
@@ -287,12 +287,12 @@ _PINS, _VERSIONS = 6, 4
 _CONTROL = "control: "
 
 
-def of(report: Report) -> Control:
+def of(report: IssueReport) -> Control:
     """The control of a report; one of type "none" for a verdict that has no control."""
     return report.verdict.control if isinstance(report.verdict, Reproduced) else Control()
 
 
-def reported_version(report: Report) -> str:
+def reported_version(report: IssueReport) -> str:
     """The failing version of what a control changes: "x-lib 1.42.17"; "" where it has none."""
     package, environment = of(report).what.rpartition(" ")[0], report.environment
     version = environment.version(package) if environment is not None and package else ""
@@ -375,7 +375,7 @@ def _pins(control: Control, spec: EnvironmentSpec) -> tuple[str, ...]:
     )
 
 
-def failing(report: Report) -> str:
+def failing(report: IssueReport) -> str:
     """The other versions that fail too: "x-lib 1.42.20"; "" when none does."""
     ours = report.reduced.before if report.reduced is not None else report.script
     names = [
@@ -397,7 +397,7 @@ def _is_control(attempt: Attempt) -> bool:
     return attempt.change.startswith(_CONTROL) and attempt.judgement.match is Match.MATCHED
 
 
-def smaller_programs(report: Report) -> str:
+def smaller_programs(report: IssueReport) -> str:
     """How smaller programs did in a second version: "0 of 6 smaller programs failed with x-lib
     1.42.20"; "" when none passed there. These are single runs, not a paired test.
     """
@@ -432,7 +432,7 @@ def _difference(there: EnvironmentSpec, here: EnvironmentSpec | None) -> str:
     return ", ".join([*pins[:_PINS], *commit])
 
 
-def pair_attempts(report: Report) -> tuple[tuple[Attempt, ...], tuple[Attempt, ...]]:
+def pair_attempts(report: IssueReport) -> tuple[tuple[Attempt, ...], tuple[Attempt, ...]]:
     """The runs that a control's figures were counted on, by seed: the failing side, then the
     control's. Empty where the report does not hold all of them.
     """
@@ -473,7 +473,7 @@ _LONGER = "Run it longer with --max-runs, or with another --seed."
 _FROM_CLONE = "build the repository at"
 
 
-def figures(report: Report) -> str:
+def figures(report: IssueReport) -> str:
     """The figures behind the verdict."""
     verdict = report.verdict
     match verdict:
@@ -505,7 +505,7 @@ def interval(low: float, high: float) -> str:
     return f"95 % confidence interval {low * 100:.0f}\u2013{high * 100:.0f} %"
 
 
-def standing(report: Report) -> str:
+def standing(report: IssueReport) -> str:
     """Whether the bug is confirmed, the program only differs between versions, or only its symptom
     was seen; "" for verdicts that claim nothing of it.
     """
@@ -519,7 +519,7 @@ def standing(report: Report) -> str:
     return f"{shown_by(report)}: {line}{weak}."
 
 
-def _uncontrolled(report: Report) -> str:
+def _uncontrolled(report: IssueReport) -> str:
     """Why there is no control, or what comes closest to one."""
     if passed := passing(report):
         return f"{passed}, but it was not compared in paired runs"
@@ -532,14 +532,14 @@ def _uncontrolled(report: Report) -> str:
     return "the program was not compared with a version that works"
 
 
-def shown_by(report: Report) -> str:
+def shown_by(report: IssueReport) -> str:
     """What a control says about the failure."""
     if not sets_apart(of(report)):
         return "Symptom observed"
     return "Differs between versions" if unconfirmed(report) else "Bug confirmed"
 
 
-def unconfirmed(report: Report) -> str:
+def unconfirmed(report: IssueReport) -> str:
     """Why a control that sets the failure apart confirms no bug, as a sentence; or ""."""
     verdict = report.verdict
     if not isinstance(verdict, Reproduced) or not verdict.doubt:
@@ -548,12 +548,12 @@ def unconfirmed(report: Report) -> str:
     return f"This does not confirm a bug: {verdict.doubt}." if apart else ""
 
 
-def reason(report: Report) -> str:
+def reason(report: IssueReport) -> str:
     """Why, as a sentence."""
     return sentence(report.verdict.reason)
 
 
-def next_step(report: Report, run: str = "") -> str:
+def next_step(report: IssueReport, run: str = "") -> str:
     """What the reader would do now; `run` is the folder of the run."""
     run_argument = shlex.quote(run) if run else "RUN"
     cut = [proof for proof in PROOFS if proof in report.cut_short]
@@ -567,7 +567,7 @@ def next_step(report: Report, run: str = "") -> str:
     return KINDS[report.verdict.kind].next_step or _unbuilt(report)
 
 
-def _next_control(report: Report, command: str) -> str:
+def _next_control(report: IssueReport, command: str) -> str:
     """What turns a failure into a confirmed bug, and a confirmed bug into a test."""
     control = of(report)
     if unconfirmed(report):
@@ -583,7 +583,7 @@ def _next_control(report: Report, command: str) -> str:
     return f"Run {command} --minutes 60 to find a version in which the program passes."
 
 
-def _unbuilt(report: Report) -> str:
+def _unbuilt(report: IssueReport) -> str:
     """What to build instead; a package that no index has may come from a clone."""
     verdict, spec = report.verdict, report.spec
     attempts = verdict.tried if isinstance(verdict, SetupFailed) else ()

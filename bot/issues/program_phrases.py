@@ -6,12 +6,12 @@ from bot.issues.reduce.edits import size
 from bot.kernel.attempt import Attempt, Ended, Evidence, Judgement, Match, Reduced, Script
 from bot.kernel.document import PIN_SOURCES, count, usage_text
 from bot.kernel.environment import Package, PinSource
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 
 # An environment in words: what was installed, and what decided each version.
 
 
-def package_rows(report: Report) -> list[tuple[str, str, str]]:
+def package_rows(report: IssueReport) -> list[tuple[str, str, str]]:
     """The installed packages that something decided, as (name, version, why this version)."""
     environment, spec = report.environment, report.spec
     if environment is None:
@@ -41,13 +41,13 @@ def why(source: PinSource, reason: str) -> str:
     return words if reason in {"", words} else f"{words}: {reason}"
 
 
-def dependencies(report: Report) -> list[Package]:
+def dependencies(report: IssueReport) -> list[Package]:
     """The installed packages that only the resolver chose."""
     packages = report.environment.packages if report.environment is not None else ()
     return [package for package in packages if package.rung is PinSource.DEPENDENCY]
 
 
-def cut_off(report: Report) -> str:
+def cut_off(report: IssueReport) -> str:
     """The date cut-off as a sentence, with the newer packages it exempts; "" without one."""
     if report.environment is None or report.spec is None or report.spec.exclude_newer is None:
         return ""
@@ -125,7 +125,7 @@ def seconds(reduced: Reduced) -> float:
     return reduced.seconds if math.isfinite(reduced.seconds) else 0.0
 
 
-def model_mark(report: Report) -> str:
+def model_mark(report: IssueReport) -> str:
     """That a model wrote the program that is shown; "" where the reporter did."""
     if report.script is None or report.script.author != "model":
         return ""
@@ -134,7 +134,7 @@ def model_mark(report: Report) -> str:
     return f"{wrote} Only its runs decide the verdict."
 
 
-def model_claim(report: Report) -> str:
+def model_claim(report: IssueReport) -> str:
     """The claim as the model read it, where its program is shown."""
     part = report.reconstruction
     if part is None or part.refined is None or not model_mark(report):
@@ -142,13 +142,13 @@ def model_claim(report: Report) -> str:
     return part.refined.claim
 
 
-def provenance(report: Report) -> str:
+def provenance(report: IssueReport) -> str:
     """What was measured, where, and whether a model was involved."""
     confirming = getattr(report.verdict, "runs", 0)
     return f"{measured_text(report, len(report.attempts), confirming)}. {_model_part(report)}"
 
 
-def measured_text(report: Report, runs: int, confirming: int = 0) -> str:
+def measured_text(report: IssueReport, runs: int, confirming: int = 0) -> str:
     """In how many runs it was measured, how many of them confirm, and in which sandbox."""
     if not runs:
         return "Run once, for the diagnosis" if report.diagnosis else "Nothing was run"
@@ -157,7 +157,7 @@ def measured_text(report: Report, runs: int, confirming: int = 0) -> str:
     return f"Measured in {count(runs, 'program run')}{of_them} {where}".strip()
 
 
-def _model_part(report: Report) -> str:
+def _model_part(report: IssueReport) -> str:
     if not report.prompts and report.reconstruction is None:
         return "No model was used."
     if report.reconstruction is None and set(report.prompts) == {"opinion"}:
@@ -169,7 +169,7 @@ def _model_part(report: Report) -> str:
     return "Every figure was measured; a model read the bug report too."
 
 
-def duration(report: Report) -> str:
+def duration(report: IssueReport) -> str:
     """The total time, as a person would say it; "" for next to none."""
     seconds = report.seconds.get("total", 0.0)
     if seconds < 0.1:
@@ -179,7 +179,7 @@ def duration(report: Report) -> str:
     return f"{seconds / 60:.0f} min"
 
 
-def cost(report: Report) -> str:
+def cost(report: IssueReport) -> str:
     """Calls, tokens and dollars in a few words; "" when no model was used."""
     usage = report.cost
     return usage_text(usage) if usage.calls or report.reconstruction is not None else ""
@@ -199,7 +199,7 @@ def _evidence_text(piece: Evidence) -> str:
     return " ".join(filter(None, (piece.what, piece.says, alike or "as reported")))
 
 
-def telling(report: Report) -> Attempt | None:
+def telling(report: IssueReport) -> Attempt | None:
     """The run that shows the verdict best: the last in its environment that matched the
     signature, else the last one there.
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from bot.environment import specify
-from bot.issues import confirm as issues_confirm, reporting, triage
+from bot.issues import build_report, confirm as issues_confirm, triage
 from bot.issues.confirm import Decision, confirm
 from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
-from bot.issues.reading import report
+from bot.issues.reading import issue as reading_issue
 from bot.issues.runner import IssueSession, Runner, judging
 from bot.issues.search import report_programs
 from bot.issues.search.reconstruct import reconstruct
@@ -31,8 +31,8 @@ from bot.kernel.ports import Ports, Stage
 from bot.kernel.report import (
     AnyVerdict,
     Cancelled,
+    IssueReport,
     NeedsInfo,
-    Report,
     ReportDraft,
     Reproduced,
     SetupFailed,
@@ -50,14 +50,14 @@ class Extension:
     work: Callable[[ReportDraft, IssueSession, ModelBudget], None] = lambda *_: None
 
 
-def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -> Report:
+def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -> IssueReport:
     """Reproduce one issue. Raises UserError, TransientError and SandboxError; everything else
     becomes a verdict.
     """
     session, started, extension = Session.begin(job, ports), ports.clock(), extension or Extension()
     budget = ModelBudget(ports, job.model, started)
     decision = _decide(session, budget, extension)
-    draft_report = reporting.draft(session, decision, budget)
+    draft_report = build_report.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
         proofs_to_run = tuple(proof for proof in PROOFS if proof not in job.without)
@@ -66,7 +66,7 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
         )
         proofs.prove(failing, judging(session, bug, signature), proofs_to_run)
     extension.work(draft_report, session, budget)
-    return reporting.finish(draft_report, session, started)
+    return build_report.finish(draft_report, session, started)
 
 
 def plan(
@@ -79,7 +79,7 @@ def plan(
     """
     issue, options = job.issue, job.environment
     with stage("intake", "reading the report"):
-        bug = report.read_issue(issue)
+        bug = reading_issue.read_issue(issue)
     if (not_a_bug := triage.not_a_bug(bug)) is not None:
         return RunPlan(bug=bug, verdict=not_a_bug)
     with stage("signature", "recording the failure signature"):

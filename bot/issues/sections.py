@@ -41,11 +41,11 @@ from bot.kernel.report import (
     Claim,
     DifferentFailure,
     Inconclusive,
+    IssueReport,
     NeedsHardware,
     NeedsInfo,
     NotABug,
     NotReproduced,
-    Report,
     Reproduced,
     SetupFailed,
 )
@@ -55,7 +55,7 @@ from bot.kernel.report import (
 _CHANGES, _STEPS = 3, 40
 
 
-def program_section(report: Report) -> Section | None:
+def program_section(report: IssueReport) -> Section | None:
     """The program, a model's mark on it, the changes in short, and how it became smaller."""
     script, less = report.script, program_phrases.smaller(report.reduced)
     if script is None:
@@ -75,7 +75,7 @@ def _changes_text(script: Script) -> str:
     return f"Changed from the bug report: {'; '.join(changes[:_CHANGES])}{more}." if changes else ""
 
 
-def _details(report: Report) -> list[Block]:
+def _details(report: IssueReport) -> list[Block]:
     reduced = report.reduced
     if reduced is None:
         return []
@@ -200,7 +200,7 @@ def _span(values: Sequence[str]) -> str:
 _MOST_ATTEMPTS = 12
 
 
-def environment_section(report: Report) -> Section | None:
+def environment_section(report: IssueReport) -> Section | None:
     """Every table of the environment, and what was tried where none could be built."""
     environment, verdict = report.environment, report.verdict
     attempts = verdict.tried if isinstance(verdict, SetupFailed) else ()
@@ -215,13 +215,13 @@ def environment_section(report: Report) -> Section | None:
     return Section("environment", "Environment", [], digest, blocks, summary)
 
 
-def _summary(report: Report, environment: Environment) -> str:
+def _summary(report: IssueReport, environment: Environment) -> str:
     names = [f"{name} {version}" for name, version, _ in program_phrases.package_rows(report)[:3]]
     total = count(len(environment.packages), "package")
     return ", ".join([f"Environment: Python {environment.python}", *names, f"{total} in total"])
 
 
-def _environment_blocks(report: Report, environment: Environment) -> list[Block]:
+def _environment_blocks(report: IssueReport, environment: Environment) -> list[Block]:
     claims = [
         (Code(claim.name), Code(claim.claimed), Code(claim.resolved), claim.note)
         for claim in environment.claims
@@ -240,7 +240,7 @@ def _environment_blocks(report: Report, environment: Environment) -> list[Block]
     return blocks + _lock(report, environment)
 
 
-def _lock(report: Report, environment: Environment) -> list[Block]:
+def _lock(report: IssueReport, environment: Environment) -> list[Block]:
     packages = program_phrases.dependencies(report)
     listing = "\n".join(f"{package.name}=={package.version}" for package in packages)
     title = f"{count(len(packages), 'more package')} that these depend on"
@@ -269,7 +269,7 @@ INFERENCES = {
 """What a model added to the signature, by the names in `Interpretation.inferred`."""
 
 
-def model_section(report: Report) -> Section | None:
+def model_section(report: IssueReport) -> Section | None:
     """The hypothesis and the attempts; a terminal gets only the most useful parts."""
     lists: list[Block] = [BulletList(f"{title}:", lines) for title, lines in parts(report)]
     digest: list[Block] = [
@@ -278,7 +278,7 @@ def model_section(report: Report) -> Section | None:
     return Section("model", _TITLE, [], digest, lists, _TITLE) if lists else None
 
 
-def parts(report: Report) -> tuple[tuple[str, tuple[str, ...]], ...]:
+def parts(report: IssueReport) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """The strategy and the attempts as (title, lines); empty when no model was used."""
     part = report.reconstruction
     if part is None:
@@ -309,7 +309,7 @@ def _reading(reading: Reading) -> str:
     return f"{who}: {reading.says}{record}" + (f": {reading.outcome}" if reading.outcome else "")
 
 
-def _tries(report: Report, part: Reconstruction) -> Iterator[str]:
+def _tries(report: IssueReport, part: Reconstruction) -> Iterator[str]:
     """Each program with its outcome. A proposal without a run was rejected by the checks."""
     attempts = [run for run in report.attempts if run.purpose == _SEARCH and "model" in run.origin]
     for change in part.changes:
@@ -319,7 +319,7 @@ def _tries(report: Report, part: Reconstruction) -> Iterator[str]:
         yield f"{change or _UNNAMED}{outcome}"
 
 
-def _outcome(report: Report, ran: Attempt) -> str:
+def _outcome(report: IssueReport, ran: Attempt) -> str:
     """The outcome of its last run: the environment may have been fixed in between. A contrast
     program that also fails counts against it.
     """
@@ -341,7 +341,7 @@ def _outcome(report: Report, ran: Attempt) -> str:
 _PROBES, _MOST_LISTED, _COMMITS, _SKIPPED, _NOTES = 40, 12, 10, 2, 4
 
 
-def proofs_section(report: Report) -> Section | None:
+def proofs_section(report: IssueReport) -> Section | None:
     """Control and bisections; a terminal gets the row of marks and the notes."""
     searches = phrases.all_of(report)
     bisection_blocks = [
@@ -360,7 +360,7 @@ def proofs_section(report: Report) -> Section | None:
     return Section("proofs", title, [], digest, [*parts["Control"], *bisection_blocks], title)
 
 
-def _digest(report: Report) -> list[Block]:
+def _digest(report: IssueReport) -> list[Block]:
     search, is_reproduced = report.bisection, isinstance(report.verdict, Reproduced)
     blocks = strip(search) if search is not None and phrases.where_line(search) else []
     others = filter(None, map(phrases.where_line, report.other_bisections))
@@ -392,7 +392,7 @@ def strip(search: Bisection) -> list[Block]:
     ]
 
 
-def control(report: Report) -> list[Block]:
+def control(report: IssueReport) -> list[Block]:
     """Both sides of the control by seed, and what a reader of its figures may ask."""
     verdict = report.verdict
     if not isinstance(verdict, Reproduced) or verdict.control.type == "none":
@@ -441,7 +441,7 @@ def _probe(probe: Probe) -> tuple[Text, ...]:
 RunVerdict = Reproduced | NotReproduced | Inconclusive | DifferentFailure
 
 
-def verdict(report: Report) -> Section:
+def verdict(report: IssueReport) -> Section:
     """The verdict line, its reason, and where the failure came from."""
     kind, figures = report.verdict.kind, phrases.figures(report)
     line = [f"{figures}." if figures else "", phrases.standing(report)]
@@ -453,14 +453,14 @@ def verdict(report: Report) -> Section:
     return Section("verdict", blocks=[headline, *paragraphs, _figures(report)])
 
 
-def _in_table(report: Report) -> bool:
+def _in_table(report: IssueReport) -> bool:
     """Whether the table of reported and observed says why already."""
     why = report.verdict.reason
     is_in_table = any(row.observed == why for row in report.comparison)
     return is_in_table or (report.verdict.kind == "reproduced" and bool(report.comparison))
 
 
-def _figures(report: Report) -> Figures:
+def _figures(report: IssueReport) -> Figures:
     verdict, control = report.verdict, phrases.of(report)
     rows, interval = [], None
     if isinstance(verdict, RunVerdict) and verdict.runs:
@@ -480,7 +480,7 @@ def _figures(report: Report) -> Figures:
     return Figures(rows, interval)
 
 
-def requests(report: Report) -> Section | None:
+def requests(report: IssueReport) -> Section | None:
     """What the reporter or the host has to add."""
     match report.verdict:
         case NeedsInfo(items=items) if items:
@@ -495,7 +495,7 @@ def requests(report: Report) -> Section | None:
     return None
 
 
-def comparison(report: Report) -> Section | None:
+def comparison(report: IssueReport) -> Section | None:
     """Reported and observed, side by side."""
     claim, verdict = program_phrases.model_claim(report), report.verdict
     reasons = {attempt.judgement.reason for attempt in report.attempts}
@@ -518,7 +518,7 @@ def _cell(text: str) -> Text:
     return Code(text) if text.strip() else "not stated"
 
 
-def evidence(report: Report) -> Section:
+def evidence(report: IssueReport) -> Section:
     """The signature, the telling output, and the claims and notes."""
     blocks: list[Block] = []
     if report.signature is not None:
@@ -531,7 +531,7 @@ def evidence(report: Report) -> Section:
     return Section("evidence", "Evidence", details=blocks, fold=fold if wrong else "Evidence")
 
 
-def _output(report: Report) -> list[Block]:
+def _output(report: IssueReport) -> list[Block]:
     verdict, attempt = report.verdict, program_phrases.telling(report)
     if isinstance(verdict, DifferentFailure):
         pairs = [("Reported:", verdict.reported), ("Observed:", verdict.seen)]
@@ -549,7 +549,7 @@ def _output(report: Report) -> list[Block]:
     return [*blocks, *([Paragraph(f"Compared: {comparison}.")] if comparison else [])]
 
 
-def _lists(report: Report) -> list[Block]:
+def _lists(report: IssueReport) -> list[Block]:
     verdict = report.verdict
     lists = [BulletList("What the bug report says:", claims(report.claims))]
     lists += [changes(report.script)] if report.script is not None else []

@@ -208,7 +208,7 @@ class RunReport(Record):
         return tuple(note.text for note in self.notes if not kinds or note.kind in kinds)
 
 
-class Report(RunReport):
+class IssueReport(RunReport):
     """The report of an issue. `bug` is not stored: it can be read from the issue again.
 
     `command` runs the script anywhere, `command_needs` says what that cannot bring along.
@@ -260,12 +260,12 @@ class Report(RunReport):
         return ReportDraft(**dict(self))
 
 
-class ReportDraft(Report, frozen=False):
+class ReportDraft(IssueReport, frozen=False):
     """A report in the making: the fields of a report, which the parts of a job fill in."""
 
-    def finish(self) -> Report:
+    def finish(self) -> IssueReport:
         """The report, checked; it changes no more."""
-        return Report(**dict(self))
+        return IssueReport(**dict(self))
 
 
 class DiagnosisReport(RunReport):
@@ -287,7 +287,7 @@ class RepairReport(RunReport):
 
 
 AnyReport = Annotated[
-    Report | DiagnosisReport | RepairReport,
+    IssueReport | DiagnosisReport | RepairReport,
     Field(discriminator="kind"),
 ]
 """What came of a job, by its kind, as `Job` is what was asked for."""

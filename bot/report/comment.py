@@ -28,7 +28,7 @@ from bot.kernel.document import (
 from bot.kernel.job import ReproduceIssue, RunLimits
 from bot.kernel.outside_text import clip, fence, one_line, scrubbed
 from bot.kernel.ports import Progress, Stage
-from bot.kernel.report import Inconclusive, NeedsHardware, Report
+from bot.kernel.report import Inconclusive, IssueReport, NeedsHardware
 from bot.kernel.run import NewRun, Run, RunState
 from bot.kernel.training_types import RepairRequest
 from bot.report import markdown
@@ -162,7 +162,7 @@ _ROWS, _SCRIPT_LINES, _SCRIPT_CHARACTERS, _LEAST = 6, 12, 2_000, 40
 
 
 def comment(
-    report: Report,
+    report: IssueReport,
     *,
     run: str = "",
     secrets: Iterable[str] = (),
@@ -340,7 +340,7 @@ def _with_marker(document: Document) -> str:
 
 
 def final(
-    report: Report,
+    report: IssueReport,
     *,
     page: str,
     footer_help: bool = True,
@@ -371,7 +371,7 @@ def _steps(offer: Text, usual: str) -> Text:
     return (*(offer if isinstance(offer, tuple) else (offer,)), f" {usual}") if offer else usual
 
 
-def _next(report: Report) -> str:
+def _next(report: IssueReport) -> str:
     """What to do after this verdict."""
     verdict = report.verdict
     if report.repaired_instead:

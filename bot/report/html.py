@@ -31,7 +31,7 @@ from bot.kernel.document import (
     elsewhere,
 )
 from bot.kernel.outside_text import clip, scrubbed, shorten_paths
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import LIVE, Run, RunState
 from bot.report import svg
 from bot.report.comment import elapsed, queued, requested_by, steps, unposted_text
@@ -63,7 +63,7 @@ class RunView:
 
 def view(
     run: Run,
-    report: Report | None,
+    report: IssueReport | None,
     attempts: Sequence[Attempt],
     *,
     github_url: str,
@@ -103,7 +103,7 @@ def _unposted_lines(run: Run) -> list[str]:
     return [f" The verdict {unposted_text(run)}."] if is_unposted else []
 
 
-def _files(report: Report) -> tuple[str, ...]:
+def _files(report: IssueReport) -> tuple[str, ...]:
     script = ("repro.py",) if report.script is not None else ()
     original = (
         ("original.py",) if script and program_phrases.smaller(report.reduced) is not None else ()
@@ -111,7 +111,7 @@ def _files(report: Report) -> tuple[str, ...]:
     return (*script, *original, "report.json")
 
 
-def _light(report: Report) -> Report:
+def _light(report: IssueReport) -> IssueReport:
     """The report without the evidence that the page does not show: searching hundreds of
     tracebacks for secrets takes long.
     """

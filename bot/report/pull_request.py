@@ -22,7 +22,7 @@ from bot.kernel.document import (
     sentence,
 )
 from bot.kernel.outside_text import scrubbed
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import Proposal, RegressionTest, RepositoryPatch
 from bot.report.comment import LIMIT, arranged, marker
 from bot.training import phrases
@@ -48,7 +48,7 @@ def title(number: int, proposal: Proposal) -> str:
     return f"Add a regression test for #{number}{change}"
 
 
-def message(report: Report, proposal: Proposal) -> str:
+def message(report: IssueReport, proposal: Proposal) -> str:
     """The commit's message."""
     result, lines = report.repair, [title(report.issue.number or 0, proposal), ""]
     if proposal.test is not None:
@@ -59,7 +59,11 @@ def message(report: Report, proposal: Proposal) -> str:
 
 
 def body(
-    report: Report, proposal: Proposal, *, pages: Iterable[str] = (), secrets: Iterable[str] = ()
+    report: IssueReport,
+    proposal: Proposal,
+    *,
+    pages: Iterable[str] = (),
+    secrets: Iterable[str] = (),
 ) -> str:
     """The body. `pages` are the addresses of the pages of the runs that it is made from."""
     report, hidden = scrubbed(report, tuple(secrets)), scrubbed(proposal, tuple(secrets))
@@ -87,7 +91,7 @@ def _what(proposal: Proposal) -> str:
     return "A regression test" + (" and a repair" if proposal.patch is not None else "")
 
 
-def _why(report: Report, proposal: Proposal) -> list[Block]:
+def _why(report: IssueReport, proposal: Proposal) -> list[Block]:
     """The verdict for a test, the diagnosis for a change."""
     blocks: list[Block] = []
     if proposal.test is not None:
@@ -101,7 +105,7 @@ def _twice(block: Block) -> bool:
     return isinstance(block, Paragraph) and not block.text
 
 
-def _test(report: Report, test: RegressionTest) -> Section:
+def _test(report: IssueReport, test: RegressionTest) -> Section:
     """What the test is, how to run it, and what to do with it."""
     mark: tuple[Inline, ...] = ("It expects ", Code(test.raises), " until the bug is fixed. ")
     if test.framework == "unittest":
@@ -123,7 +127,7 @@ def _test(report: Report, test: RegressionTest) -> Section:
     return Section("test", blocks=[BulletList("", items)])
 
 
-def _change(report: Report, patch: RepositoryPatch) -> Section:
+def _change(report: IssueReport, patch: RepositoryPatch) -> Section:
     """The change of the repository's own code: its edits, its figures, how to measure it again."""
     result = report.repair
     assert result is not None

@@ -17,7 +17,7 @@ from bot.kernel.bug import Bisection, ScriptFix, signature_hash
 from bot.kernel.dialogue import Reading
 from bot.kernel.environment import BuildStep, Claimed, Environment, PinSource
 from bot.kernel.redaction import redact
-from bot.kernel.report import Claim, Comparison, Control, Determinism, Report
+from bot.kernel.report import Claim, Comparison, Control, Determinism, IssueReport
 from bot.kernel.training_types import (
     Change,
     Curve,
@@ -407,7 +407,7 @@ class Published(PublishedData):
     versions: VersionsOut
 
 
-def published(report: Report) -> Published:
+def published(report: IssueReport) -> Published:
     """The published form, typed."""
     own = {
         "verdict": _verdict(report),
@@ -424,7 +424,7 @@ def published(report: Report) -> Published:
 
 
 def report_json(
-    report: Report, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
+    report: IssueReport, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
 ) -> dict[str, Any]:
     """The published form as plain data, credentials removed, and what `hide` takes out of a text.
     NaN and infinities are strings.
@@ -434,7 +434,7 @@ def report_json(
 
 
 def report_text(
-    report: Report, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
+    report: IssueReport, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
 ) -> str:
     """report.json as it is written."""
     return json_text(report_json(report, secrets=secrets, hide=hide))
@@ -443,20 +443,20 @@ def report_text(
 _COMMON = VerdictOut.model_fields.keys() - {"details"}
 
 
-def _verdict(report: Report) -> dict[str, Any]:
+def _verdict(report: IssueReport) -> dict[str, Any]:
     fields = dict(report.verdict)
     details = {name: value for name, value in fields.items() if name not in _COMMON}
     return fields | {"details": details or None}
 
 
-def _signature(report: Report) -> SignatureOut | None:
+def _signature(report: IssueReport) -> SignatureOut | None:
     signed = report.signature
     if signed is None:
         return None
     return SignatureOut(**signed.model_dump(), hash=report.signature_hash or signature_hash(signed))
 
 
-def _environment(report: Report) -> dict[str, Any] | None:
+def _environment(report: IssueReport) -> dict[str, Any] | None:
     built_environment = report.environment
     if built_environment is None:
         return None
@@ -468,6 +468,6 @@ def _environment(report: Report) -> dict[str, Any] | None:
     return dict(built_environment) | {"packages": packages}
 
 
-def _plan(report: Report) -> dict[str, Any] | None:
+def _plan(report: IssueReport) -> dict[str, Any] | None:
     part = report.reconstruction
     return None if part is None else dict(part.refined or ()) | dict(part)

@@ -18,7 +18,7 @@ from bot.kernel.files import append, cut_unfinished, read_exchanges, sync, write
 from bot.kernel.job import ProofOptions, ReproduceIssue
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, E, EntryKind, RunLog, log_name
 from bot.kernel.ports import Journal
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.training_types import Curve
 from bot.kernel.values import Record
 from bot.report.svg import png, standalone, training
@@ -171,7 +171,7 @@ class Folder(Journal):
 
     def finish(
         self,
-        report: Report,
+        report: IssueReport,
         *,
         json_text: str,
         markdown: str,
@@ -270,9 +270,9 @@ def kept_job(path: Path) -> ReproduceIssue:
     return job
 
 
-def kept_report(path: Path) -> Report:
+def kept_report(path: Path) -> IssueReport:
     """The whole report of an earlier run. Raises UserError when the folder does not have it."""
-    report = _read_record(path / STATE, Report)
+    report = _read_record(path / STATE, IssueReport)
     if report is None:
         raise UserError(
             f"{path} is not the folder of a finished run.", f"Pass a folder that contains {STATE}."

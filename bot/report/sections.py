@@ -2,12 +2,12 @@
 
 from bot.issues import program_phrases, sections
 from bot.kernel.document import Code, Document, Section, Text
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.training import sections as training_sections
 
 
 def document(
-    report: Report,
+    report: IssueReport,
     *,
     run: str = "",
     elsewhere: str = "",
@@ -32,7 +32,7 @@ def document(
     return Document(tuple(filter(None, parts)), tuple(filter(None, footer)))
 
 
-def _answer(report: Report, page: str) -> tuple[Section | None, ...]:
+def _answer(report: IssueReport, page: str) -> tuple[Section | None, ...]:
     """The verdict and what follows from it. Where a repair is the answer, it stands first and
     nothing is asked of the reporter.
     """
@@ -46,7 +46,7 @@ def _answer(report: Report, page: str) -> tuple[Section | None, ...]:
     return (*verdict, sections.requests(report), *trained)
 
 
-def _footer(report: Report) -> tuple[str, ...]:
+def _footer(report: IssueReport) -> tuple[str, ...]:
     record = (
         f"failure signature `{report.signature_hash[:12]}` recorded before the runs that it judges"
     )

@@ -39,7 +39,7 @@ from bot.kernel.document import (
 )
 from bot.kernel.job import Proof
 from bot.kernel.outside_text import clip, one_line, scrubbed
-from bot.kernel.report import Control, Report
+from bot.kernel.report import Control, IssueReport
 from bot.kernel.scales import Scale, format_number as number_scales, scale
 from bot.kernel.training_types import Curve
 from bot.kernel.values import Record
@@ -122,7 +122,7 @@ _ASCII = str.maketrans({"\u2026": "...", "\u2013": "-", "\u00b7": "-", "\u2192":
 
 
 def terminal(
-    report: Report,
+    report: IssueReport,
     *,
     run: str = "",
     width: int = 80,
@@ -325,12 +325,12 @@ class ProofRequest(Record):
     again: str
     swapped: str = ""
     notes: tuple[str, ...] = ()
-    before: Report | None = None
+    before: IssueReport | None = None
     package: str = ""
 
 
 def proof_terminal(
-    report: Report,
+    report: IssueReport,
     request: ProofRequest,
     *,
     width: int = 80,
@@ -354,7 +354,7 @@ def proof_terminal(
     return print_document(document, width, encoding, colour=colour)
 
 
-def _requested_search(report: Report, request: ProofRequest) -> Bisection | None:
+def _requested_search(report: IssueReport, request: ProofRequest) -> Bisection | None:
     """The bisection of this command, or the earlier one of the package if it found nothing new."""
     searches = phrases.all_of(report)
     old = phrases.all_of(request.before) if request.before is not None else ()
@@ -367,7 +367,7 @@ def _subject_name(search: Bisection) -> str:
     return search.package if search.over == "releases" else ""
 
 
-def _parts(report: Report, request: ProofRequest) -> list[Section]:
+def _parts(report: IssueReport, request: ProofRequest) -> list[Section]:
     why = report.cut_short.get(request.proof, "")
     notes = [note for note in request.notes if not why or why not in note]  # it is said above
     blocks: list[Block] = []
@@ -386,7 +386,7 @@ def _parts(report: Report, request: ProofRequest) -> list[Section]:
     return [*stopped, Section("proof", blocks=[*blocks[:head], *note_blocks, *blocks[head:]])]
 
 
-def _stopped(report: Report, request: ProofRequest, why: str) -> Block:
+def _stopped(report: IssueReport, request: ProofRequest, why: str) -> Block:
     now, before = _result(report, request.proof), request.before
     then = [_result(before, request.proof), *before.other_bisections] if before is not None else []
     if now is None:
@@ -396,14 +396,14 @@ def _stopped(report: Report, request: ProofRequest, why: str) -> Block:
     return Headline(_NAMES[request.proof], f"{why}. {ending}")
 
 
-def _result(report: Report, proof: Proof) -> Control | Bisection | Reduced | None:
+def _result(report: IssueReport, proof: Proof) -> Control | Bisection | Reduced | None:
     if proof == "control":
         control = phrases.of(report)
         return control if control.type != "none" else None
     return report.bisection if proof == "bisect" else report.reduced
 
 
-def _control(report: Report) -> list[Block]:
+def _control(report: IssueReport) -> list[Block]:
     control = phrases.of(report)
     if control.type == "none":
         return [Headline("No control", "no version was found in which this program passes.")]
@@ -444,7 +444,7 @@ def _bisection(search: Bisection | None, why: str) -> list[Block]:
     return [Paragraph(f"{line}."), *strip_proofs(search), *titles, facts]
 
 
-def _reduction(report: Report, run: str) -> list[Block]:
+def _reduction(report: IssueReport, run: str) -> list[Block]:
     reduced, script = report.reduced, report.script
     if reduced is None or script is None:
         return [Headline("No minimization was run")]
@@ -468,7 +468,7 @@ def _reduction(report: Report, run: str) -> list[Block]:
     ]
 
 
-def _next(report: Report, request: ProofRequest) -> str:
+def _next(report: IssueReport, request: ProofRequest) -> str:
     """The command that resumes this proof or runs the next one, else what a person can do."""
     proof, search = request.proof, report.bisection
     if proof in report.cut_short:
@@ -484,7 +484,7 @@ def _next(report: Report, request: ProofRequest) -> str:
     return f"Run reprise {still[0]} {shlex.quote(request.run)} to {_OPEN[still[0]]}."
 
 
-def _footer(report: Report, request: ProofRequest) -> tuple[Text, ...]:
+def _footer(report: IssueReport, request: ProofRequest) -> tuple[Text, ...]:
     before = request.before
     new_attempts = len(report.attempts) - (len(before.attempts) if before is not None else 0)
     seconds_before = before.seconds.get("total", 0.0) if before is not None else 0.0

@@ -20,7 +20,7 @@ from bot.kernel.document import (
     first_items,
     sentence,
 )
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.training_types import Curve, DiagnosedRun, Finding, Metric, Repair, Trial
 from bot.training import phrases
 
@@ -30,7 +30,7 @@ from bot.training import phrases
 _ADVICE = 6
 
 
-def diagnosis_section(report: Report, page: str = "") -> Section | None:
+def diagnosis_section(report: IssueReport, page: str = "") -> Section | None:
     """The findings in a sentence for every reader, the rest for those who open it. The `page` of
     the run has the curves as a picture.
     """
@@ -125,7 +125,7 @@ def repair_document(result: Repair, *, name: str, folder: str = "") -> Document:
     return Document([part for part in parts if part.blocks], (f"Reprise {version('reprise')}",))
 
 
-def repair_section(report: Report) -> Section | None:
+def repair_section(report: IssueReport) -> Section | None:
     """The answer in a sentence for everybody, the patch and its figures for those who open it."""
     result = report.repair
     if result is None:

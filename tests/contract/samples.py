@@ -8,7 +8,7 @@ from bot.kernel.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.kernel.bug import Issue
 from bot.kernel.dialogue import Exchange, Message, ModelAnswer, Question, Usage
 from bot.kernel.journal import RunLog
-from bot.kernel.report import Cancelled, Report, Reproduced
+from bot.kernel.report import Cancelled, IssueReport, Reproduced
 from bot.kernel.run import Delivery, NewRun, Repository
 from bot.kernel.training_types import KeptTrial, Trial
 from tests.support.jobs import issue_job
@@ -62,14 +62,14 @@ def log(number: int = 1, text: str = "log") -> RunLog:
     return RunLog(number=number, text=text)
 
 
-def report(*, stopped: bool = False) -> Report:
+def report(*, stopped: bool = False) -> IssueReport:
     issue = Issue(title="NaN", body="loss is nan")
     if stopped:
-        return Report(issue=issue, verdict=Cancelled(reason="stopped by mona"))
+        return IssueReport(issue=issue, verdict=Cancelled(reason="stopped by mona"))
     met = Reproduced(
         runs=5, failures=5, interval=(0.48, 1.0), reason="met", determinism="deterministic"
     )
-    return Report(issue=issue, verdict=met, seconds={"total": float("inf")})
+    return IssueReport(issue=issue, verdict=met, seconds={"total": float("inf")})
 
 
 def exchange(number: int, said: str) -> Exchange:

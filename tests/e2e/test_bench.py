@@ -18,7 +18,7 @@ from bot.kernel.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.journal import LOGS, log_name
 from bot.kernel.ports import Listener, Progress
-from bot.kernel.report import AnyVerdict, Cancelled, NotABug, Report, Reproduced
+from bot.kernel.report import AnyVerdict, Cancelled, IssueReport, NotABug, Reproduced
 from bot.kernel.session import run_log
 from bot.report.report_json import report_text
 from bot.report.run_folder import Folder
@@ -73,7 +73,7 @@ def reproducer(
     return reproduce
 
 
-def _report(case: Case, folder: Folder, said: str) -> Report:
+def _report(case: Case, folder: Folder, said: str) -> IssueReport:
     issue = from_text(case.path.read_text(), case.path.name)
     verdict: AnyVerdict = NotABug(reason="a question", sentence="it does")
     attempts: tuple[Attempt, ...] = ()
@@ -97,7 +97,7 @@ def _report(case: Case, folder: Folder, said: str) -> Report:
                 judgement=MET,
             ),
         )
-    return Report(issue=issue, verdict=verdict, attempts=attempts, seconds={"total": 2.0})
+    return IssueReport(issue=issue, verdict=verdict, attempts=attempts, seconds={"total": 2.0})
 
 
 def run(

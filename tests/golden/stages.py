@@ -9,7 +9,7 @@ from pathlib import Path
 from bot.kernel.bug import BugReport, ReportKind
 from bot.kernel.environment import RepoSource
 from bot.kernel.job import Extra, IssueOptions, ReproduceIssue, TrainingOptions
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import Command, NewRun, Repository, Run, RunPlan, RunState
 from bot.kernel.training_types import RepairRequest
 from bot.report import comment, replies, replies as report_replies, verbs
@@ -17,7 +17,7 @@ from tests.support.jobs import job_options
 
 HERE = Path(__file__).parent
 REPORTS = {
-    path.stem: Report.model_validate_json(path.read_text(encoding="utf-8"))
+    path.stem: IssueReport.model_validate_json(path.read_text(encoding="utf-8"))
     for path in sorted((HERE / "reports").glob("*.json"))
 }
 PAGE = "https://reprise.example.com/runs/5f1c0a7e9b3d4c2886aa01d7e4f0b9c3"
@@ -36,7 +36,7 @@ USUAL = job_options()
 
 
 def run(
-    report: Report = REPORTS["reproduced"],
+    report: IssueReport = REPORTS["reproduced"],
     options: IssueOptions = USUAL,
     proof: Extra | None = None,
     **values: object,
@@ -64,7 +64,7 @@ def run(
     return Run.model_validate(whole | values)
 
 
-def draft(report: Report = REPORTS["reproduced"], **values: object) -> RunPlan:
+def draft(report: IssueReport = REPORTS["reproduced"], **values: object) -> RunPlan:
     """The plan of a report."""
     held = {
         "bug": report.bug or BugReport(kind=ReportKind.BUG),

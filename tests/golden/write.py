@@ -6,13 +6,13 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent.parent))
 
-from bot.kernel.report import Report  # noqa: E402
+from bot.kernel.report import IssueReport  # noqa: E402
 from bot.report.comment import comment  # noqa: E402
 from bot.report.terminal import terminal  # noqa: E402
 from tests.golden.stages import stages  # noqa: E402
 
 for path in sorted((HERE / "reports").glob("*.json")):
-    report = Report.model_validate_json(path.read_text(encoding="utf-8"))
+    report = IssueReport.model_validate_json(path.read_text(encoding="utf-8"))
     (HERE / "comment" / f"{path.stem}.md").write_text(
         comment(report, run="acme-pool-41"), encoding="utf-8"
     )

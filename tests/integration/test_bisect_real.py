@@ -19,7 +19,7 @@ from bot.issues.phrases import bisection_line, control_line
 from bot.issues.proof.bisection import bisect_commits, bisect_releases
 from bot.issues.proof.control import control
 from bot.issues.proof.outcome import Failing
-from bot.issues.reading import report
+from bot.issues.reading import issue as reading_issue
 from bot.issues.runner import Runner, judging
 from bot.issues.signature import freeze
 from bot.kernel.attempt import Script
@@ -70,7 +70,7 @@ def prepared(
         listener=ListListener(),
         commits=GitCommits(Git(Cache(cache), environ)),
     )
-    bug = report.read_issue(issue)
+    bug = reading_issue.read_issue(issue)
     signature = freeze.freeze(bug)
     assert signature is not None
     return judging(Session.begin(issue_job(issue, **options), ports), bug, signature)

@@ -13,7 +13,7 @@ from benchmarks.minimise import environment as torch_environment
 from bot.environment.builder import UvBuilder
 from bot.issues.proof import minimise as proof_minimise
 from bot.issues.proof.minimise import confirmed_identity, minimise, oracle_of
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.reduce.edits import size
 from bot.issues.reduce.failure_identity import difference
 from bot.issues.runner import judging
@@ -76,7 +76,7 @@ def confirmed(source, signature, runs=2, files=None, here=HERE):
         listener=ListListener(),
     )
     job = issue_job(Issue(title="t", body="b"), timeout_s=30)
-    runner = judging(Session.begin(job, ports), report.read_issue(job.issue), signature)
+    runner = judging(Session.begin(job, ports), issue.read_issue(job.issue), signature)
     script = Script(files={"repro.py": source, **(files or {})})
     for seed in range(1, runs + 1):
         runner.run(script, here, seed, "confirm")

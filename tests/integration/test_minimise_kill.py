@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from bot.issues.proof.minimise import confirmed_identity, minimise, oracle_of
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.reduce.edits import size
 from bot.issues.runner import Runner, judging
 from bot.kernel.attempt import Reduced, Script
@@ -79,7 +79,7 @@ def _worked(journal: Folder, cache: Path) -> tuple[Runner, Reduced]:
         listener=ListListener(),
         cache=cache,
     )
-    runner = judging(Session.begin(JOB, ports), report.read_issue(JOB.issue), INDEX)
+    runner = judging(Session.begin(JOB, ports), issue.read_issue(JOB.issue), INDEX)
     for seed in (1, 2):
         runner.run(SCRIPT, HERE, seed, "confirm")
     found = confirmed_identity(runner, SCRIPT, HERE)

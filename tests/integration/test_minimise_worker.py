@@ -14,7 +14,7 @@ import pytest
 
 from bot.app import bootstrap
 from bot.issues.proof.minimise import confirmed_identity, minimise
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.runner import judging
 from bot.kernel.attempt import Script
 from bot.kernel.bug import CrashSignature, Issue
@@ -42,7 +42,7 @@ def work() -> None:
     job = ReproduceIssue(issue=Issue(title="t", body="b"), **dict(options))
     runner = judging(
         Session.begin(job, world),
-        report.read_issue(job.issue),
+        issue.read_issue(job.issue),
         CrashSignature(exception="IndexError", message="list index out of range"),
     )
     here = Environment(id="here", python="3", interpreter=GUARD_PYTHON)

@@ -27,7 +27,7 @@ from bot.kernel.bug import (
     WarningSignature,
 )
 from bot.kernel.errors import UserError
-from bot.kernel.report import Report, Reproduced
+from bot.kernel.report import IssueReport, Reproduced
 from bot.kernel.run import FileChange, RepositoryPatch
 from bot.kernel.training_types import Edit, Improvement, Metric, Repair
 from bot.report.pull_request import body
@@ -53,7 +53,7 @@ def report(
     number: int | None = 12,
     determinism: str = "deterministic",
     **judged: object,
-) -> Report:
+) -> IssueReport:
     """A reproduced report whose runs matched the signature."""
     files = program if isinstance(program, dict) else {"repro.py": program}
     script = Script(files=files)
@@ -72,7 +72,7 @@ def report(
         runs=2, failures=2, interval=(0.2, 1.0), reason="", determinism=determinism
     )
     issue = Issue(title="mean fails", body="", repository="acme/lib", number=number)
-    return Report(
+    return IssueReport(
         issue=issue, verdict=verdict, signature=signature, script=script, attempts=(attempt,)
     )
 
@@ -108,7 +108,7 @@ def runs_tests(folder: Path, *argv: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def into(folder: Path, found: Report, patch: RepositoryPatch | None = None):
+def into(folder: Path, found: IssueReport, patch: RepositoryPatch | None = None):
     proposal = propose(found, kernel_files.open_checkout(folder), patch)
     kernel_files.put_files(folder, proposal.files)
     return proposal

@@ -14,7 +14,7 @@ import pytest
 from bot import products
 from bot.app import bootstrap
 from bot.kernel.ports import Ports
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import RunState
 from bot.kernel.settings import load
 from bot.report.comment import LINES_UNFOLDED
@@ -62,7 +62,7 @@ class Trainings(Landscape):
 def engine(trainings: Trainings) -> Any:
     """The pipeline over a landscape."""
 
-    def work(job: Any, *, journal: Any, listener: Any, cancel: Any, **_: object) -> Report:
+    def work(job: Any, *, journal: Any, listener: Any, cancel: Any, **_: object) -> IssueReport:
         ports = Ports(
             FakeSandbox(trainings), FakeBuilder(), journal, FrozenClock(step=0.1), listener, cancel
         )
@@ -90,7 +90,7 @@ class TrainingWorld(World):
             .model_copy(update={"title": "The accuracy stays low", "body": self.text})
         )
 
-    def _engine(self, job: Any, **world: Any) -> Report:
+    def _engine(self, job: Any, **world: Any) -> IssueReport:
         if not self.pipeline:
             return self.report.model_copy(update={"issue": job.issue})
         return engine(self.trainings)(job, **world)

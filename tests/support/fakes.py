@@ -4,7 +4,7 @@ things.
 
 from bot.app.store import MEMORY, SqlStore, database
 from bot.app.store.tables import reports
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from tests.support.endpoint import FakeEndpoint
 from tests.support.engine import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryJournal
 from tests.support.github import FakeGitHub
@@ -19,7 +19,7 @@ class MemoryStore(SqlStore):
     def __init__(self, **options: object) -> None:
         super().__init__(MEMORY, **options)  # type: ignore[arg-type]
 
-    def replace_report(self, run: str, report: Report) -> None:
+    def replace_report(self, run: str, report: IssueReport) -> None:
         """Replace a report without holding the run's lease."""
         with self._db.writing() as connection:
             connection.execute(

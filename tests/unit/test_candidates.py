@@ -1,6 +1,6 @@
 """Which programs a report implies, seen from its text."""
 
-from bot.issues.reading import code, report
+from bot.issues.reading import code, issue
 from bot.issues.search import report_programs
 from bot.issues.signature import freeze
 from bot.kernel.bug import Issue
@@ -9,7 +9,7 @@ ERROR = "\n```\nRuntimeError: expected 3 dims and received 2 of them\n```\n"
 
 
 def scripts(body, title="It fails"):
-    bug = report.read_issue(Issue(title=title, body=body, repository="acme/lib"))
+    bug = issue.read_issue(Issue(title=title, body=body, repository="acme/lib"))
     frozen = freeze.freeze(bug)
     assert frozen is not None
     return report_programs.propose(bug, frozen)
@@ -51,7 +51,7 @@ def test_a_transcript_that_nobody_fenced_is_a_program():
 
 
 def test_a_threefold_quotation_is_no_program():
-    bug = report.read_issue(
+    bug = issue.read_issue(
         Issue(title="It fails", body=">>> I think that this is fine\n>> no\n\n" + ERROR)
     )
     assert not bug.programs

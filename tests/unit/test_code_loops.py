@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from bot.kernel.source.loops import training_score
+from bot.kernel.source.training_loops import training_score
 
 ARE = {
     "explicit": "for x, y in data:\n    opt.zero_grad()\n    loss(model(x), y).backward()\n    opt.step()",

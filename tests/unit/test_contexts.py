@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.issues.reading import report
+from bot.issues.reading import issue as reading_issue
 from bot.issues.search import contexts, prompt_text
 from bot.kernel.bug import CrashSignature, Issue
 from bot.kernel.dialogue import Interpretation
@@ -61,7 +61,7 @@ SHELF = FakeSourceIndex(TEXTS, main=("net",))
 
 def ranked(title: str, body: str, budget: int = 400) -> tuple[Context, ...]:
     issue = Issue(title=title, body=body, repository="o/net")
-    return contexts.contexts(report.read_issue(issue), issue, SHELF, budget)
+    return contexts.contexts(reading_issue.read_issue(issue), issue, SHELF, budget)
 
 
 def first(made: tuple[Context, ...]) -> Chunk:
@@ -210,7 +210,7 @@ def test_the_fixed_words_of_a_message_are_found_between_its_values(message: str)
         "net/words.py": "def lens_was_given(multiple, four, heads, width, pad_id, given, lens):\n    pass\n",
     }
     issue = Issue(title="Broken", body=f"```\nValueError: {message}\n```\n")
-    made = contexts.contexts(report.read_issue(issue), issue, FakeSourceIndex(texts))
+    made = contexts.contexts(reading_issue.read_issue(issue), issue, FakeSourceIndex(texts))
     assert {chunk.path for each in made for chunk in each.chunks} == {"net/core.py"}
     wanted = "net.core.pad" if "pad_id" in message else "net.core.split"
     assert first(made).name == wanted
@@ -248,7 +248,7 @@ def test_no_line_is_shown_twice() -> None:
 
 def test_the_reading_of_a_model_leads_to_what_it_names() -> None:
     issue = Issue(title="It is wrong", body="Somehow.", repository="o/net")
-    bug = report.read_issue(issue)
+    bug = reading_issue.read_issue(issue)
     assert "moved = tokens" not in prompt_text.show_contexts(contexts.contexts(bug, issue, SHELF))
     refined = Interpretation(claim="c", api=("net.align_right",))
     made = contexts.contexts(bug, issue, SHELF, refined=refined)
@@ -261,13 +261,13 @@ def test_the_reading_of_a_model_leads_to_what_it_names() -> None:
 def test_equal_reports_have_equal_contexts_and_an_empty_index_has_none() -> None:
     assert ranked("align tokens", "right") == ranked("align tokens", "right")
     issue = Issue(title="align", body="`x.y`")
-    assert contexts.contexts(report.read_issue(issue), issue, FakeSourceIndex({})) == ()
+    assert contexts.contexts(reading_issue.read_issue(issue), issue, FakeSourceIndex({})) == ()
 
 
 def test_what_is_known_of_the_history_counts() -> None:
     issue = Issue(title="Something", body="")
     (known,) = SHELF.symbol("polish")
-    (best, *_) = contexts.ranking(report.read_issue(issue), issue, SHELF, lineage=(known,))
+    (best, *_) = contexts.ranking(reading_issue.read_issue(issue), issue, SHELF, lineage=(known,))
     assert best.why == ("the history of the issue",)
 
 
@@ -293,7 +293,7 @@ def test_names_of_code_are_told_from_words() -> None:
         title="`net.Attention` fails with flash_attn",
         body="The errors and the model.fit() of MyModel, `mask`.\n\n### Versions\nfoo_bar: 1",
     )
-    found = [name.text for name in index.names(report.read_issue(issue), issue)]
+    found = [name.text for name in index.names(reading_issue.read_issue(issue), issue)]
     assert found[0] == "net.Attention"
     assert {"flash_attn", "model.fit", "MyModel", "mask"} <= set(found)
     assert not {"foo_bar", "fails", "errors", "The"} & set(found)
@@ -316,6 +316,6 @@ def test_what_a_function_calls_is_shown_from_its_own_package_only():
     }
     subject = Issue(title="wrong", body="`net.a.forward` is wrong.", repository="o/net")
     shelf = FakeSourceIndex(texts, main=("net",))
-    made = contexts.contexts(report.read_issue(subject), subject, shelf)
+    made = contexts.contexts(reading_issue.read_issue(subject), subject, shelf)
     paths = {chunk.path for context in made for chunk in context.chunks}
     assert paths == {"net/a.py", "net/b.py"}

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from bot.cli import app, error_boundary
 from bot.issues.proof import proofs
 from bot.kernel.job import PROOFS
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.report.report_json import report_text
 from bot.report.run_folder import Folder, defect, kept_report
 from tests.unit.test_folder import JOB, REPORT
@@ -33,7 +33,7 @@ def test_it_is_told_and_kept_without_secrets(
     )
     folder.close()
 
-    def prove(report: Report, *_: object, **__: object) -> Report:
+    def prove(report: IssueReport, *_: object, **__: object) -> IssueReport:
         return report.model_copy(
             update={"defects": {"control": f"Traceback: ZeroDivisionError {SECRET}"}}
         )

@@ -19,7 +19,7 @@ from bot.kernel.errors import UserError
 from bot.kernel.files import write
 from bot.kernel.job import ReproduceIssue
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, log_name
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.session import run_log
 from bot.report.report_json import report_text
 from bot.report.run_folder import Folder, defect, inside, kept_job, kept_report
@@ -27,7 +27,7 @@ from bot.training.repair.trials import TRIALS
 from sandbox.port import RunResult
 from tests.support.jobs import issue_job
 
-REPORT = Report.model_validate_json(
+REPORT = IssueReport.model_validate_json(
     (Path(__file__).parent.parent / "golden" / "reports" / "reproduced.json").read_text(
         encoding="utf-8"
     )
@@ -36,7 +36,7 @@ REPORT = Report.model_validate_json(
 JOB = issue_job(Issue(title="t", body="b"))
 
 
-def finished(path: Path, report: Report = REPORT, job: ReproduceIssue = JOB) -> Folder:
+def finished(path: Path, report: IssueReport = REPORT, job: ReproduceIssue = JOB) -> Folder:
     folder = Folder(path)
     assert report.script is not None
     folder.begin(job)

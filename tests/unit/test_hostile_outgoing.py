@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings, strategies as st
 from pydantic import ValidationError
 
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.report.comment import LIMIT, comment, size
 from bot.report.terminal import terminal
 from tests.corpus.hostile.corpus import Hostile, load
@@ -90,7 +90,7 @@ def golden(name: str) -> tuple[Any, tuple[Path_, ...]]:
     free = []
     for path in places(data):
         try:
-            Report.model_validate(at(data, path, lambda text: text + "@x y"))
+            IssueReport.model_validate(at(data, path, lambda text: text + "@x y"))
             free.append(path)
         except ValidationError:
             continue
@@ -107,7 +107,9 @@ def said(value: Any, places: set[Path_], text: str, path: Path_ = ()) -> Any:
     return text if path in places else value
 
 
-def poisoned(name: str, text: str, chosen: Callable[[Path_], bool] = lambda path: True) -> Report:
+def poisoned(
+    name: str, text: str, chosen: Callable[[Path_], bool] = lambda path: True
+) -> IssueReport:
     """A report that says the text in every chosen place."""
     data, free = golden(name)
     places = {
@@ -122,7 +124,7 @@ def poisoned(name: str, text: str, chosen: Callable[[Path_], bool] = lambda path
             text if key == script["entry"] else key: held for key, held in script["files"].items()
         }
         data = data | {"script": script | {"entry": text, "files": files}}
-    return Report.model_validate(data)
+    return IssueReport.model_validate(data)
 
 
 def unlinked(body: str) -> str:
@@ -180,7 +182,7 @@ def test_every_text_of_a_proof_is_attacked() -> None:
     ],
 )
 def test_a_changelog_that_could_act_is_not_linked(address: str) -> None:
-    report = Report.model_validate(golden("reproduced-with-proof")[0])
+    report = IssueReport.model_validate(golden("reproduced-with-proof")[0])
     assert report.bisection is not None
     body = comment(
         report.model_copy(
@@ -193,7 +195,7 @@ def test_a_changelog_that_could_act_is_not_linked(address: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_golden_comment_is_inert(name: str) -> None:
-    checked(comment(Report.model_validate(golden(name)[0]), run="acme-pool-41"))
+    checked(comment(IssueReport.model_validate(golden(name)[0]), run="acme-pool-41"))
 
 
 @pytest.mark.parametrize("hostile", SHORT, ids=lambda each: each.id)

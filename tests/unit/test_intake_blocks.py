@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bot.issues.reading.code import lift
+from bot.issues.reading.issue import read_issue
 from bot.issues.reading.markdown import LONGEST_LEAD, MOST_BLOCKS, parse
-from bot.issues.reading.report import read_issue
 from bot.kernel.bug import MOST_BODY, BugReport, FenceKind, Issue, Role
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.issues.reading.report import read_issue
+from bot.issues.reading.issue import read_issue
 from bot.issues.signature.freeze import freeze
 from bot.kernel.bug import BugReport, CrashSignature, Issue, ReportKind, Symptom
 

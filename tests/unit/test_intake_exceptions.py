@@ -14,7 +14,7 @@ import zipfile
 import pytest
 from hypothesis import given, strategies as st
 
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.signature import freeze
 from bot.kernel import tracebacks
 from bot.kernel.bug import CrashSignature, Issue, OutputSignature
@@ -86,7 +86,7 @@ SHOWN = {
 
 
 def read(body):
-    return report.read_issue(
+    return issue.read_issue(
         Issue(title="lib.value fails", body=PROGRAM + body, repository="acme/lib")
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.issues.reading.report import read_issue
+from bot.issues.reading.issue import read_issue
 from bot.kernel.bug import BugReport, FenceKind, Issue, Role, Symptom
 
 

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from bot.issues.reading.report import read_issue
+from bot.issues.reading.issue import read_issue
 from bot.kernel.bug import BugReport, Fence, FenceKind, Issue, Role
 
 

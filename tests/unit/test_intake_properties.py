@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from bot.issues.reading.code import clean
+from bot.issues.reading.issue import read_issue
 from bot.issues.reading.markdown import LONGEST, ProseLine, sentences
-from bot.issues.reading.report import read_issue
 from bot.kernel.bug import BugReport, FenceKind, Issue, Quote
 from bot.kernel.plain_text import readable
 

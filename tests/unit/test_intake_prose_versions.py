@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from bot.issues.reading.report import read_issue
+from bot.issues.reading.issue import read_issue
 from bot.kernel.bug import BugReport, Issue
 
 PROGRAM = "import torch\nimport honestlib\n\nhonestlib.fit(torch.ones(3), ratio=2.0)\n"

@@ -6,7 +6,7 @@ import textwrap
 
 import pytest
 
-from bot.issues.reading.report import read_issue
+from bot.issues.reading.issue import read_issue
 from bot.kernel import tracebacks
 from bot.kernel.bug import BugReport, FenceKind, Issue, Symptom
 from bot.kernel.tracebacks import FORMATS, TracebackFormat, find

@@ -27,7 +27,7 @@ from bot.kernel.job import (
     RunLimits,
     TrainingOptions,
 )
-from bot.kernel.report import AnyReport, Cancelled, RepairReport, Report
+from bot.kernel.report import AnyReport, Cancelled, IssueReport, RepairReport
 from bot.kernel.training_types import Repair, RepairRequest, TrainingProgram
 from bot.products import ENGINE, execute
 from tests.support.engine import FakeBuilder
@@ -157,24 +157,24 @@ def test_an_environment_that_cannot_be_built_is_no_result() -> None:
 def test_a_report_of_the_first_release_opens() -> None:
     """Every field was stored with a value of its own; none is lost."""
     stored = json.loads((ROOT / "tests" / "golden" / "stored" / "report.json").read_bytes())
-    report = Report.model_validate(stored)
+    report = IssueReport.model_validate(stored)
     written = json.loads(report.model_dump_json())
     assert written.pop("kind") == "reproduce_issue"
     assert written == stored
-    fields = set(Report.model_fields) - {"bug", "kind"}
+    fields = set(IssueReport.model_fields) - {"bug", "kind"}
     assert fields == stored.keys()
     assert all(stored.values())
 
 
 def test_a_draft_changes_and_the_report_that_it_began_from_does_not() -> None:
-    report = Report(issue=ISSUE, verdict=Cancelled(reason="stopped"), seconds={"total": 1.0})
+    report = IssueReport(issue=ISSUE, verdict=Cancelled(reason="stopped"), seconds={"total": 1.0})
     draft = report.draft()
     draft.notes += (Note(kind="run", text="more"),)
     draft.seconds = {"total": 2.0}
     finished = draft.finish()
     assert (report.notes, report.seconds) == ((), {"total": 1.0})
     assert (type(finished), finished.notes_on(), finished.seconds) == (
-        Report, ("more",), {"total": 2.0}
+        IssueReport, ("more",), {"total": 2.0}
     )  # fmt: skip
     with pytest.raises(ValidationError, match="frozen"):
         finished.notes = ()
@@ -187,7 +187,7 @@ def test_a_draft_changes_and_the_report_that_it_began_from_does_not() -> None:
     ("name", "makers"),
     [
         ("Issue", {"bot/cli/sources.py", "handlers/events.py"}),
-        ("BugReport", {"bot/issues/reading/report.py"}),
+        ("BugReport", {"bot/issues/reading/issue.py"}),
     ],
 )
 def test_nobody_invents_an_issue(name: str, makers: set[str]) -> None:

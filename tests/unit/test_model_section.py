@@ -7,7 +7,7 @@ import pytest
 from bot.issues import program_phrases, sections
 from bot.kernel.attempt import Attempt, Execution, Judgement, Match
 from bot.kernel.dialogue import Interpretation, Reading, Reconstruction, Usage
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.report.comment import comment
 from bot.report.terminal import terminal
 from tests.corpus.hostile.reader import alive, read
@@ -16,8 +16,8 @@ REPORTS = Path(__file__).parent.parent / "golden" / "reports"
 HOSTILE = "@everyone <img src=x onerror=alert(1)> </details> | [x](http://evil.example) #1 `@b`"
 
 
-def load(name: str) -> Report:
-    return Report.model_validate_json((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
+def load(name: str) -> IssueReport:
+    return IssueReport.model_validate_json((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def test_a_program_of_a_model_is_marked_before_it_is_shown() -> None:

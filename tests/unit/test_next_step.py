@@ -5,7 +5,7 @@ import pytest
 from bot.issues import confirm
 from bot.issues.phrases import next_step
 from bot.kernel.attempt import Judgement, Match
-from bot.kernel.report import Inconclusive, NeedsHardware, Report
+from bot.kernel.report import Inconclusive, IssueReport, NeedsHardware
 from bot.report import comment as report_comment
 from bot.report.comment import comment
 from tests.golden.stages import REPORTS
@@ -20,7 +20,7 @@ def judged(*matches: Match) -> Inconclusive:
     return found
 
 
-def report(verdict: Inconclusive | NeedsHardware) -> Report:
+def report(verdict: Inconclusive | NeedsHardware) -> IssueReport:
     return REPORTS["inconclusive"].model_copy(update={"verdict": verdict})
 
 

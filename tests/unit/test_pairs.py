@@ -6,7 +6,7 @@ import pytest
 
 from bot.issues.judge import judge
 from bot.issues.observe import observe
-from bot.issues.reading.report import read_issue
+from bot.issues.reading.issue import read_issue
 from bot.issues.signature.freeze import freeze
 from bot.kernel.attempt import Match, Script
 from tests.corpus.pairs.pairs import Pair, pairs

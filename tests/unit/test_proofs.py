@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from bot.issues import phrases, reporting
+from bot.issues import build_report, phrases
 from bot.issues.confirm import Decision, confirm
 from bot.issues.proof import proofs, proofs as proof_proofs
 from bot.issues.runner import judging
@@ -19,7 +19,7 @@ from bot.kernel.bug import Release
 from bot.kernel.environment import PinSource, RepoSource, Requirement
 from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
 from bot.kernel.job import PROOFS, Interruption, Note, ProofOptions
-from bot.kernel.report import Inconclusive, Report
+from bot.kernel.report import Inconclusive, IssueReport
 from bot.kernel.session import SearchResult, Session
 from bot.model.budget import ModelBudget
 from bot.report.comment import comment
@@ -45,8 +45,10 @@ def confirmed(world):
 def finished(world, **more):
     """The report of a run without any proof."""
     budget = ModelBudget(world.runner.ports, world.runner.job.model, 0.0)
-    found = reporting.draft(world.runner, confirmed(world), budget)
-    return reporting.finish(found, world.runner, world.runner.ports.clock()).model_copy(update=more)
+    found = build_report.draft(world.runner, confirmed(world), budget)
+    return build_report.finish(found, world.runner, world.runner.ports.clock()).model_copy(
+        update=more
+    )
 
 
 def proved(world, *wanted, runner=None):
@@ -54,7 +56,7 @@ def proved(world, *wanted, runner=None):
     first, runner = finished(world), runner or world.runner
     failing = world.failing(first)
     proofs.prove(failing, runner, wanted or ("control", "bisect"))
-    return reporting.finish(failing.report, runner, runner.ports.clock())
+    return build_report.finish(failing.report, runner, runner.ports.clock())
 
 
 def test_a_reproduced_failure_gets_a_control_and_its_two_boundaries():
@@ -472,7 +474,7 @@ def test_notes_go_by_the_proof_that_made_them_and_not_by_their_words(proof, stal
             Note(kind="bisect", text="of the bisection"),
         ),
     )
-    kept = Report.model_validate_json(first.model_dump_json())
+    kept = IssueReport.model_validate_json(first.model_dump_json())
     found = proof_proofs.resume_proof(kept, world.runner.job, world.runner.ports, proof)
     assert [note.text for note in first.notes if note not in found.notes] == [stale]
 
@@ -778,7 +780,7 @@ def test_a_defect_of_ours_in_a_proof_costs_that_proof_alone_and_is_told(proof):
         found.reduced is not None,
     ) == tuple(each != proof for each in PROOFS)
     again = proof_proofs.resume_proof(
-        Report.model_validate_json(found.model_dump_json()),
+        IssueReport.model_validate_json(found.model_dump_json()),
         world.runner.job,
         world.runner.ports,
         proof,

@@ -3,15 +3,15 @@
 import pytest
 
 from bot.app.publish import repaired
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.training_types import Edit, Repair
 
 EDIT = Edit(parameter="learning_rate", kind="learning_rate", before="1", after="0.1", line=1)
 NONE, TRIED, PROVEN = Repair(), Repair(patch=(EDIT,)), Repair(patch=(EDIT,), proven=True)
 
 
-def report(repair: Repair | None) -> Report:
-    return Report.model_construct(repair=repair)
+def report(repair: Repair | None) -> IssueReport:
+    return IssueReport.model_construct(repair=repair)
 
 
 @pytest.mark.parametrize(

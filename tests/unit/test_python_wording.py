@@ -8,7 +8,7 @@ import pytest
 
 from bot.environment import specify, versions
 from bot.environment.versions import Range
-from bot.issues.reading import report as reading_report
+from bot.issues.reading import issue
 from bot.kernel.bug import BugReport, Issue, ReportKind, Traceback
 from bot.kernel.environment import Environment, Package, PinSource
 from tests.support.jobs import job_options
@@ -64,9 +64,7 @@ SyntaxError: '(' was never closed
 
 @pytest.mark.parametrize(("body", "oldest"), [(MARKED, 11), (UNREADABLE, 6)])
 def test_marks_below_the_lines_of_a_traceback(body: str, oldest: int) -> None:
-    read = reading_report.read_issue(
-        Issue(title="It fails", body=f"It fails:\n\n{body}", created_at=DAY)
-    )
+    read = issue.read_issue(Issue(title="It fails", body=f"It fails:\n\n{body}", created_at=DAY))
     assert versions.possible(read).oldest == oldest
 
 

@@ -13,7 +13,7 @@ from bot.issues.verdicts import KINDS
 from bot.kernel.attempt import Match
 from bot.kernel.environment import EnvironmentSpec, RepoSource
 from bot.kernel.job import Note
-from bot.kernel.report import Comparison, Control, Report, SetupFailed
+from bot.kernel.report import Comparison, Control, IssueReport, SetupFailed
 from bot.report.comment import LINES_UNFOLDED, comment
 from bot.report.terminal import terminal
 
@@ -21,8 +21,8 @@ GOLDEN = Path(__file__).parent.parent / "golden"
 NAMES = sorted(path.stem for path in (GOLDEN / "reports").glob("*.json"))
 
 
-def load(name: str) -> Report:
-    return Report.model_validate_json(
+def load(name: str) -> IssueReport:
+    return IssueReport.model_validate_json(
         (GOLDEN / "reports" / f"{name}.json").read_text(encoding="utf-8")
     )
 
@@ -172,7 +172,7 @@ def test_the_smaller_program_is_in_sight_and_the_original_folded() -> None:
     assert text.index("`repro.py`, 32") < text.index("<details>") < text.index("argparse")
 
 
-def smaller(lines: int, rows: int = 4) -> Report:
+def smaller(lines: int, rows: int = 4) -> IssueReport:
     """The report with everything, a smaller program of so many lines and a table of so many
     rows.
     """

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator, ValidationError
 
 from bot.kernel.bug import OutputSignature, signature_hash
 from bot.kernel.job import Note
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.report import schema
 from bot.report.report_json import report_json, report_text
 
@@ -34,8 +34,8 @@ TOP = {
 TOP |= {"plan", "cost", "seconds", "sandbox", "versions"}
 
 
-def load(name: str) -> Report:
-    return Report.model_validate_json((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
+def load(name: str) -> IssueReport:
+    return IssueReport.model_validate_json((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
 def test_the_shipped_schema_is_the_one_the_types_imply() -> None:

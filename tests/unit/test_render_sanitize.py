@@ -15,7 +15,7 @@ from bot.kernel.bug import ScriptFix
 from bot.kernel.job import Note
 from bot.kernel.outside_text import clean, code_span, fence, html_text, prose, shorten_paths
 from bot.kernel.redaction import redact
-from bot.kernel.report import Claim, Comparison, DifferentFailure, NeedsInfo, NotABug, Report
+from bot.kernel.report import Claim, Comparison, DifferentFailure, IssueReport, NeedsInfo, NotABug
 from bot.report.comment import LIMIT, comment, size
 
 REPORTS = Path(__file__).parent.parent / "golden" / "reports"
@@ -183,11 +183,11 @@ def test_html_text_is_inert(text: str) -> None:
     assert found.tags == {"details", "summary", "p"}
 
 
-def report(name: str) -> Report:
-    return Report.model_validate_json((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
+def report(name: str) -> IssueReport:
+    return IssueReport.model_validate_json((REPORTS / f"{name}.json").read_text(encoding="utf-8"))
 
 
-def poisoned(text: str) -> list[Report]:
+def poisoned(text: str) -> list[IssueReport]:
     """Reports with a stranger's words in every place that can hold them."""
     base = report("reproduced")
     assert base.script is not None

@@ -12,7 +12,7 @@ import pytest
 from bot.issues.verdicts import KINDS, LABELS
 from bot.kernel import document
 from bot.kernel.job import Note
-from bot.kernel.report import NeedsInfo, Report
+from bot.kernel.report import IssueReport, NeedsInfo
 from bot.kernel.run import Command, Run, RunPlan, RunState
 from bot.report import comment, replies, replies as report_replies
 from bot.report.comment import LIMIT, LINES_UNFOLDED, STEPS, present, size, step
@@ -318,7 +318,7 @@ def test_an_outsiders_choices_are_shown_to_whoever_approves() -> None:
 
 
 def test_a_verdict_that_asks_the_reporter_says_how_to_go_on() -> None:
-    report: Report = REPORTS["needs_info"]
+    report: IssueReport = REPORTS["needs_info"]
     assert isinstance(report.verdict, NeedsInfo)
     assert "then comment `/reproduce`" in comment.final(report, page=PAGE)
     assert "/reproduce" not in comment.final(report, page=PAGE, footer_help=False)

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 import pytest
 
+from bot.issues.build_report import draft, finish, within_limit
 from bot.issues.confirm import Decision
 from bot.issues.program_phrases import cut_off, package_rows
-from bot.issues.reporting import draft, finish, within_limit
 from bot.kernel.attempt import Judgement, Match
 from bot.kernel.environment import (
     Claimed,
@@ -21,7 +21,7 @@ from bot.kernel.environment import (
     PinSource,
     RepoSource,
 )
-from bot.kernel.report import AnyVerdict, Cancelled, Report, SetupFailed
+from bot.kernel.report import AnyVerdict, Cancelled, IssueReport, SetupFailed
 from bot.kernel.session import CompletedRun, SearchResult
 from bot.model.budget import ModelBudget
 from bot.report.comment import comment
@@ -45,7 +45,7 @@ def told(
     verdict: AnyVerdict = STOPPED,
     roots: str = "",
     **more: object,
-) -> Report:
+) -> IssueReport:
     """The report of a world in which just these packages were built."""
     world = World(lambda _: OK)
     runner, day = world.runner, datetime(2020, 8, 1, tzinfo=UTC)
@@ -62,7 +62,7 @@ def told(
     return finish(draft(runner, decision, budget), runner, 0.0)
 
 
-def after(found: Report, option: str) -> list[str]:
+def after(found: IssueReport, option: str) -> list[str]:
     words = shlex.split(found.command)
     return [word for before, word in pairwise(words) if before == option]
 

@@ -4,7 +4,7 @@ import ast
 import sys
 from typing import Any
 
-from bot.issues.reading.report import read_issue
+from bot.issues.reading.issue import read_issue
 from bot.issues.signature import values
 from bot.issues.signature.freeze import freeze
 from bot.kernel.bug import (

@@ -8,7 +8,7 @@ import pytest
 
 from bot.issues.judge import judge
 from bot.issues.observe import observe
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.search import report_programs
 from bot.issues.signature import freeze
 from bot.kernel import launch
@@ -98,7 +98,7 @@ def outcomes(execute, body, title="It goes wrong"):
     """What each program of a report shows, up to the first that fails as reported; None when the
     report shows no failure to look for.
     """
-    bug = report.read_issue(Issue(title=title, body=body, repository="acme/acme"))
+    bug = issue.read_issue(Issue(title=title, body=body, repository="acme/acme"))
     frozen = freeze.freeze(bug)
     if frozen is None:
         return None

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.signature import freeze as signature_freeze
 from bot.kernel.bug import (
     AlternativesSignature,
@@ -19,7 +19,7 @@ PROGRAM = "```python\nimport lib\nprint(lib.value(3))\n```\n"
 
 def freeze(body, title="lib.value gives a wrong result"):
     return signature_freeze.freeze(
-        report.read_issue(Issue(title=title, body=body, repository="acme/lib"))
+        issue.read_issue(Issue(title=title, body=body, repository="acme/lib"))
     )
 
 
@@ -142,13 +142,13 @@ TWICE = "t.pivot(index=None)\nt.pivot(index=1)"
 )
 def test_a_class_alone_is_looked_for_at_the_one_call_of_the_reported_api(title, code, checks):
     body = f"```python\nimport lib\nt = lib.Table()\n{code}\n```\n"
-    frozen = signature_freeze.freeze(report.read_issue(Issue(title=title, body=body)))
+    frozen = signature_freeze.freeze(issue.read_issue(Issue(title=title, body=body)))
     assert (frozen.checks if frozen else ()) == ((code,) if checks else ())
 
 
 def test_short_names_in_ticks_do_not_hide_the_message():
     body = "All that changes is that `c` is a float; it stops with `ValueError: no such ring`"
-    frozen = signature_freeze.freeze(report.read_issue(Issue(title="Bug in solve", body=body)))
+    frozen = signature_freeze.freeze(issue.read_issue(Issue(title="Bug in solve", body=body)))
     assert isinstance(frozen, CrashSignature)
     assert (frozen.exception, frozen.message) == ("ValueError", "no such ring")
 
@@ -157,7 +157,7 @@ def test_a_link_is_no_message():
     body = "```python\nimport lib\nlib.interp(1)\n```\n"
     body += "Other dtypes end in a TypeError:\nhttps://github.com/acme/lib/blob/main/a.py#L2357\n"
     frozen = signature_freeze.freeze(
-        report.read_issue(Issue(title="`lib.interp` checks dtypes", body=body))
+        issue.read_issue(Issue(title="`lib.interp` checks dtypes", body=body))
     )
     assert isinstance(frozen, CrashSignature)
     assert (frozen.exception, frozen.message) == ("TypeError", "")
@@ -174,8 +174,6 @@ lib.schema()
 #        ~~~~~~~~~~~~~~~~^^^^^
 ```
 """
-    frozen = signature_freeze.freeze(
-        report.read_issue(Issue(title="`lib.schema` fails", body=body))
-    )
+    frozen = signature_freeze.freeze(issue.read_issue(Issue(title="`lib.schema` fails", body=body)))
     assert isinstance(frozen, CrashSignature)
     assert (frozen.exception, frozen.message) == ("KeyError", "'__main____Tree-Output__1'")

@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from bot.cli.error_boundary import code
 from bot.issues.phrases import next_step
 from bot.issues.verdicts import KINDS
-from bot.kernel.report import AnyVerdict, Inconclusive, Report
+from bot.kernel.report import AnyVerdict, Inconclusive, IssueReport
 from bot.report import comment as report_comment
 from bot.report.comment import comment
 from bot.report.html import STYLE, landing
@@ -27,9 +27,9 @@ ANSI = {"red": "\x1b[1;31m", "green": "\x1b[1;32m", "yellow": "\x1b[1;33m"}
 COMPUTED = {"reproduced", "setup_failed"}
 
 
-def report(kind: str) -> Report:
+def report(kind: str) -> IssueReport:
     text = (ROOT / f"tests/golden/reports/{kind}.json").read_text(encoding="utf-8")
-    return Report.model_validate_json(text)
+    return IssueReport.model_validate_json(text)
 
 
 def in_the_readme() -> set[str]:

@@ -23,7 +23,7 @@ from bot.kernel.environment import (
 )
 from bot.kernel.journal import ATTEMPTS
 from bot.kernel.ports import Ports
-from bot.kernel.report import Report, Reproduced
+from bot.kernel.report import IssueReport, Reproduced
 from bot.kernel.session import Session
 from bot.products import plan
 from sandbox.port import RunResult
@@ -124,7 +124,7 @@ class World:
 
     def failing(self, report=None, **more):
         """The failure of the world's program, as a proof takes it up."""
-        known = report or Report(issue=self.runner.job.issue, verdict=REPRODUCED)
+        known = report or IssueReport(issue=self.runner.job.issue, verdict=REPRODUCED)
         return Failing(self.script, self.spec, self.built, known.draft(), **more)
 
     def releases(self, package="lib", **more):

@@ -8,7 +8,7 @@ from benchmarks.truth.inputs import SavedIssue
 from benchmarks.truth.plain import chosen
 from benchmarks.truth.stages.stage import Stage
 from bot.cli.sources import from_text
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.signature import freeze
 from bot.kernel.bug import Issue
 from bot.kernel.job import ReproduceIssue, TrainingOptions
@@ -31,11 +31,11 @@ def _saved(source: Any) -> object:
 
 
 def _reading(source: Any) -> object:
-    return report.read_issue(issue_of(source))
+    return issue.read_issue(issue_of(source))
 
 
 def _signature(source: Any) -> object:
-    return freeze.freeze(report.read_issue(issue_of(source)))
+    return freeze.freeze(issue.read_issue(issue_of(source)))
 
 
 def _plan(source: Any) -> object:

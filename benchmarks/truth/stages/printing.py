@@ -15,7 +15,7 @@ from bot.issues.proposal.propose import propose
 from bot.issues.verdicts import KINDS
 from bot.kernel.files import RepositoryFiles
 from bot.kernel.job import Proof
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import RunState, TreeEntry
 from bot.report import html, pull_request
 from bot.report.comment import comment
@@ -41,7 +41,7 @@ _REPOSITORIES: dict[str, dict[str, str]] = {
 }
 
 
-def _printed(report: Report) -> object:
+def _printed(report: IssueReport) -> object:
     draft = report.draft()
     draft.version = "0"
     report = draft.finish()
@@ -62,7 +62,7 @@ def _printed(report: Report) -> object:
     }
 
 
-def _training(report: Report) -> dict[str, object]:
+def _training(report: IssueReport) -> dict[str, object]:
     made: dict[str, object] = {}
     if report.diagnosis is not None:
         told: dict[str, Any] = {"environment": report.environment, "sandbox": "bwrap", "hide": str}
@@ -72,7 +72,7 @@ def _training(report: Report) -> dict[str, object]:
     return made
 
 
-def _proof(report: Report, proof: Proof) -> object:
+def _proof(report: IssueReport, proof: Proof) -> object:
     request = ProofRequest(proof=proof, run="runs/x", again=f"reprise {proof} runs/x")
     return proof_terminal(report, request, width=100)
 

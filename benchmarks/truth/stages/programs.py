@@ -16,7 +16,7 @@ from bot.issues.reduce import search
 from bot.issues.reduce.search import ReductionPass
 from bot.issues.signature import data_flow, staged, staged as signature_staged
 from bot.kernel.job import EnvironmentOptions
-from bot.kernel.source import loops, outline, symbols
+from bot.kernel.source import outline, symbols, training_loops
 from bot.kernel.source.syntax import tree_of
 from bot.kernel.training_types import TrainingProgram
 
@@ -38,7 +38,7 @@ def _code(source: str) -> object:
     tree = tree_of(source)
     return {
         "outline": [tuple(segment) for segment in outline.outline(source, _ENTRY)],
-        "training": loops.training_score(tree) if tree is not None else None,
+        "training": training_loops.training_score(tree) if tree is not None else None,
         "imported": symbols.imported_modules(source),
         "distributions": list(
             map(environment_imports.distribution, symbols.imported_modules(source))

@@ -17,14 +17,14 @@ from benchmarks.truth.stages.issues import issue_of
 from benchmarks.truth.stages.stage import Stage
 from bot.issues.judge import judge
 from bot.issues.observe import observe
-from bot.issues.reading import report
+from bot.issues.reading import issue
 from bot.issues.signature import freeze
 from bot.kernel.attempt import Script
 from bot.kernel.bug import AnySignature, Issue
 from bot.kernel.dialogue import Question
 from bot.kernel.job import PROOFS, IssueOptions, ReproduceIssue, TrainingOptions
 from bot.kernel.ports import Model, Ports
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.products import execute as run_job
 from bot.report.comment import comment
 from bot.report.report_json import report_json
@@ -66,7 +66,7 @@ def _judgement(case: JudgedRun) -> object:
     if case.signature is not None:
         signature: AnySignature | None = _SIGNATURES.validate_python(case.signature)
     else:
-        signature = freeze.freeze(report.read_issue(issue_of(case.issue)))
+        signature = freeze.freeze(issue.read_issue(issue_of(case.issue)))
     seen = observe(result_of(case.result))
     script = Script(files={"repro.py": case.program})
     return {
@@ -75,12 +75,12 @@ def _judgement(case: JudgedRun) -> object:
     }
 
 
-def reported(case: JudgedRun) -> Report:
+def reported(case: JudgedRun) -> IssueReport:
     """The report on a bug report whose program always ends in the same way."""
     return _report(ReproduceIssue(issue=issue_of(case.issue), **dict(_BARE)), _sandbox(case.result))
 
 
-def _report(job: ReproduceIssue, sandbox: FakeSandbox, model: Model | None = None) -> Report:
+def _report(job: ReproduceIssue, sandbox: FakeSandbox, model: Model | None = None) -> IssueReport:
     return run_job(job, _ports(sandbox, model))
 
 
@@ -108,7 +108,7 @@ def _sandbox(result: Any) -> FakeSandbox:
     return FakeSandbox(lambda _: made)
 
 
-def printed(report: Report) -> dict[str, object]:
+def printed(report: IssueReport) -> dict[str, object]:
     """A report as it is published and shown, without the version and how long it took."""
     draft = report.draft()
     draft.seconds, draft.version = {}, "0"

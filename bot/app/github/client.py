@@ -9,9 +9,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from bot.app.github import requests
-from bot.app.github.repository import GitHubRepository
-from bot.app.github.requests import (
+from bot.app.github import http
+from bot.app.github.http import (
     ApiResponse,
     Grant,
     Level,
@@ -21,6 +20,7 @@ from bot.app.github.requests import (
     parse_answer,
     problem,
 )
+from bot.app.github.repository import GitHubRepository
 from bot.app.github.writes import HookedGitHub
 from bot.app.ports import (
     CloneToken,
@@ -62,70 +62,70 @@ class GitHubApp(HookedGitHub):
 
     @override
     def permission(self, target: Target, login: str) -> Permission:
-        who = requests.login(login)
+        who = http.login(login)
         if who is None:
             return "none"
-        path = f"{requests.repository(target)}/collaborators/{who}/permission"
+        path = f"{http.repository(target)}/collaborators/{who}/permission"
         answer = self._ask(Grant(target, "metadata", "read"), "GET", path, expected={404})
         return (
             "none"
             if answer.status == 404
-            else parse_answer(answer, path, lambda: requests.permission(answer.data))
+            else parse_answer(answer, path, lambda: http.permission(answer.data))
         )
 
     @override
     def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
-        url_path = requests.file(path)
+        url_path = http.file(path)
         if url_path is None:
             return None
-        where, grant = f"{requests.repository(target)}/contents/{url_path}", _contents(target)
+        where, grant = f"{http.repository(target)}/contents/{url_path}", _contents(target)
         answer = self._ask(grant, "GET", where, accept=_OBJECT, expected={403, 404})
-        if answer.status == 403 and not requests.too_large(answer.data):
+        if answer.status == 403 and not http.too_large(answer.data):
             raise problem(answer, f"GET {where}")
-        text = partial(requests.text, answer.data, most_bytes)
+        text = partial(http.text, answer.data, most_bytes)
         return parse_answer(answer, where, text) if answer.ok else None
 
     @override
     def commit(self, target: Target, ref: str) -> str | None:
-        url_segment = requests.segment(ref)
+        url_segment = http.segment(ref)
         if url_segment is None:
             return None
-        path = f"{requests.repository(target)}/commits/{url_segment}"
+        path = f"{http.repository(target)}/commits/{url_segment}"
         answer = self._ask(_contents(target), "GET", path, expected={404, 409, 422})
         return parse_answer(answer, path, lambda: str(answer.data["sha"])) if answer.ok else None
 
     @override
     def find_comments(self, target: Target, number: int, marker: str) -> tuple[int, ...]:
-        path = f"{requests.repository(target)}/issues/{number:d}/comments"
+        path = f"{http.repository(target)}/issues/{number:d}/comments"
 
         def page(which: int) -> ApiResponse:
             grant, params = Grant(target, "issues", "write"), {"per_page": _PAGE, "page": which}
             return self._ask(grant, "GET", path, params=params)
 
         first, comments = page(1), list[int]()
-        for which in (1, *requests.later_pages(first, _MOST_PAGES)):
+        for which in (1, *http.later_pages(first, _MOST_PAGES)):
             answer = first if which == 1 else page(which)
-            ours = partial(requests.own_comments, answer, self._app_id, self._slug, marker)
+            ours = partial(http.own_comments, answer, self._app_id, self._slug, marker)
             comments += parse_answer(answer, path, ours)
         return tuple(comments)
 
     @override
     def create_comment(self, target: Target, number: int, body: str) -> int:
-        path = f"{requests.repository(target)}/issues/{number:d}/comments"
+        path = f"{http.repository(target)}/issues/{number:d}/comments"
         write = Write(what="comment", where=f"#{number}", text=body, notifies=True)
         answer = self._write(target, write, "POST", path, {"body": body})
         return parse_answer(answer, path, lambda: int(answer.data["id"]))
 
     @override
     def update_comment(self, target: Target, comment: int, body: str) -> None:
-        path = f"{requests.repository(target)}/issues/comments/{comment:d}"
+        path = f"{http.repository(target)}/issues/comments/{comment:d}"
         write = Write(what="edit", where=f", comment {comment}", text=body)
         answer = self._write(target, write, "PATCH", path, {"body": body})
         _verify(answer, path, lambda: answer.data["id"] == comment)
 
     @override
     def delete_comment(self, target: Target, comment: int) -> None:
-        path = f"{requests.repository(target)}/issues/comments/{comment:d}"
+        path = f"{http.repository(target)}/issues/comments/{comment:d}"
         write = Write(what="deletion", where=f", comment {comment}")
         answer = self._write(target, write, "DELETE", path, expected={404})
         _verify(answer, path, lambda: answer.status in {204, 404})
@@ -133,7 +133,7 @@ class GitHubApp(HookedGitHub):
     @override
     def react(self, target: Target, number: int, comment: int | None, reaction: Reaction) -> None:
         thing = f"{number:d}" if comment is None else f"comments/{comment:d}"
-        path = f"{requests.repository(target)}/issues/{thing}/reactions"
+        path = f"{http.repository(target)}/issues/{thing}/reactions"
         where = f"#{number}" if comment is None else f", comment {comment}"
         write = Write(what="reaction", where=where, text=reaction)
         answer = self._write(target, write, "POST", path, {"content": reaction})
@@ -149,13 +149,13 @@ class GitHubApp(HookedGitHub):
         colour: str,
         description: str,
     ) -> None:
-        home = requests.repository(target)
+        home = http.repository(target)
         here = f"{home}/issues/{number:d}/labels"
         answer = self._ask(
             Grant(target, "issues", "write"), "GET", here, params={"per_page": _PAGE}
         )
         on = parse_answer(answer, here, lambda: _names(answer))
-        name = requests.segment(add)
+        name = http.segment(add)
         if name is not None and add.lower() not in on:
             path = f"{home}/labels/{name}"
             grant = Grant(target, "issues", "write")
@@ -168,7 +168,7 @@ class GitHubApp(HookedGitHub):
             label_answer = self._write(target, write, "POST", here, {"labels": [add]})
             _verify(label_answer, here, lambda: add.lower() in _names(label_answer))
         for label in remove:
-            segment = requests.segment(label)  # an empty one would take off every label
+            segment = http.segment(label)  # an empty one would take off every label
             if segment is not None and label.lower() in on - {add.lower()}:
                 write = Write(what="label removal", where=f"#{number}", text=label)
                 off = self._write(target, write, "DELETE", f"{here}/{segment}", expected={404})
@@ -202,9 +202,9 @@ class GitHubApp(HookedGitHub):
         path, params, matches = "/app/hook/deliveries", {"per_page": str(_PAGE)}, list[Hook]()
         for _ in range(_MOST_HOOK_PAGES):
             answer = self._as_app("GET", path, params)
-            batch = parse_answer(answer, path, partial(requests.hooks, answer))
+            batch = parse_answer(answer, path, partial(http.hooks, answer))
             matches += [hook for hook in batch if hook.at >= since]
-            cursor = requests.cursor(answer)
+            cursor = http.cursor(answer)
             if not cursor or not batch or batch[-1].at < since:
                 break
             params = {"per_page": str(_PAGE), "cursor": cursor}

@@ -10,8 +10,8 @@ from typing import Any, TypeVar
 
 from typing_extensions import override
 
-from bot.app.github import requests
-from bot.app.github.requests import ApiResponse, RestClient, parse_answer, problem
+from bot.app.github import http
+from bot.app.github.http import ApiResponse, RestClient, parse_answer, problem
 from bot.app.ports import PullRequest, RepositoryState, RepositoryWriter, Target, Write
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.run import ProposedFile, TreeEntry
@@ -35,7 +35,7 @@ class GitHubRepository(RepositoryWriter):
         request: Callable[[Write | None], AbstractContextManager[None]],
     ) -> None:
         self._client, self._token, self._login = client, token, login
-        self._home, self._owner = requests.repository(target), requests.names(target)[0]
+        self._home, self._owner = http.repository(target), http.names(target)[0]
         self._request, self._name = request, target.repository
 
     @override
@@ -73,7 +73,7 @@ class GitHubRepository(RepositoryWriter):
 
     @override
     def branch(self, name: str) -> str:
-        path = f"/git/ref/{requests.segment(f'heads/{name}')}"
+        path = f"/git/ref/{http.segment(f'heads/{name}')}"
         answer = self._ask("GET", path, expected={404, 409})  # 409: there is no commit at all
         return self._read(answer, path, _sha) if answer.ok else ""
 
@@ -119,7 +119,7 @@ class GitHubRepository(RepositoryWriter):
             body = {"ref": f"refs/heads/{branch}", "sha": commit}
             answer = self._write("POST", "/git/refs", body, expected={409, 422})
         else:
-            path = f"/git/refs/{requests.segment(f'heads/{branch}')}"
+            path = f"/git/refs/{http.segment(f'heads/{branch}')}"
             request_body: dict[str, Any] = {"sha": commit, "force": False}
             answer = self._write("PATCH", path, request_body, expected={409, 422})
         message = answer.message.lower()

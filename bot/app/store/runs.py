@@ -13,7 +13,7 @@ from bot.app.store import database
 from bot.app.store.deliveries import WHOLE, SqlPart, as_run, one, values
 from bot.app.store.tables import costs, journal, reports, requests, runs, usage
 from bot.kernel.journal import E, EntryKind, RunLog
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import LIVE, NewRun, Run, RunState, approval_hash
 
 # Runs: asked for, found, counted, approved and cancelled.
@@ -256,7 +256,7 @@ class SqlLeases(SqlPart, AppStore):
             return connection.execute(select(_c.turn).where(_c.id == run)).scalar() or 0
 
 
-def _patch(report: Report) -> str:
+def _patch(report: IssueReport) -> str:
     if report.repair is None or not report.repair.patch:
         return ""
     return "proven" if report.repair.proven else "unproven"
@@ -319,7 +319,7 @@ class SqlResults(SqlPart, AppStore):
         return tuple(kind.model.model_validate_json(body) for (body,) in reversed(rows))
 
     @override
-    def put_report(self, run: str, owner: str, report: Report) -> bool:
+    def put_report(self, run: str, owner: str, report: IssueReport) -> bool:
         state = {
             "state": RunState.REPORTED.value,
             "verdict": report.verdict.kind,
@@ -334,10 +334,10 @@ class SqlResults(SqlPart, AppStore):
         )
 
     @override
-    def report(self, run: str) -> Report | None:
+    def report(self, run: str) -> IssueReport | None:
         fits = func.length(reports.c.body) <= database.MOST_ROW
         body = self._value(select(reports.c.body).where(reports.c.run == run, fits))
-        return None if body is None else Report.model_validate_json(body)
+        return None if body is None else IssueReport.model_validate_json(body)
 
     @override
     def note_cost(

@@ -5,14 +5,14 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from bot.environment import specify
-from bot.issues import confirm as issues_confirm, reporting
+from bot.issues import build_report, confirm as issues_confirm
 from bot.issues.confirm import confirm
 from bot.issues.proof import outcome as proof_outcome
 from bot.issues.proof.bisection import bisect_commits, bisect_releases
 from bot.issues.proof.control import control
 from bot.issues.proof.minimise import confirmed_identity, minimise
 from bot.issues.proof.outcome import WEAK, Failing, ProofOutcome, add_outcome
-from bot.issues.reading import report as reading_report
+from bot.issues.reading import issue
 from bot.issues.runner import Runner, judging
 from bot.kernel.attempt import Ended, Match, Reduced, Script
 from bot.kernel.bug import Bisection
@@ -21,7 +21,7 @@ from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
 from bot.kernel.errors import RepriseError, Stopped, UserError
 from bot.kernel.job import PROOFS, Interruption, Note, Proof, ReproduceIssue
 from bot.kernel.ports import Ports, Progress
-from bot.kernel.report import Control, Report, ReportDraft, Reproduced
+from bot.kernel.report import Control, IssueReport, ReportDraft, Reproduced
 from bot.kernel.session import SearchResult, Session
 from sandbox.port import SandboxError
 
@@ -257,8 +257,13 @@ _MAKE: dict[Proof, Callable[[Failing, Runner, float], ProofOutcome]] = {
 
 
 def resume_proof(
-    report: Report, job: ReproduceIssue, ports: Ports, proof: Proof, *, script: Script | None = None
-) -> Report:
+    report: IssueReport,
+    job: ReproduceIssue,
+    ports: Ports,
+    proof: Proof,
+    *,
+    script: Script | None = None,
+) -> IssueReport:
     """The report with a control, a bisection or a smaller program made now.
 
     `script` takes the place of the report's program when fresh runs show that it fails in the same
@@ -267,18 +272,18 @@ def resume_proof(
     started = ports.clock()
     failing, runner = _taken_up(report, job, ports, proof, script)
     prove(failing, runner, (proof,))
-    return reporting.finish(failing.report, runner, started)
+    return build_report.finish(failing.report, runner, started)
 
 
-def resume_proofs(report: Report, job: ReproduceIssue, ports: Ports) -> Report:
+def resume_proofs(report: IssueReport, job: ReproduceIssue, ports: Ports) -> IssueReport:
     """The report with the first proof that the job's options do not leave out."""
     proof = next(proof for proof in PROOFS if proof not in job.without)
     return resume_proof(report, job, ports, proof)
 
 
 def bisect(
-    report: Report, job: ReproduceIssue, ports: Ports, source: RepoSource, good: str, bad: str
-) -> tuple[Report, Bisection]:
+    report: IssueReport, job: ReproduceIssue, ports: Ports, source: RepoSource, good: str, bad: str
+) -> tuple[IssueReport, Bisection]:
     """The report with a bisection over the commits of a clone, which takes the place of the
     installed package; and that bisection, which may not be the first in the report.
 
@@ -287,16 +292,16 @@ def bisect(
     started = ports.clock()
     failing, runner = _taken_up(report, job, ports, "bisect", None)
     bisection = bisect_clone(failing, runner, source, good, bad)
-    return reporting.finish(failing.report, runner, started), bisection
+    return build_report.finish(failing.report, runner, started), bisection
 
 
-def program(report: Report) -> Script | None:
+def program(report: IssueReport) -> Script | None:
     """The program of a run as it was confirmed; the report shows the smaller one."""
     return report.reduced.before if report.reduced is not None else report.script
 
 
 def _taken_up(
-    report: Report, job: ReproduceIssue, ports: Ports, proof: Proof, replacement: Script | None
+    report: IssueReport, job: ReproduceIssue, ports: Ports, proof: Proof, replacement: Script | None
 ) -> tuple[Failing, Runner]:
     """The failure of a report and a runner that goes on after its attempts.
 
@@ -309,7 +314,7 @@ def _taken_up(
         raise UserError(what, "Pass the folder of a run that ended with reproduced.")
     draft = report.draft() if replacement is None else _of_another_program(report, replacement)
     resumed = proof if proof in draft.cut_short else None
-    bug = reading_report.read_issue(report.issue)
+    bug = issue.read_issue(report.issue)
     runner = judging(Session.begin(job, ports, draft.attempts), bug, signature)
     draft.environment = environment = runner.build(spec)
     if confirmed_identity(runner, script, environment) is None:
@@ -321,7 +326,7 @@ def _taken_up(
     return Failing(script, spec, environment, draft, resumed=resumed), runner
 
 
-def _of_another_program(report: Report, script: Script) -> ReportDraft:
+def _of_another_program(report: IssueReport, script: Script) -> ReportDraft:
     """What of a report is true of another program too: what counts as the failure, where it
     fails, and where it may pass.
     """

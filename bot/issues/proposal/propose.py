@@ -17,7 +17,7 @@ from bot.kernel.errors import UserError
 from bot.kernel.files import RepositoryFiles
 from bot.kernel.outside_text import clip, one_line, unshowable
 from bot.kernel.redaction import redact
-from bot.kernel.report import Report, Reproduced
+from bot.kernel.report import IssueReport, Reproduced
 from bot.kernel.run import (
     REGULAR,
     FileChange,
@@ -37,7 +37,7 @@ _LONGEST = 200
 
 
 def regression_test(
-    report: Report,
+    report: IssueReport,
     repository: RepositoryFiles,
     *,
     patched: bool,
@@ -64,7 +64,7 @@ def regression_test(
     )
 
 
-def _program(report: Report, secrets: Collection[str]) -> tuple[Script, Attempt]:
+def _program(report: IssueReport, secrets: Collection[str]) -> tuple[Script, Attempt]:
     """The program of a reproduced report, the smallest that is confirmed, and a run that failed."""
     if not isinstance(report.verdict, Reproduced) or report.script is None:
         raise UserError(
@@ -85,7 +85,7 @@ def _program(report: Report, secrets: Collection[str]) -> tuple[Script, Attempt]
     return script, (own or failed)[-1]
 
 
-def _check(report: Report, attempt: Attempt) -> Check:
+def _check(report: IssueReport, attempt: Attempt) -> Check:
     members = members_of(report.signature) if report.signature is not None else ()
     at = attempt.judgement.member
     check = writing.of(members[at], attempt) if at < len(members) else None
@@ -103,7 +103,7 @@ def _texts(repository: RepositoryFiles, names: Sequence[str]) -> dict[str, str]:
     return {name: text for name, text in texts if text is not None}
 
 
-def _layout(report: Report, repository: RepositoryFiles, pytest: PytestSettings) -> TestLayout:
+def _layout(report: IssueReport, repository: RepositoryFiles, pytest: PytestSettings) -> TestLayout:
     entries = repository.entries
     folder = layout.folder(entries, pytest, _modules(report))
     if folder is None:
@@ -115,7 +115,7 @@ def _layout(report: Report, repository: RepositoryFiles, pytest: PytestSettings)
     return layout.layout(folder, entries, pytest, [text for text in samples if text])
 
 
-def _modules(report: Report) -> list[str]:
+def _modules(report: IssueReport) -> list[str]:
     """The modules in which the failure arose, the innermost first."""
     failures = (attempt.judgement.failure for attempt in report.attempts)
     frames = next((failure.frames for failure in failures if failure is not None), ())
@@ -123,7 +123,7 @@ def _modules(report: Report) -> list[str]:
 
 
 def _subject(
-    report: Report, repository: RepositoryFiles, layout: TestLayout, *, patched: bool
+    report: IssueReport, repository: RepositoryFiles, layout: TestLayout, *, patched: bool
 ) -> writing.TestedIssue:
     verdict, number = report.verdict, report.issue.number
     assert isinstance(verdict, Reproduced)
@@ -266,7 +266,7 @@ def _sha(entry: TreeEntry, repository: RepositoryFiles) -> str:
 
 
 def propose(
-    report: Report,
+    report: IssueReport,
     repository: RepositoryFiles,
     patch: RepositoryPatch | None = None,
     secrets: Collection[str] = (),
@@ -295,7 +295,7 @@ def propose(
 
 
 def _test(
-    report: Report,
+    report: IssueReport,
     repository: RepositoryFiles,
     patch: RepositoryPatch | None,
     secrets: Collection[str],

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from bot.kernel.bug import BugReport, FenceKind, Issue, Role
 from bot.kernel.environment import Chunk, Origin
-from bot.kernel.source import loops, symbols, syntax
+from bot.kernel.source import symbols, syntax, training_loops
 from bot.kernel.source.outline import Segment, line_starts, normal, outline
 from bot.kernel.source.symbols import DefinitionStore
 from bot.kernel.source.syntax import tree_of
@@ -543,7 +543,7 @@ class SegmentIndex:
 
     @cached_property
     def _loop_scores(self) -> dict[Segment, float]:
-        words = loops.CANDIDATES
+        words = training_loops.CANDIDATES
         candidates = dict.fromkeys(
             s for all_ in words for s in self.store.containing(all_, _CANDIDATES)
         )
@@ -551,7 +551,7 @@ class SegmentIndex:
 
     def _loop(self, segment: Segment) -> float:
         tree = syntax.tree_of_lines(self._text(self._with_class(segment)))
-        return loops.training_score(tree) if tree is not None else 0.0
+        return training_loops.training_score(tree) if tree is not None else 0.0
 
     def _with_class(self, segment: Segment) -> Segment:
         """The whole class of a step method: the idiom is spread over it."""

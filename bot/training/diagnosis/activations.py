@@ -8,7 +8,7 @@ embeddings).
 from itertools import pairwise
 
 from bot.kernel.training_types import FaultType, Layer, WeightStep
-from bot.training.diagnosis.contract import copies
+from bot.training.diagnosis.loss_contract import copies
 from bot.training.diagnosis.rates import rate_sign
 from bot.training.diagnosis.rule import (
     UNHARMED,

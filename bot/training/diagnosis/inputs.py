@@ -7,7 +7,7 @@ data; here inputs must be far from it, and the run must have learned little.
 import math
 
 from bot.kernel.training_types import Data, Layer, Measurement, Summary
-from bot.training.diagnosis.contract import DISTANCES, kind
+from bot.training.diagnosis.loss_contract import DISTANCES, kind
 from bot.training.diagnosis.rule import (
     Rule,
     Sign,

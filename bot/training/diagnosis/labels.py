@@ -7,7 +7,8 @@ AutoTrainer's loss check, DeepFD's loss operator.
 import math
 
 from bot.kernel.training_types import FaultType, Loss
-from bot.training.diagnosis.contract import (
+from bot.training.diagnosis.learning import BINARY, ENTROPIES, SIGNED_LOSSES, no_shares, targets_of
+from bot.training.diagnosis.loss_contract import (
     DISTANCES,
     MARGINS,
     RANGES,
@@ -19,7 +20,6 @@ from bot.training.diagnosis.contract import (
     width,
     zero_or_one,
 )
-from bot.training.diagnosis.learning import BINARY, ENTROPIES, SIGNED_LOSSES, no_shares, targets_of
 from bot.training.diagnosis.rule import (
     Rule,
     Sign,

@@ -8,11 +8,11 @@ from typing import Literal
 from bot.kernel.training_types import Diagnosis, FaultType, Finding, TrainingTrace
 from bot.training.diagnosis import (
     activations,
-    budget,
-    contract,
     inputs,
     labels,
+    loss_contract,
     rates,
+    schedule,
     structure,
     weights,
 )
@@ -49,15 +49,15 @@ def _success(run: Training) -> Success:
 # All rules of the diagnosis, in the order of their severity.
 
 RULES: tuple[Rule, ...] = (
-    *contract.RULES,
+    *loss_contract.RULES,
     *labels.RULES,
     *weights.INITIAL_RULES,
     *rates.RULES,
     *weights.REGULARISATION_RULES,
     *inputs.RULES,
     *activations.RULES,
-    *budget.CURVE_RULES,
-    *budget.BUDGET_RULES,
+    *schedule.CURVE_RULES,
+    *schedule.BUDGET_RULES,
     *structure.SHAPE_RULES,
     *structure.STYLE_RULES,
 )

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 from bot.kernel.training_types import Layer
-from bot.training.diagnosis.contract import copies, kind, width
+from bot.training.diagnosis.loss_contract import copies, kind, width
 from bot.training.diagnosis.rule import (
     UNHARMED,
     Rule,

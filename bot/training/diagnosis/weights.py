@@ -4,8 +4,8 @@ import math
 from statistics import median
 
 from bot.kernel.training_types import Layer, Weight
-from bot.training.diagnosis.contract import DISTANCES
 from bot.training.diagnosis.learning import targets_of
+from bot.training.diagnosis.loss_contract import DISTANCES
 from bot.training.diagnosis.rule import (
     UNHARMED,
     Rule,

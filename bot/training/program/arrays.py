@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import libcst as cst
 
 from bot.kernel.training_types import TrainingTrace
-from bot.training.program.budget import fits, steps
+from bot.training.program.epochs_and_batches import fits, steps
 from bot.training.program.parsed import ProgramTree
 from bot.training.program.rewriting import HyperparameterPlace, Rewriting, make_place
 from bot.training.program.text import NotApplicable, argument, dotted, positional, read_number

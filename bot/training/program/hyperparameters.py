@@ -18,7 +18,7 @@ from bot.kernel.source import syntax
 from bot.kernel.training_types import Edit, Hyperparameter, TrainingTrace
 from bot.training.program import literals
 from bot.training.program.arrays import one_sided, scaling
-from bot.training.program.budget import batches, epochs, fitting
+from bot.training.program.epochs_and_batches import batches, epochs, fitting
 from bot.training.program.keras_layers import keras_activations, keras_settings
 from bot.training.program.literals import Observation
 from bot.training.program.losses import keras_losses, torch_losses

@@ -16,7 +16,7 @@ SITE = "/usr/lib/python3.10/site-packages/"
 
 
 @dataclass(frozen=True)
-class Report:
+class IssueReport:
     """The parts of a bug report."""
 
     name: str
@@ -42,13 +42,13 @@ class Report:
         return [(SITE + a if "/" in a else f"/home/ann/{a}", b, c, d) for a, b, c, d in rows]
 
 
-def reports() -> list[Report]:
+def reports() -> list[IssueReport]:
     """The reports of reports.toml."""
     data = tomllib.loads(Path(__file__).with_name("reports.toml").read_text())
-    return [Report(**row) for row in data["report"]]
+    return [IssueReport(**row) for row in data["report"]]
 
 
-def traceback(report: Report) -> str:
+def traceback(report: IssueReport) -> str:
     """What Python prints."""
     if not report.frames:
         return report.shown
@@ -59,7 +59,7 @@ def traceback(report: Report) -> str:
     return "Traceback (most recent call last):\n" + "".join(rows) + report.last
 
 
-def _ipython(report: Report) -> str:
+def _ipython(report: IssueReport) -> str:
     if not report.frames:
         return report.shown
     name = report.exception.rsplit(".", 1)[-1]
@@ -73,7 +73,7 @@ def _ipython(report: Report) -> str:
     return title + "".join(rows) + last
 
 
-def _colab(report: Report) -> str:
+def _colab(report: IssueReport) -> str:
     if not report.frames:
         return report.shown
     name = report.exception.rsplit(".", 1)[-1]
@@ -90,7 +90,7 @@ def _colab(report: Report) -> str:
     return title + "".join(rows) + (f"{name}: {report.message}" if report.message else f"{name}: ")
 
 
-def _rich(report: Report) -> str:
+def _rich(report: IssueReport) -> str:
     if not report.frames:
         return report.shown
     width = 100
@@ -106,7 +106,7 @@ def _rich(report: Report) -> str:
     return f"{head}\n{box}\n╰{'─' * (width - 2)}╯\n{last}"
 
 
-def _pytest(report: Report) -> str:
+def _pytest(report: IssueReport) -> str:
     if not report.frames:
         return report.shown
     rows = []
@@ -120,7 +120,7 @@ def _pytest(report: Report) -> str:
     return "".join(rows) + f"\n    def checked():\n>       {code}\n{marked}\n\n{end}"
 
 
-def _windows(report: Report) -> str:
+def _windows(report: IssueReport) -> str:
     text = traceback(report)
     home = "C:\\Users\\Ann B\\AppData\\Local\\Programs\\Python\\Python310\\Lib\\site-packages\\"
     text = text.replace("/home/ann/", "C:\\Users\\Ann B\\Desktop\\")
@@ -129,7 +129,7 @@ def _windows(report: Report) -> str:
     )
 
 
-def _shortened(report: Report) -> str:
+def _shortened(report: IssueReport) -> str:
     """Without the frames between the reporter's and the last."""
     if len(report.frames) < 2:
         return traceback(report)
@@ -137,7 +137,7 @@ def _shortened(report: Report) -> str:
     return "".join([head, *between[:1], "  ...\n", last])
 
 
-def _prompted(report: Report) -> str:
+def _prompted(report: IssueReport) -> str:
     """The program as it stands at the prompts of Python."""
     rows, open_block = [], False
     for line in report.program.strip("\n").splitlines():
@@ -149,7 +149,7 @@ def _prompted(report: Report) -> str:
     return "\n".join(rows)
 
 
-def _celled(report: Report) -> str:
+def _celled(report: IssueReport) -> str:
     first, *rest = report.program.strip("\n").splitlines()
     return "\n".join([f"In [1]: {first}", *(f"   ...: {line}".rstrip() for line in rest)])
 
@@ -158,12 +158,12 @@ def _fence(text: str, tag: str = "") -> str:
     return f"```{tag}\n{text.strip(chr(10))}\n```\n"
 
 
-def _versions(report: Report) -> str:
+def _versions(report: IssueReport) -> str:
     return "".join(f"- {name}: {number}\n" for name, number in report.versions.items())
 
 
 def body(
-    report: Report,
+    report: IssueReport,
     program: str = "",
     failure: str = "",
     prose: str | None = None,
@@ -180,7 +180,7 @@ def body(
     )
 
 
-def _template(report: Report) -> str:
+def _template(report: IssueReport) -> str:
     checks = (
         "- [x] I have searched the issues\n- [X] I use the latest release\n- [ ] I can send a fix\n"
     )
@@ -191,18 +191,18 @@ def _template(report: Report) -> str:
     )
 
 
-def _translated(report: Report) -> str:
+def _translated(report: IssueReport) -> str:
     prose = "Beim Aufruf tritt der unten gezeigte Fehler auf. Erwartet wird das Gegenteil."
     words = ("Schritte zur Reproduktion", "Tatsächliches Verhalten", "Erwartet", "Versionen")
     return body(report, prose=prose, words=words)
 
 
-def _chinese(report: Report) -> str:
+def _chinese(report: IssueReport) -> str:
     words = ("复现步骤", "实际结果", "期望结果", "版本信息")
     return body(report, prose="运行下面的代码会出错。", words=words)
 
 
-def _unfenced(report: Report) -> str:
+def _unfenced(report: IssueReport) -> str:
     expected = f"\n\nExpected:\n\n{_fence(report.expected)}" if report.expected else ""
     return (
         f"{report.prose}\n\nCode:\n\n{report.program.strip()}\n\n"
@@ -210,25 +210,25 @@ def _unfenced(report: Report) -> str:
     )
 
 
-def _indented(report: Report) -> str:
+def _indented(report: IssueReport) -> str:
     def block(text: str) -> str:
         return re.sub("(?m)^(?=.)", "    ", text.strip("\n")) + "\n"
 
     return body(report, block(report.program), block(traceback(report)))
 
 
-def _session(report: Report) -> str:
+def _session(report: IssueReport) -> str:
     expected = f"### Expected\n\n{_fence(report.expected)}\n" if report.expected else ""
     both = _fence(f"{_prompted(report)}\n{traceback(report)}", "pycon")
     return f"{report.prose}\n\n{both}\n{expected}{_versions(report)}"
 
 
-def _folded(report: Report) -> str:
+def _folded(report: IssueReport) -> str:
     failure = f"<details><summary>Log</summary>\n\n{_fence(traceback(report))}\n</details>\n"
     return body(report, failure=failure)
 
 
-def _reversed(report: Report) -> str:
+def _reversed(report: IssueReport) -> str:
     expected = f"Expected:\n\n{_fence(report.expected)}\n" if report.expected else ""
     return (
         f"{report.prose}\n\nI get this:\n\n{_fence(traceback(report))}\n{expected}"
@@ -236,11 +236,11 @@ def _reversed(report: Report) -> str:
     )
 
 
-def _shown_as(form: Callable[[Report], str], tag: str = "") -> Callable[[Report], str]:
+def _shown_as(form: Callable[[IssueReport], str], tag: str = "") -> Callable[[IssueReport], str]:
     return lambda report: body(report, failure=_fence(form(report), tag))
 
 
-REWRITES: dict[str, Callable[[Report], str]] = {
+REWRITES: dict[str, Callable[[IssueReport], str]] = {
     "at Python's prompts": lambda report: body(report, _fence(_prompted(report), "pycon")),
     "prompts without a tag": lambda report: body(report, _fence(_prompted(report))),
     "in IPython's cells": lambda report: body(report, _fence(_celled(report), "python")),
@@ -277,12 +277,12 @@ TRACED = {"a log before it", "ranks"}
 """Forms of a traceback; before a printed value the same words would be output."""
 
 
-def forms(report: Report) -> list[str]:
+def forms(report: IssueReport) -> list[str]:
     """The forms that a report can take."""
     return [form for form in REWRITES if report.frames or form not in TRACED]
 
 
-def issue(report: Report, form: str = "") -> Issue:
+def issue(report: IssueReport, form: str = "") -> Issue:
     """A report as an issue, plain or in one of the forms."""
     text = REWRITES[form](report) if form else body(report)
     return Issue(title=report.title, body=text, repository=report.repository)

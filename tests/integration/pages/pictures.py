@@ -29,7 +29,7 @@ from bot.app import bootstrap  # noqa: E402
 from bot.app.execute_run import StoreJournal  # noqa: E402
 from bot.cli.sources import example  # noqa: E402
 from bot.issues.verdicts import KINDS  # noqa: E402
-from bot.kernel.report import Report  # noqa: E402
+from bot.kernel.report import IssueReport  # noqa: E402
 from bot.kernel.run import NewRun, Repository, Run  # noqa: E402
 from bot.kernel.settings import load  # noqa: E402
 from bot.report import comment  # noqa: E402
@@ -50,7 +50,7 @@ SETUP = SETTINGS.model_copy(
 )
 
 
-def worked(store: MemoryStore) -> tuple[Run, Report]:
+def worked(store: MemoryStore) -> tuple[Run, IssueReport]:
     """The example, run for real, and kept."""
     issue = example()
     issue = issue.model_copy(update={"number": 237, "author": "reporter"})
@@ -78,7 +78,7 @@ def worked(store: MemoryStore) -> tuple[Run, Report]:
     return run, report
 
 
-def drawn(report: Report, wide: int = 104) -> str:
+def drawn(report: IssueReport, wide: int = 104) -> str:
     """The terminal view as SVG, without a font from elsewhere."""
     shown = terminal(report, run="reprise-runs/dgasmith-opt-einsum-237", width=wide, colour=True)
     console = Console(record=True, width=wide, file=io.StringIO(), force_terminal=True)
@@ -88,7 +88,7 @@ def drawn(report: Report, wide: int = 104) -> str:
     return console.export_svg(title="reprise", code_format=plain, unique_id="terminal")
 
 
-def told(github: GitHubServer, run: Run, report: Report) -> str:
+def told(github: GitHubServer, run: Run, report: IssueReport) -> str:
     """The verdict on an issue page; its address."""
     state, issue = github.state, report.issue
     state.installation(run.request.repository.full_name.partition("/")[0], [issue.repository])

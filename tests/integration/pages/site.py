@@ -19,7 +19,7 @@ from bot.app.ports import AppStore
 from bot.app.store import SqlStore
 from bot.kernel.attempt import Attempt, Script
 from bot.kernel.journal import ATTEMPTS, LOGS, PROGRAMS, RunLog
-from bot.kernel.report import Report
+from bot.kernel.report import IssueReport
 from bot.kernel.run import NewRun, Repository, Run, RunState
 from bot.kernel.settings import Settings
 from handlers.app import create
@@ -75,7 +75,7 @@ class Site:
                 return Answer(error.code, error.headers, error.read())
 
 
-def new(name: str, report: Report, number: int, **values: object) -> NewRun:
+def new(name: str, report: IssueReport, number: int, **values: object) -> NewRun:
     """A request for a run of a report."""
     asked = NewRun(
         delivery=f"delivery of {name}",
@@ -90,7 +90,7 @@ def new(name: str, report: Report, number: int, **values: object) -> NewRun:
     return asked.model_copy(update=values)
 
 
-def worked(store: AppStore, run: Run, report: Report, attempts: tuple[Attempt, ...]) -> None:
+def worked(store: AppStore, run: Run, report: IssueReport, attempts: tuple[Attempt, ...]) -> None:
     """Take a run and keep attempts of it."""
     assert store.take_run(run.id, "worker", 600) is not None
     for attempt in attempts:

@@ -12,7 +12,7 @@ from bot.issues.runner import IssueSession
 from bot.kernel.attempt import Attempt, Script
 from bot.kernel.bug import signature_hash
 from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, RepoSource
-from bot.kernel.report import Report, ReportDraft
+from bot.kernel.report import IssueReport, ReportDraft
 from bot.model.budget import ModelBudget
 
 _TOOLS = "setuptools"
@@ -52,7 +52,7 @@ def draft(session: IssueSession, decision: Decision, budget: ModelBudget) -> Rep
     )
 
 
-def finish(draft: ReportDraft, session: IssueSession, started: float) -> Report:
+def finish(draft: ReportDraft, session: IssueSession, started: float) -> IssueReport:
     """The report with what needs the whole job: its attempts, timings, the table of what was
     reported and observed, and the command that runs the script.
     """
@@ -76,7 +76,7 @@ def within_limit(attempts: Iterable[Attempt]) -> tuple[Attempt, ...]:
     return tuple(attempts_to_keep)
 
 
-def _matching_attempt(report: Report, session: IssueSession) -> Attempt | None:
+def _matching_attempt(report: IssueReport, session: IssueSession) -> Attempt | None:
     """The attempt to show: the last that matched, in the environment that is shown if any did."""
     matching, environment = session.attempts.matched(), report.environment
     here = [

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import Annotated, Any
 from urllib.parse import parse_qs, quote, urlsplit
 
-from fastapi import APIRouter, Header, HTTPException, Request as Request_fastapi
+from fastapi import APIRouter, Header, HTTPException, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from bot.app.ports import ALARM_S, CREDENTIALS_ALARM, PULL_REQUEST
@@ -231,7 +230,7 @@ async def icon() -> Response:
 
 
 @_get("/runs/{run}")
-def run_page(run: RequestedRun, web: Web, request: Request_fastapi) -> Response:
+def run_page(run: RequestedRun, web: Web, request: Request) -> Response:
     """The page of a run."""
     report = web.store.report(run.id)
     run_view = view(
@@ -318,19 +317,19 @@ async def readyz(web: Web) -> JSONResponse:
     return JSONResponse({"status": "ready"})
 
 
-async def not_found(_request: Request_fastapi, _error: Exception) -> Response:
+async def not_found(_request: Request, _error: Exception) -> Response:
     """The page for an unknown address."""
     text = "There is no page at this address. Pages of old runs are deleted."
     return HTMLResponse(html.missing("Not found", text), 404, _PAGE)
 
 
-async def expired(_request: Request_fastapi, error: Exception) -> Response:
+async def expired(_request: Request, error: Exception) -> Response:
     """The page for a link to a private run that no longer counts."""
     text = getattr(error, "detail", "")
     return HTMLResponse(html.missing("Link expired", text), 403, _PAGE)
 
 
-async def unavailable(_request: Request_fastapi, _error: Exception) -> Response:
+async def unavailable(_request: Request, _error: Exception) -> Response:
     """The page shown while the store does not answer."""
     text = "The database does not answer right now. Nothing is lost; try again in a minute."
     return HTMLResponse(html.missing("Unavailable", text), 503, _PAGE | {"Retry-After": "30"})

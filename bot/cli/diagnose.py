@@ -13,7 +13,7 @@ from bot.cli.options import (
     MaxTokens,
     Pins,
     Python,
-    Sandbox as Sandbox_arguments,
+    Sandbox,
 )
 from bot.kernel.job import (
     EnvironmentOptions,
@@ -71,7 +71,7 @@ def diagnose(
     source: Source,
     arguments: Arguments = None,
     out: Out = None,
-    sandbox: Sandbox_arguments = "auto",
+    sandbox: Sandbox = "auto",
     device: Device = "cpu",
     python: Python = None,
     pins: Pins = None,
@@ -101,7 +101,7 @@ def probe(
     program: Program,
     arguments: Arguments = None,
     out: Out = None,
-    sandbox: Sandbox_arguments = "auto",
+    sandbox: Sandbox = "auto",
     device: Device = "cpu",
     python: Python = None,
     pins: Pins = None,
@@ -128,7 +128,7 @@ def rules(
 
 
 def training_options(
-    sandbox: Sandbox_arguments,
+    sandbox: Sandbox,
     device: Device,
     python: str | None,
     pins: list[str] | None,

@@ -15,7 +15,7 @@ from rich.text import Text as RichText
 
 from bot.issues import phrases, program_phrases
 from bot.issues.phrases import OUTCOMES, next_step
-from bot.issues.sections import strip as strip_proofs
+from bot.issues.sections import strip as strip_block
 from bot.issues.verdicts import KINDS
 from bot.kernel.attempt import Reduced
 from bot.kernel.bug import Bisection, Outcome
@@ -441,7 +441,7 @@ def _bisection(search: Bisection | None, why: str) -> list[Block]:
     run_count = count(sum(probe.runs for probe in search.probes), "run")
     notes = (*phrases.sureness(search), *phrases.skipped(search, _SKIPPED))
     facts = BulletList("", (f"{probe_count} tried, {run_count} counted", *notes))
-    return [Paragraph(f"{line}."), *strip_proofs(search), *titles, facts]
+    return [Paragraph(f"{line}."), *strip_block(search), *titles, facts]
 
 
 def _reduction(report: IssueReport, run: str) -> list[Block]:

@@ -19,7 +19,7 @@ from bot.app.ports import (
     GoneError,
     Hook,
     NotGranted,
-    Permission as Permission_ports,
+    Permission,
     Target,
     Throttled,
 )
@@ -226,7 +226,7 @@ def _response(response: httpx.Response) -> ApiResponse:
 # another shape; and the error of the port that an unsuccessful one means: wait, gone, try later,
 # or fix the App.
 
-_ROLES: dict[str, Permission_ports] = {role: role for role in get_args(Permission_ports)}
+_ROLES: dict[str, Permission] = {role: role for role in get_args(Permission)}
 SECONDARY_S = 60.0
 LEAST_S, MOST_S = 1.0, 3_600.0
 _CREDENTIALS = "Check REPRISE_APP_ID and REPRISE_PRIVATE_KEY, and this machine's clock."
@@ -247,7 +247,7 @@ def parse_answer(answer: ApiResponse, path: str, take: Callable[[], T]) -> T:
     raise failure
 
 
-def permission(data: Any) -> Permission_ports:
+def permission(data: Any) -> Permission:
     """The role; for an organisation's custom role the basic permission behind it; "none" on any
     doubt.
     """
@@ -387,7 +387,7 @@ def _bound(seconds: float) -> float:
 # kept in memory until shortly before they run out.
 
 EARLY_S = 300.0
-Permission = Literal["metadata", "contents", "issues"]
+TokenPermission = Literal["metadata", "contents", "issues"]
 Level = Literal["read", "write"]
 
 
@@ -396,7 +396,7 @@ class Grant:
     """What a token may do, and where."""
 
     target: Target
-    permission: Permission
+    permission: TokenPermission
     level: Level
 
 

@@ -22,7 +22,7 @@ from bot.issues.reduce.edits import (
     parsed_files,
 )
 from bot.kernel.attempt import Reached
-from bot.kernel.source.syntax import Function as Function_syntax, nodes, tree_of
+from bot.kernel.source.syntax import Function as AnyFunction, nodes, tree_of
 
 # Statements to remove or to unwrap, as a tree: what cannot go whole may go in parts. Those that a
 # run never reached and those that the failure does not depend on by name go as one set each: most
@@ -218,7 +218,7 @@ def _unreached(file: ParsedFile, reached_lines: Reached) -> tuple[ReductionNode,
     ran = {line for path, line in reached_lines if path == file.path}
 
     def idle(statement: ast.stmt) -> bool:
-        first = statement.body[0] if isinstance(statement, Function_syntax) else statement
+        first = statement.body[0] if isinstance(statement, AnyFunction) else statement
         return ran.isdisjoint(range(first.lineno, (statement.end_lineno or first.lineno) + 1))
 
     return tuple(outermost(file, idle))

@@ -17,7 +17,7 @@ from bot.training.program.rewriting import HyperparameterPlace, Rewriting, Write
 from bot.training.program.text import (
     NotApplicable,
     argument,
-    canonical_number as canonical_numbers,
+    canonical_number,
     dotted,
     parse_number,
     snake,
@@ -319,7 +319,7 @@ def _penalty(program: ProgramTree, node: cst.BaseExpression | None) -> str:
     number = "0.01"
     if isinstance(value, cst.Call) and value.args:
         amount = number_used(program, value.args[0].value)
-        number = canonical_numbers(amount) if amount is not None else "?"
+        number = canonical_number(amount) if amount is not None else "?"
     return f"{name}({number})"
 
 
@@ -338,7 +338,7 @@ def _number(
     if units and units != amount:
         return  # something decides it that the text does not show
     yield make_place(
-        kind, canonical_numbers(amount), program.line(value_node), _writer(layer, name, bounds),
+        kind, canonical_number(amount), program.line(value_node), _writer(layer, name, bounds),
         layer=layer.index, bounds=bounds,
     )  # fmt: skip
 

@@ -13,7 +13,7 @@ from bot.training.program.rewriting import (
     HyperparameterPlace,
     Rewriting,
     Write,
-    make_place as place_place,
+    make_place,
 )
 from bot.training.program.text import (
     NotApplicable,
@@ -215,7 +215,7 @@ def torch_clipping(
     for optimizer_place in [] if present else optimizers(program, trace):
         steps = _steps(program, optimizer_place)
         if steps:
-            yield place_place(
+            yield make_place(
                 "clipping",
                 "none",
                 program.line(steps[0]),
@@ -239,7 +239,7 @@ def _present(program: ProgramTree, call: cst.Call, name: str) -> HyperparameterP
             write_argument(rewriting, call, name, _clip_number(value), 1)
 
     value = canonical_number(limit) if limit is not None else "default"
-    return place_place("clipping", value, program.line(call), write, bounds=_BOUNDS)
+    return make_place("clipping", value, program.line(call), write, bounds=_BOUNDS)
 
 
 def _clip_number(value: str) -> str:
@@ -338,7 +338,7 @@ def _places(
         choices: tuple[str, ...] = (),
         node: cst.CSTNode | None = None,
     ) -> HyperparameterPlace:
-        return place_place(
+        return make_place(
             kind, value, program.line(node) if node else optimizer_place.line,
             lambda rewriting, _: _write(rewriting, optimizer_place, rate_origin),
             bounds=bounds, choices=choices, group=optimizer_place,

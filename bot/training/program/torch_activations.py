@@ -17,7 +17,7 @@ from bot.training.program.text import (
     dotted,
     expression,
     positional,
-    read_number as number_numbers,
+    read_number,
 )
 from bot.training.program.torch_layers import Flow, activation, argument_of, flows, torch_layers
 
@@ -282,7 +282,7 @@ def _value(program: ProgramTree, call: cst.Call) -> str:
     value = _NAMES.get(name, "") if ".init." in program.called(call) else _METHODS.get(name, "")
     arguments = positional(call)
     if value == "constant" and arguments:
-        return {0.0: "zeros", 1.0: "ones"}.get(number_numbers(arguments[-1]) or 0.0, value)
+        return {0.0: "zeros", 1.0: "ones"}.get(read_number(arguments[-1]) or 0.0, value)
     return value
 
 

@@ -589,10 +589,21 @@ def event_loop() -> asyncio.AbstractEventLoop:
 
 def _wait(work: Coroutine[Any, Any, None], deadline: Deadline) -> None:
     """Wait for a call; cancel it when the deadline passes or the caller is cancelled."""
-    future = asyncio.run_coroutine_threadsafe(work, event_loop())
+    future = asyncio.run_coroutine_threadsafe(_without_frames(work), event_loop())
     try:
         while not futures.wait((future,), _POLL_S).done:
             deadline.check()
     finally:
         future.cancel()
     future.result()
+
+
+async def _without_frames(work: Coroutine[Any, Any, None]) -> None:
+    """The same, but its error brings no frames of the call: the SDK's half-read stream would be
+    freed with them in the caller's thread, beside the loop that is closing it.
+    """
+    try:
+        await work
+    except (CallFailed, RequestRejected) as error:
+        error.__context__ = None
+        raise error.with_traceback(None) from None

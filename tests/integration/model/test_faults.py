@@ -12,12 +12,13 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from threading import Event, Thread, Timer
 from time import monotonic, sleep
+from traceback import walk_tb
 
 import pytest
 
 from bot.kernel.dialogue import Usage
 from bot.kernel.errors import ModelUnavailable, Stopped, UserError
-from bot.model.endpoint import event_loop
+from bot.model.endpoint import AnswerLost, Deadline, Endpoint, event_loop
 from tests.integration.model.questions import (
     KEY,
     PRICE,
@@ -243,6 +244,17 @@ def test_an_answer_that_broke_off_is_counted_and_asked_for_once_more(fault: Act)
     assert (answer.usage.calls, answer.usage.estimated) == (2, True)
     assert answer.usage.input_tokens > 100
     assert gives_up([fault], 2, "answer").usage.calls == 2
+
+
+def test_the_error_of_a_call_keeps_nothing_of_its_stream() -> None:
+    fault = begins("x" * 9_000_000, silent)
+    deadline = Deadline(4, Event())
+    with FakeEndpoint([fault]) as endpoint, pytest.raises(AnswerLost) as raised:
+        Endpoint(endpoint.url, KEY).complete("m", QUESTION, deadline)
+    frames = [frame.f_code.co_name for frame, _ in walk_tb(raised.value.__traceback__)]
+    assert "_once" in frames
+    assert "_read" not in frames
+    assert raised.value.__context__ is None
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def _pieces(
 ) -> Iterator[Evidence]:
     yield Evidence(what="class", says=_class(failure, signature))
     if signature.checks:
-        yield _check_evidence(failure, signature)
+        yield _check_evidence(failure, signature, names)
         return
     alike = wording.likeness(signature.message, failure.message, names)
     yield from _words(failure, signature, alike, names)
@@ -130,12 +130,12 @@ def _is_worded(message: str, alike: float) -> bool:
     return alike >= _STRICT and len(wording.tokens(wording.core(message))) >= 4
 
 
-def _check_evidence(failure: Failure, signature: CrashSignature) -> Evidence:
+def _check_evidence(failure: Failure, signature: CrashSignature, names: frozenset[str]) -> Evidence:
     if signature.exception.rsplit(".", 1)[-1] == "AssertionError":
         agrees, other = _is_check(failure, signature.checks), "a different assertion failed"
     else:
         agrees, other = (
-            locations.fails(failure, signature),
+            locations.fails(failure, signature, names),
             "it was not raised by the reported statement",
         )
     return Evidence(what="check", agrees=agrees, says=signature.checks[0] if agrees else other)
@@ -281,12 +281,12 @@ def _crash(observation: Observation, signature: CrashSignature, script: Script) 
         *_logged_failures(observation, signature),
         *_exit_failures(observation, signature),
     ):
-        same = wording.same_exception(signature.exception, failure.exception, failure.bases)
-        if not same or setup_failures.made_here(failure.message):
+        alike = _in_one_class(failure, signature)
+        if alike is None or setup_failures.made_here(failure.message):
             continue
         if _is_bare_line(failure) and signature.places and not staged.handles(script.source):
             continue
-        evidence = weigh(failure, signature, script, names)
+        evidence = weigh(*alike, script, names)
         if evidence[-1].agrees:
             # Only the probe tells of base classes: this one was read off what was printed.
             is_caught = failure.swallowed and not failure.bases
@@ -306,6 +306,23 @@ def _crash(observation: Observation, signature: CrashSignature, script: Script) 
         return inconclusive.model_copy(update={"weighed": closest, "failure": observation.escaped})
     why = closest[-1].says if closest else "the reported exception did not occur"
     return _passed(why).model_copy(update={"weighed": closest})
+
+
+def _in_one_class(
+    failure: Failure, signature: CrashSignature
+) -> tuple[Failure, CrashSignature] | None:
+    """Both as they are compared: in the words of one version of Python where another raises the
+    same failure under another class; None where the classes differ otherwise.
+    """
+    if wording.same_exception(signature.exception, failure.exception, failure.bases):
+        return failure, signature
+    shared = wording.as_reclassed(
+        (signature.exception, signature.message), (failure.exception, failure.message)
+    )
+    if shared is None:
+        return None
+    both = {"exception": shared[0], "message": shared[1]}
+    return failure.model_copy(update=both), signature.model_copy(update=both | {"shapes": ()})
 
 
 def _is_bare_line(failure: Failure) -> bool:

@@ -66,6 +66,81 @@ def test_a_caught_and_printed_crash_is_met():
 
 
 @pytest.mark.parametrize(
+    ("reported", "observed"),
+    [
+        (
+            ("AttributeError", "__enter__"),
+            ("TypeError", "'Lock' object does not support the context manager protocol"),
+        ),
+        (
+            ("AttributeError", "__aexit__"),
+            ("TypeError", "'S' object does not support the asynchronous context manager protocol"),
+        ),
+        (
+            ("TypeError", "'A' object does not support the context manager protocol"),
+            ("AttributeError", "__exit__"),
+        ),
+        (("TypeError", "unhashable type: 'slice'"), ("KeyError", "slice(None, 1, None)")),
+        (
+            ("ValueError", "factorial() only accepts integral values"),
+            ("TypeError", "'float' object cannot be interpreted as an integer"),
+        ),
+        (
+            ("ValueError", "non-integer arg 1 for randrange()"),
+            ("TypeError", "'float' object cannot be interpreted as an integer"),
+        ),
+    ],
+)
+def test_a_failure_whose_class_another_python_changed_is_the_reported_one(reported, observed):
+    signature = CrashSignature(exception=reported[0], message=reported[1])
+    assert judge(seen(crash(*observed)), signature, SCRIPT).match is Match.MATCHED
+    for other in (crash(observed[0], "'int' object is not callable"), crash("OSError", "x")):
+        assert judge(seen(other), signature, SCRIPT).match is not Match.MATCHED
+
+
+@pytest.mark.parametrize(
+    ("exception", "message"),
+    [
+        ("TypeError", "Linear.__init__() got an unexpected keyword argument 'biases'"),
+        ("TypeError", "go() missing 1 required positional argument: 'x'"),
+        ("TypeError", "go() takes 1 positional argument but 2 were given"),
+        ("TypeError", "Net.forward() got multiple values for argument 'x'"),
+        ("AttributeError", "module 'lib' has no attribute 'go'"),
+        ("AttributeError", "'Linear' object has no attribute 'biases'"),
+    ],
+)
+@pytest.mark.parametrize("exception_is_reported", [True, False])
+def test_a_call_that_cannot_be_bound_fails_at_the_statement(
+    exception, message, exception_is_reported
+):
+    """No code of the library runs, so no frame of it is on the stack."""
+    signature = CrashSignature(
+        exception=exception if exception_is_reported else "", checks=("lib.go(biases=False)",)
+    )
+    here = Frame(path="repro.py", function="<module>", line=2, code="lib.go(biases=False)  # fails")
+    elsewhere = here.model_copy(update={"code": "lib.stop()"})
+    failing = seen(crash(exception, message, (here,)))
+    assert judge(failing, signature, SCRIPT).match is Match.MATCHED
+    away = seen(crash(exception, message, (elsewhere,)))
+    assert judge(away, signature, SCRIPT).match is not Match.MATCHED
+    own = "class Linear: ...\nclass Net: ...\ndef go(x): ...\nimport lib\nlib.go(biases=False)\n"
+    if "module" not in message:
+        mine = Script(files={"repro.py": own})
+        assert judge(failing, signature, mine).match is not Match.MATCHED
+
+
+def test_what_python_itself_lacks_is_no_failure_of_a_library():
+    signature = CrashSignature(exception="", checks=("lib.go(x)",))
+    here = Frame(path="repro.py", function="<module>", line=2, code="lib.go(x)")
+    for message in (
+        "'NoneType' object has no attribute 'go'",
+        "'list' object has no attribute 'x'",
+    ):
+        failing = seen(crash("AttributeError", message, (here,)))
+        assert judge(failing, signature, SCRIPT).match is not Match.MATCHED
+
+
+@pytest.mark.parametrize(
     ("source", "places", "match"),
     [
         ("lib.go()\n", True, Match.PASSED),

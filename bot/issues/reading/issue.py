@@ -157,13 +157,16 @@ def tracebacks(
     programs = "\n".join(
         block.fence.text for block in readings if block.fence.kind is FenceKind.PROGRAM
     )
-    classes = {name for traceback in out for name in _classes(traceback)}
+    # A class without a word, in a comment, is less than the line of the text that has its message.
+    classes = {name for traceback in out if _tells(traceback) for name in _classes(traceback)}
     for candidate in [*exceptions.in_lines(document.prose, home), *exceptions.in_words(words)]:
         # A last line adds nothing to a traceback of its class.
         again = candidate in out if candidate.frames else not classes.isdisjoint(_own(candidate))
         if not again and not exceptions.makes(programs, candidate.exception):
             out.append(candidate)
             classes.update(_classes(candidate))
+    telling = {name for row in out if _tells(row) for name in _own(row)}
+    out = [row for row in out if _tells(row) or telling.isdisjoint(_own(row))]
     fences = [block.fence for block in readings]
     candidates = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
     candidates = candidates or [*exceptions.in_title(issue, words)]

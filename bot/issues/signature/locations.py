@@ -1,5 +1,6 @@
 """Where an exception arose: the files, functions and statements that a report quotes."""
 
+import builtins
 import re
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -144,11 +145,25 @@ _AROUND = {
     *("ConnectionError", "NotADirectoryError", "IsADirectoryError"),
 }
 _FROM_C = {"RuntimeError", "NotImplementedError"}
+# What a call that cannot be bound, or a name that is not there, raises before any code of the
+# library runs, with the name of the callable or its owner.
+_UNBOUND = re.compile(
+    r"^(?P<name>[\w.<>]{1,200})\(\) (?:missing \d+ required|takes "
+    r"|got (?:an unexpected|multiple values|some positional|\d+ unexpected)"
+    r"|expected (?:at (?:most|least) )?\d+ arguments?)"
+    r"|^'\w{1,100}' is an invalid keyword argument for (?P<function>[\w.]{1,200})\(\)"
+    r"|^(?:module|type object) '(?P<owner>[\w.]{1,200})' has no attribute"
+    r"|^'(?P<kind>[\w.]{1,200})' object has no attribute"
+)
+_BUILTIN_KINDS = {"function", "method", "NoneType", "module", "generator", *vars(builtins)}
 
 
-def fails(failure: Failure, signature: CrashSignature) -> bool:
+def fails(
+    failure: Failure, signature: CrashSignature, own_names: frozenset[str] = frozenset()
+) -> bool:
     """Whether an exception escaped from a library at one of the wanted statements. Without a
-    reported class, one that a compiled library raises must be of a kind that Python does not.
+    reported class, one that a compiled library raises must be of a kind that Python does not; or a
+    call of a library could not be bound there. `own_names` are those that the program defines.
     """
     last = failure.innermost
     name = failure.exception.rsplit(".", 1)[-1]
@@ -161,7 +176,17 @@ def fails(failure: Failure, signature: CrashSignature) -> bool:
     if last.package:
         return last.package != "<stdlib>" or bool(signature.exception)
     is_foreign = name not in _OWN if signature.exception else name in _FROM_C
+    is_foreign |= name in {"TypeError", "AttributeError"} and _is_unbound(failure, own_names)
     return is_foreign and not last.code.strip().startswith("raise")
+
+
+def _is_unbound(failure: Failure, own_names: frozenset[str]) -> bool:
+    """Whether a library lacks what the program's statement calls or passes: the owner is neither
+    the program's own nor one of Python's.
+    """
+    match = _UNBOUND.match(failure.message)
+    parts = next(filter(None, match.groups()), "").split(".") if match else []
+    return bool(parts) and own_names.isdisjoint(parts) and parts[0] not in _BUILTIN_KINDS
 
 
 def _at(failure: Failure, statements: tuple[str, ...]) -> bool:

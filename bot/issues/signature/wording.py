@@ -64,6 +64,34 @@ _TABLE = [
     (r"expected a (?:nonnegative|positive|finite) input, got \S+", "math domain error"),
     (r"expected a number between -1 and 1, got \S+", "math domain error"),
     (r" OR one path is relative and the other is absolute\.?", ""),
+    (r"(string indices must be integers), not '\w+'", r"\1"),
+    (r"can't delete attribute(?: '\w+')?$", "property has no deleter"),
+    (r"property (?:'\w+' )?of '[^']+' object has no deleter", "property has no deleter"),
+    (
+        r"arg 2 must be a type, a tuple of types,? or a union",
+        "arg 2 must be a type or tuple of types",
+    ),
+    (
+        rf"can't set attributes of built-in/extension type {_NAME}",
+        r"cannot set attribute of immutable type \1",
+    ),
+    (r"cannot set '\w+' attribute of immutable type", "cannot set attribute of immutable type"),
+    (
+        r"integer argument expected, got (\w+)$|an integer is required \(got type (\w+)\)",
+        r"'\1\2' object cannot be interpreted as an integer",
+    ),
+    (r"\bfloat divmod\(\)|\bfloat modulo$", "division by zero"),
+    (
+        r"Illegal trailing comma before end of object",
+        "Expecting property name enclosed in double quotes",
+    ),
+    (r"Illegal trailing comma before end of array", "Expecting value"),
+    (r"(?<=argument of type )('\w+' is not) a container or iterable", r"\1 iterable"),
+    (rf"{_NAME} object can't be awaited", r"object \1 can't be used in 'await' expression"),
+    (
+        r"obj \([^)]{1,200}\) is not an instance or subtype of type \([^)]{1,200}\)\.?",
+        "obj must be an instance or subtype of type",
+    ),
 ]  # fmt: skip
 _REWORDINGS = [(re.compile(pattern), plain) for pattern, plain in _TABLE]
 _NAME_LIST = re.compile(r"(abstract methods? )((?:'?\w+'?(?:, )?)+)")
@@ -74,6 +102,40 @@ def canonical(message: str) -> str:
     for pattern, plain in _REWORDINGS:
         message = pattern.sub(plain, message)
     return _NAME_LIST.sub(lambda match: match[1] + match[2].replace("'", ""), message)
+
+
+# One failure under two classes: (the earlier class, its message, the later class, its message).
+_CONTEXT = (
+    r"TypeError: '[^']{1,200}' object does not support the (?:asynchronous )?context manager"
+    r" protocol.*"
+)
+_NO_FLOAT = r"TypeError: 'float' object cannot be interpreted as an integer"
+_NO_SLICE = r"TypeError: unhashable type: 'slice'"
+_RECLASSED = [
+    (re.compile(old), re.compile(new), plain)
+    for old, new, plain in (
+        # 3.11 gives the class of the object in place of the method that it lacks.
+        (r"AttributeError: __a?(?:enter|exit)__", _CONTEXT, "TypeError: no context manager"),
+        (_NO_SLICE, r"KeyError: slice\(.*\)", _NO_SLICE),  # 3.12 can hash slices
+        (r"ValueError: factorial\(\) only accepts integral values", _NO_FLOAT, _NO_FLOAT),  # 3.10
+        (r"ValueError: non-integer .{1,10} for randrange\(\)", _NO_FLOAT, _NO_FLOAT),  # 3.12
+    )
+]
+
+
+def as_reclassed(reported: tuple[str, str], observed: tuple[str, str]) -> tuple[str, str] | None:
+    """The class and message that two failures (class, message) share, where versions of Python
+    raise one and the same under two classes; None where they do not.
+    """
+    one, other = (
+        f"{name.rsplit('.', 1)[-1]}: {message.strip()}" for name, message in (reported, observed)
+    )
+    for old, new, plain in _RECLASSED:
+        for first, second in ((one, other), (other, one)):
+            if old.fullmatch(first) and new.fullmatch(second):
+                name, _, message = plain.partition(": ")
+                return name, message
+    return None
 
 
 # Comparing the words of two error messages: tolerant where wording varies, strict where it is the

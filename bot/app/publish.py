@@ -230,7 +230,8 @@ def show(context: AppContext, run: Run, body: str, *, revive: bool = True) -> No
 
 def label(context: AppContext, run: Run, report: IssueReport) -> None:
     """Put the verdict's label on the issue and remove our others."""
-    label_of_verdict = None if report.repaired_instead else KINDS[report.verdict.kind].label
+    is_open = report.repaired_instead or report.needs_reader
+    label_of_verdict = None if is_open else KINDS[report.verdict.kind].label
     if label_of_verdict is None or run.request.job.issue.number is None:
         return
     others = tuple(name for name in LABELS if name != label_of_verdict.name)
@@ -284,6 +285,8 @@ def _show(context: AppContext, run: Run, report: IssueReport) -> None:
     before, run_to_show = _last_decided(context, run.request, run.id), run
     if report.verdict.kind == "cancelled" and not report.attempts and before is not None:
         run_to_show, report = before, context.store.report(before.id) or report
+    if report.needs_reader and run.request.trigger == "opened" and not _is_shown(context, run):
+        return  # nobody asked, and there is nothing to say or to ask
     show(context, run, _final(context, run_to_show, report, before if run_to_show is run else None))
     try:
         sweep(context, target(run.request), run.request.number, STICKY)
@@ -294,6 +297,12 @@ def _show(context: AppContext, run: Run, report: IssueReport) -> None:
         _log.warning(
             "run %s: the verdict is posted, but not all that goes with it: %s", run.id, error
         )
+
+
+def _is_shown(context: AppContext, run: Run) -> bool:
+    """Whether the issue has our comment already."""
+    where = target(run.request)
+    return context.store.comment(where.repository, run.request.number, STICKY) is not None
 
 
 def refresh(context: AppContext, request: NewRun) -> None:

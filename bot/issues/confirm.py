@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from bot.issues import script_fixes
+from bot.issues import script_fixes, triage
 from bot.issues.observe import Functions, operation
 from bot.issues.reading import symptoms
 from bot.issues.runner import Runner
@@ -31,7 +31,6 @@ from bot.kernel.report import (
     DifferentFailure,
     Inconclusive,
     NeedsHardware,
-    NeedsInfo,
     NotReproduced,
     Reproduced,
     SetupFailed,
@@ -221,12 +220,9 @@ def blocked(judgement: Judgement) -> AnyVerdict:
         )
     if failure.names:
         names = ", ".join(f"`{name}`" for name in failure.names)
-        return NeedsInfo(
-            reason=f"the program uses {names}, which nothing defines",
-            items=(f"the definition or import of {names}",),
-        )
+        return triage.needs_reader(f"the program uses {names}, which nothing in it defines")
     if failure.needs:
-        return NeedsInfo(reason=f"the program cannot run: {failure.what}", items=(failure.needs,))
+        return triage.needs_reader(f"the program cannot run as it is: it needs {failure.needs}")
     return SetupFailed(
         reason=f"the environment lacks something that could not be installed: {failure.what}",
         tried=(failure.module or failure.requirement,),

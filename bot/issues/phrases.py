@@ -470,6 +470,11 @@ DETERMINISM = {
 }
 
 _LONGER = "Run it longer with --max-runs, or with another --seed."
+_READER = (
+    "The bug report can be acted on, but not by rules. To let a model read it, set "
+    "REPRISE_MODEL_URL and pass --model."
+)
+_AFTER_MODEL = "Read what the model tried, below; the bug report itself may well be complete."
 _FROM_CLONE = "build the repository at"
 
 
@@ -564,6 +569,8 @@ def next_step(report: IssueReport, run: str = "") -> str:
         return _next_control(report, f"reprise control {run_argument}")
     if isinstance(report.verdict, Inconclusive) and report.verdict.at_maximum:
         return _LONGER
+    if report.needs_reader:
+        return _AFTER_MODEL if report.reconstruction is not None else _READER
     return KINDS[report.verdict.kind].next_step or _unbuilt(report)
 
 

@@ -32,7 +32,6 @@ from bot.kernel.report import (
     AnyVerdict,
     Cancelled,
     IssueReport,
-    NeedsInfo,
     ReportDraft,
     Reproduced,
     SetupFailed,
@@ -86,17 +85,16 @@ def plan(
         signature = freeze.freeze(bug)
     draft = partial(RunPlan, bug=bug, signature=signature)
     if signature is None:
-        return draft(verdict=triage.unanswerable(bug, signature, options))
+        return draft(verdict=triage.unanswerable(issue, bug, signature, options))
     with stage("candidates", "choosing the program"):
         scripts, own_line = report_programs.genuine_ones(
             report_programs.propose(bug, signature), signature
         )
     if own_line:
         return draft(verdict=triage.self_made(own_line), self_made=True)
-    early = triage.unanswerable(bug, signature, options)
+    early = triage.unanswerable(issue, bug, signature, options)
     if early is None and not scripts:
-        reason = "none of the bug report's programs shows the failure"
-        early = NeedsInfo(reason=reason, items=(triage.PROGRAM,))
+        early = triage.needs_reader("rules find no program in the bug report to run")
     if early is not None:
         return draft(verdict=early)
     spec = specify.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))

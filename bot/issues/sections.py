@@ -255,7 +255,14 @@ def _lock(report: IssueReport, environment: Environment) -> list[Block]:
 # it decides the verdict.
 
 _SEARCH, _UNNAMED, _MOST_PROGRAMS = "search", "written by a model", 12
-_DIGEST = ("Inferred, not stated in the bug report", "Hypothesis", "Programs proposed", "Gave up")
+_DIGEST = (
+    "Inferred, not stated in the bug report",
+    "Hypothesis",
+    "Programs proposed",
+    "Gave up",
+    "Refused, changed or left out of the model's answers",
+)
+REFUSED = _DIGEST[-1]
 _TITLE = "The model's hypothesis and attempts"
 
 INFERENCES = {
@@ -287,6 +294,7 @@ def parts(report: IssueReport) -> tuple[tuple[str, tuple[str, ...]], ...]:
     rows += [*_interpretation_rows(part.refined), *_plan_rows(part)]
     rows += [("Programs proposed", first_items(tuple(_tries(report, part)), _MOST_PROGRAMS))]
     rows += [("Gave up", (part.given_up,))]
+    rows += [(REFUSED, first_items(tuple(row.says for row in part.refusals), _MOST_PROGRAMS))]
     return tuple((title, lines) for title, lines in rows if any(map(str.strip, lines)))
 
 

@@ -1,12 +1,25 @@
 """Verdicts that need no run: not a bug, not enough information, or other hardware needed."""
 
+import re
+
 from bot.environment import setup_failures
-from bot.kernel.bug import AnySignature, BugReport, CrashSignature, ReportKind, Symptom, members_of
+from bot.kernel import markdown
+from bot.kernel.bug import (
+    AnySignature,
+    BugReport,
+    CrashSignature,
+    FenceKind,
+    Issue,
+    ReportKind,
+    Symptom,
+    members_of,
+)
 from bot.kernel.dialogue import Reconstruction
 from bot.kernel.job import EnvironmentOptions
 from bot.kernel.report import (
     AnyVerdict,
     BudgetReached,
+    Inconclusive,
     NeedsHardware,
     NeedsInfo,
     NotABug,
@@ -20,7 +33,10 @@ _KINDS = {
     ReportKind.FEATURE: "a feature request",
     ReportKind.DOCUMENTATION: "a documentation issue",
 }
-_MODEL_MAY_OVERRULE = NeedsInfo | SetupFailed
+# Blocks that a reader can act on: all but what describes the reporter's machine.
+_SILENT_BLOCKS = {FenceKind.EMPTY, FenceKind.ENVIRONMENT, FenceKind.REQUIREMENTS}
+_FEWEST_WORDS = 12
+_WORD = re.compile(r"[A-Za-z]{2,}")
 PROGRAM = "a short program that fails when run"
 _ERROR = "the full error text or the values that are printed, and what you expected instead"
 _VERSIONS = "the versions of Python and of the libraries involved (`pip list`)"
@@ -35,7 +51,7 @@ def not_a_bug(bug: BugReport) -> NotABug | None:
 
 
 def unanswerable(
-    bug: BugReport, signature: AnySignature | None, options: EnvironmentOptions
+    issue: Issue, bug: BugReport, signature: AnySignature | None, options: EnvironmentOptions
 ) -> AnyVerdict | None:
     """The verdict on a report that no run here could decide, or None."""
     if signature is not None and (lacking := _hardware(signature, options)):
@@ -47,8 +63,27 @@ def unanswerable(
             needs=(f"a {bug.device.upper()}",),
         )
     if signature is None or not bug.programs:
-        return NeedsInfo(reason=_reason(bug, signature), items=_items(bug, signature))
+        reason = _reason(bug, signature)
+        if _is_readable(issue, bug):
+            return needs_reader(reason)
+        return NeedsInfo(reason=reason, items=_items(bug, signature))
     return None
+
+
+def needs_reader(reason: str) -> Inconclusive:
+    """The verdict on a report that rules cannot act on, and a reader could."""
+    return Inconclusive(runs=0, failures=0, interval=(0.0, 1.0), reason=reason, needs_reader=True)
+
+
+def _is_readable(issue: Issue, bug: BugReport) -> bool:
+    """Whether somebody could act on a report: it has a program, an error, a value, a command, or
+    describes an operation by name.
+    """
+    blocks = any(fence.kind not in _SILENT_BLOCKS for fence in bug.fences)
+    if blocks or bug.tracebacks or bug.outputs or bug.warnings:
+        return True
+    words = _WORD.findall(f"{issue.title} {markdown.visible(issue.body)}")
+    return bool(bug.api) and len(words) >= _FEWEST_WORDS
 
 
 def _hardware(signature: AnySignature, options: EnvironmentOptions) -> AnyVerdict | None:
@@ -72,31 +107,50 @@ def leaves_open(draft: RunPlan, verdict: AnyVerdict) -> bool:
     fakes its failure or needs a GPU.
     """
     if draft.verdict is not None:
-        unread = isinstance(draft.verdict, NeedsInfo | NotABug)
+        unread = isinstance(draft.verdict, NeedsInfo | NotABug) or is_for_reader(draft.verdict)
         return unread and draft.script is None and not draft.self_made
     return not isinstance(verdict, Reproduced | NeedsHardware)
 
 
+def is_for_reader(verdict: AnyVerdict) -> bool:
+    """Whether nothing was decided, because it takes a reader."""
+    return isinstance(verdict, Inconclusive) and verdict.needs_reader
+
+
 def after_model(verdict: AnyVerdict, part: Reconstruction | None, exceeded: str) -> AnyVerdict:
-    """The verdict when a model could not show the failure: its questions, or the limit it hit."""
+    """The verdict when a model could not show the failure. What the rules found missing counts
+    only if the model asks for it too; what it lacks itself is no question to the reporter.
+    """
     if exceeded:
         return BudgetReached(
             reason=f"the next step would exceed {exceeded}; without a model: {verdict.reason}"
         )
-    interpretation = part.refined if part is not None else None
-    if (
-        interpretation is not None
-        and interpretation.no_bug
-        and isinstance(verdict, _MODEL_MAY_OVERRULE)
-    ):
+    reading = part.refined if part is not None else None
+    if part is None or reading is None:
+        return verdict
+    is_open = isinstance(verdict, NeedsInfo | SetupFailed) or is_for_reader(verdict)
+    if reading.no_bug and is_open:
         reason = "a model reads the bug report as a question or a request"
-        return NotABug(reason=reason, sentence=interpretation.no_bug)
-    questions = interpretation.questions if interpretation is not None else ()
-    if isinstance(verdict, NeedsInfo) and questions:
-        return verdict.model_copy(
-            update={"items": tuple(dict.fromkeys((*questions, *verdict.items)))[:4]}
-        )
-    return verdict
+        return NotABug(reason=reason, sentence=reading.no_bug)
+    if reading.needs and is_open:
+        reason = "a model reads the bug report as one that shows only on what is not at hand here"
+        return NeedsHardware(reason=reason, needs=(reading.needs,))
+    if not isinstance(verdict, NeedsInfo) and not is_for_reader(verdict):
+        return verdict
+    if reading.questions and (reading.signature is None or part.given_up):
+        return NeedsInfo(reason=part.given_up or verdict.reason, items=reading.questions[:4])
+    return needs_reader(_without_result(verdict, part))
+
+
+def _without_result(verdict: AnyVerdict, part: Reconstruction) -> str:
+    """Why a model's work decided nothing."""
+    if part.given_up:
+        return f"a model gave up: {part.given_up}"
+    if part.changes:
+        return f"{verdict.reason}, and no program that a model wrote showed the failure"
+    if part.refusals:
+        return f"{verdict.reason}, and what a model read was refused: {part.refusals[-1].says}"
+    return f"{verdict.reason}, and a model named nothing that a run could show"
 
 
 def self_made(line: str) -> NeedsInfo:
@@ -113,7 +167,7 @@ def _reason(bug: BugReport, signature: AnySignature | None) -> str:
         return "the bug report contains no program, and no error or output to compare a run with"
     if not bug.programs:
         return "the bug report says what fails but contains no program to run"
-    return "the bug report contains a program but nothing that tells a failing run from a good one"
+    return "rules read nothing in the bug report that tells a failing run from a good one"
 
 
 def _items(bug: BugReport, signature: AnySignature | None) -> tuple[str, ...]:

@@ -105,12 +105,24 @@ class Pin(Record):
     quoted: bool = False
 
 
+class Refusal(Record):
+    """Something of a model's or a report's that was refused, changed or left out before a run:
+    `gate` is its row in `bot.issues.gates.GATES`, `says` the sentence that the model and the
+    readers of the report get.
+    """
+
+    gate: str
+    says: str
+
+
 class Interpretation(Record):
     """A report with its gaps filled. `signature` is the failure to look for (None when nothing can
     be checked; then `questions` lists what is missing). `inferred` names the parts that the
     report does not state. `api` are dotted names of the code in question. `needs_contrast` when
     the signature is so weak that a twin which must not fail has to run too. `no_bug` is the
-    sentence of the report that shows that it is a question or a request.
+    sentence of the report that shows that it is a question or a request; `needs` is the device,
+    service or system, not at hand, without which nothing can be shown. `refusals` are the parts of
+    the model's answer that were not taken as it gave them.
     """
 
     claim: str
@@ -122,6 +134,8 @@ class Interpretation(Record):
     questions: tuple[str, ...] = ()
     needs_contrast: bool = False
     no_bug: str = ""
+    needs: str = ""
+    refusals: tuple[Refusal, ...] = ()
 
 
 class SearchAction(Record):
@@ -223,7 +237,8 @@ class Reading(Record):
 class Reconstruction(Record):
     """A model's part in a run: its reading of the report, the thought behind its last program,
     what it was shown, and the change of each attempt. `readings` are given where a model reads
-    the report otherwise than the rules do, or amends a reading before anything has run.
+    the report otherwise than the rules do, or amends a reading before anything has run. `refusals`
+    are the parts of its answers that were refused, changed or left out, each once.
     """
 
     readings: tuple[Reading, ...] = ()
@@ -232,3 +247,4 @@ class Reconstruction(Record):
     contexts: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     given_up: str = ""
+    refusals: tuple[Refusal, ...] = ()

@@ -98,10 +98,14 @@ class DifferentFailure(_RunCounts):
 
 
 class Inconclusive(_RunCounts):
-    """The runs decided nothing. `at_maximum` when only more runs could decide."""
+    """The runs decided nothing. `at_maximum` when only more runs could decide; `needs_reader` when
+    nothing was run, because the report can be acted on but takes a reader that rules are not: it is
+    no question to the reporter.
+    """
 
     kind: Literal["inconclusive"] = "inconclusive"
     at_maximum: bool = False
+    needs_reader: bool = False
 
 
 class NeedsInfo(Record):
@@ -253,7 +257,12 @@ class IssueReport(RunReport):
     def repaired_instead(self) -> bool:
         """Whether a proven repair is the answer: the verdict only lacks a failure to look for."""
         proven = self.repair is not None and self.repair.proven
-        return proven and self.verdict.kind == "needs_info"
+        return proven and (self.verdict.kind == "needs_info" or self.needs_reader)
+
+    @property
+    def needs_reader(self) -> bool:
+        """Whether nothing was decided because the report takes a reader, and nothing is asked."""
+        return isinstance(self.verdict, Inconclusive) and self.verdict.needs_reader
 
     def draft(self) -> "ReportDraft":
         """A copy that can be changed: to go on from a report, or to tell it in another way."""

@@ -374,7 +374,7 @@ def _steps(offer: Text, usual: str) -> Text:
 def _next(report: IssueReport) -> str:
     """What to do after this verdict."""
     verdict = report.verdict
-    if report.repaired_instead:
+    if report.repaired_instead or report.needs_reader:
         return ""
     if isinstance(verdict, NeedsHardware) and "a GPU" not in verdict.needs:
         return ""

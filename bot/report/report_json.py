@@ -14,7 +14,7 @@ from bot.issues.verdicts import KINDS
 from bot.kernel import files
 from bot.kernel.attempt import Attempt, Ended
 from bot.kernel.bug import Bisection, ScriptFix, signature_hash
-from bot.kernel.dialogue import Reading
+from bot.kernel.dialogue import Reading, Refusal
 from bot.kernel.environment import BuildStep, Claimed, Environment, PinSource
 from bot.kernel.redaction import redact
 from bot.kernel.report import Claim, Comparison, Control, Determinism, IssueReport
@@ -251,6 +251,11 @@ class VerdictOut(PublishedData):
     at_maximum: bool | None = Field(
         None, description="Of inconclusive: whether only more runs could decide."
     )
+    needs_reader: bool | None = Field(
+        None,
+        description="Of inconclusive: whether nothing was run because the report takes a reader, "
+        "a person or a model. Then nothing is asked of the reporter.",
+    )
     reason: str
     details: dict[str, str | tuple[str, ...]] | None = None
 
@@ -324,6 +329,9 @@ class PlanOut(PublishedData):
     )
     given_up: str = ""
     questions: tuple[str, ...] = ()
+    refusals: tuple[Refusal, ...] = Field(
+        (), description="Parts of the model's answers that were refused, changed or left out."
+    )
 
 
 class CostOut(PublishedData):

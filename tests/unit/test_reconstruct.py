@@ -48,7 +48,7 @@ def issue(body=BODY, title="bias is not passed to lin_key"):
 
 def refined(**more):
     return {
-        "claim": "Layer(bias=False) creates lin_key with a bias.", "kind": "observation", "sign_if_right": False, "api": ["acme.nn.Layer"],
+        "claim": "Layer(bias=False) creates lin_key with a bias.", "kind": "observation", "sign_if_right": False, "needs": "", "api": ["acme.nn.Layer"],
         "packages": ["acme"], "pins": [{"name": "acme", "version": "1.2.0", "quote": "I use acme 1.2.0"}],
         "quotes": ["is not passed on to `lin_key`"], "crash": None, "warning": None, "questions": [],
         "observation": {
@@ -183,9 +183,11 @@ def test_a_model_s_program_that_passes_leaves_the_question_open():
 
 
 def test_without_a_model_nothing_changes():
-    assert decide(None).verdict.kind == "needs_info"
+    report = decide(None)
+    assert report.verdict.kind == "inconclusive"
+    assert report.needs_reader
     model = ScriptedModel(answers(write()))
-    assert decide(model, without=("model",)).verdict.kind == "needs_info"
+    assert decide(model, without=("model",)).verdict.kind == "inconclusive"
     assert model.asked == []
 
 
@@ -236,7 +238,7 @@ def test_a_crash_the_report_does_not_quote_needs_a_twin_that_passes():
 def test_a_twin_that_fails_too_makes_the_crash_worthless():
     model = ScriptedModel(answers(write(CRASHES, TWIN), first=CRASH))
     report = decide(model, lambda spec: crash(), max_attempts=2)
-    assert report.verdict.kind == "needs_info"
+    assert report.verdict.kind == "inconclusive"
     assert "did not pass" in model.asked[-1].messages[-1].content
 
 
@@ -273,7 +275,7 @@ def test_conditions_that_do_not_exclude_each_other_are_no_signature():
         "right": {"op": ">=", "value": 0},
     }
     report = decide(ScriptedModel(answers(write(), first=vague)))
-    assert report.verdict.kind == "needs_info"
+    assert report.verdict.kind == "inconclusive"
 
 
 def test_questions_when_nothing_can_be_checked():
@@ -311,7 +313,7 @@ def test_limits_hold_before_each_call(options, words):
 
 def test_a_model_that_cannot_be_reached_costs_nothing_but_itself():
     report = decide(ScriptedModel([ModelUnavailable("no endpoint answers")]))
-    assert report.verdict.kind == "needs_info"
+    assert report.verdict.kind == "inconclusive"
     assert any("no endpoint answers" in note for note in report.notes_on())
 
 
@@ -381,20 +383,21 @@ def test_a_model_may_find_a_bug_in_what_rules_took_for_a_request():
 
 def test_a_model_says_that_a_report_is_a_question_with_the_sentence_that_shows_it():
     question = issue("I wonder if the bias of acme.nn.Layer matters to anyone.", "bias")
-    assert decide(None, subject=question).verdict.kind == "needs_info"
+    assert decide(None, subject=question).verdict.kind == "inconclusive"
     report = decide(ScriptedModel(answers(write(), first=no_bug("I wonder if"))), subject=question)
     assert report.verdict.kind == "not_a_bug"
     assert report.verdict.sentence == "I wonder if"
     invented = decide(
         ScriptedModel(answers(write(), first=no_bug("Please help"))), subject=question
     )
-    assert invented.verdict.kind == "needs_info", "a sentence that the report does not hold"
+    assert invented.verdict.kind == "inconclusive", "a sentence that the report does not hold"
 
 
 def test_a_sign_that_a_mended_library_would_show_too_is_none():
     model = ScriptedModel(answers(write(), first=refined(sign_if_right=True)))
-    assert decide(model).verdict.kind == "needs_info"
-    assert len(model.asked) == 1
+    assert decide(model).verdict.kind == "inconclusive"
+    assert [row.prompt.partition("@")[0] for row in model.asked] == ["refine", "refine"]
+    assert "it needs another sign" in model.asked[-1].messages[-1].content
 
 
 def act(**action):
@@ -454,7 +457,8 @@ def test_a_version_that_cannot_be_had_is_said_to_stay():
     model = ScriptedModel(answers(first, again, write()))
     decide(model, builder=Fixed())
     told = model.asked[-1].messages[-1].content
-    assert "beta could not be installed: beta 2.0 is what can be had here" in told
+    assert "beta could not be installed: <outside id=" in told
+    assert "beta 2.0 is what can be had here" in told
 
 
 def test_a_model_changes_the_environment_but_not_what_the_report_states():
@@ -466,7 +470,7 @@ def test_a_model_changes_the_environment_but_not_what_the_report_states():
     assert report.verdict.kind == "reproduced"
     told = model.asked[-1].messages[-1].content
     assert "acme 1.2.0 stays: the report says 1.2.0" in told
-    assert "'beta @ file:///etc' could not be installed" in told
+    assert "'beta @ file:///etc' cannot be the name and version of a package" in told
     rows = {row.name: row for row in report.environment.packages}
     assert rows["beta"].version == "2.1"
     assert rows["acme"].version == "1.2.0"
@@ -627,7 +631,7 @@ def test_the_place_of_a_script_that_is_no_package_is_not_asked_for():
     seen = crash(message="the boom of kv is 2")
     for texts, kind in (
         ({"acme/nn.py": "class Layer: ..."}, "reproduced"),
-        ({"acme/nn.py": "class Layer: ...", "tools/export.py": "def main(): ..."}, "needs_info"),
+        ({"acme/nn.py": "class Layer: ...", "tools/export.py": "def main(): ..."}, "inconclusive"),
     ):
         report = decide(
             ScriptedModel(answers(write(CRASHES), first=first)),
@@ -637,8 +641,8 @@ def test_the_place_of_a_script_that_is_no_package_is_not_asked_for():
             max_attempts=1,
         )
         assert report.verdict.kind == kind
-        said = any("tools/export.py is not installed here" in note.text for note in report.notes)
-        assert said is (kind == "reproduced")
+        gates = {row.gate for row in report.reconstruction.refusals}
+        assert ("file_absent" in gates) is (kind == "reproduced")
 
 
 def test_later_questions_show_the_report_shorter_and_what_was_looked_up_once():

@@ -604,6 +604,7 @@ UNCHECKABLE = {
     "claim": "fit fails",
     "kind": "not_checkable",
     "sign_if_right": False,
+    "needs": "",
     "api": [],
     "packages": [],
     "pins": [],

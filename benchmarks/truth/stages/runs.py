@@ -171,7 +171,7 @@ def _answer(question: Question, issue: Issue) -> dict[str, Any]:
     }
     package = issue.repository.rpartition("/")[2] or "pool"
     return {
-        "claim": "It fails.", "kind": "observation", "sign_if_right": False,
+        "claim": "It fails.", "kind": "observation", "sign_if_right": False, "needs": "",
         "api": [f"{package}.fit"], "packages": [package], "pins": [], "questions": [],
         "quotes": [issue.title[:80]], "crash": None, "warning": None, "observation": observation,
     }  # fmt: skip

@@ -6,9 +6,13 @@ report; everything else is marked inferred. See RepGen (arXiv 2512.14990), secti
 restructuring, and AssertFlip for silent failures.
 """
 
+import json
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 
+from bot.issues.gates import VOID, refuse
 from bot.issues.search import prompt_text
 from bot.issues.signature import freeze, values, wording
 from bot.issues.signature.freeze import IDLE_BOUND_S
@@ -25,8 +29,9 @@ from bot.kernel.bug import (
     WarningSignature,
     members_of,
 )
-from bot.kernel.dialogue import Interpretation, Pin, Question
+from bot.kernel.dialogue import Interpretation, Message, Pin, Question, Refusal
 from bot.kernel.environment import Context
+from bot.kernel.outside_text import one_line
 from bot.model.budget import question
 from prompts import load
 from prompts.catalog import Prompt
@@ -35,7 +40,18 @@ _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _VERSION = re.compile(r"\d+(?:\.\d+)*(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d+)*)", re.ASCII)
 _CLASS = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
-_EXCEPTIONS = ("Error", "Exception", "Warning", "Exit", "Interrupt", "StopIteration")
+
+
+@dataclass(slots=True)
+class _Notes:
+    """What a reading adds to the report's words, and what of it was not taken."""
+
+    inferred: list[str] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
+
+    def refuse(self, gate: str, /, **values: object) -> None:
+        """Note something that is not taken as the model gave it."""
+        self.refusals.append(refuse(gate, **values))
 
 
 def build(
@@ -62,46 +78,89 @@ def build(
     )
 
 
+def ask_again(first: Question, answer: str, refined: Interpretation) -> Question:
+    """The question once more, after an answer of which nothing is left to look for."""
+    refusals = "\n".join(f"- {refusal.says}" for refusal in refined.refusals)
+    text = load("refine").fragment("again", refusals=refusals)
+    turns = (Message(role="assistant", content=answer), Message(role="user", content=text))
+    return first.model_copy(update={"messages": (*first.messages, *turns)})
+
+
+def is_void(refined: Interpretation) -> bool:
+    """Whether a gate has left nothing of the failure that a model named."""
+    return any(refusal.gate in VOID for refusal in refined.refusals)
+
+
 def parse(data: dict[str, Any], issue: Issue, rules: AnySignature | None) -> Interpretation:
     """The answer as a value. Where the rules read the same failure, theirs stays, since it holds
     more of the report's own words; an answer that fixes nothing, or rests on no words of the
-    report, does not replace theirs either.
+    report, does not replace theirs either. What is not taken is in its refusals.
     """
-    inferred_names: list[str] = []
-    api = tuple(name for name in data["api"] if _DOTTED_NAME.fullmatch(name))
+    notes = _Notes()
+    api = tuple(_named(data["api"], _DOTTED_NAME, "api", notes))
+    packages = tuple(_named(data["packages"], _NAME, "package", notes))
     quotes = [words for words in data["quotes"] if markdown.is_quoted(words, issue)]
+    for words in data["quotes"]:
+        if words not in quotes:
+            notes.refuse("quote", quote=one_line(words)[:120])
     if not quotes:
-        inferred_names.append("claim")
-    signature = _choose_signature(
-        _signature(data, issue, api, rules, inferred_names), rules, data, bool(quotes)
-    )
+        notes.inferred.append("claim")
+    model = _signature(data, issue, api, rules, notes)
+    signature = _choose_signature(model, rules, data, bool(quotes), notes)
     weak = (
         signature is not rules and isinstance(signature, CrashSignature) and not signature.message
     )
+    pins = tuple(filter(None, (_pin(row, issue, notes) for row in data["pins"])))
     return Interpretation(
         claim=" ".join(data["claim"].split()),
         signature=signature,
-        inferred=tuple(inferred_names),
+        inferred=tuple(notes.inferred),
         api=api,
-        packages=tuple(name for name in data["packages"] if _NAME.fullmatch(name)),
-        pins=tuple(filter(None, (_pin(row, issue) for row in data["pins"]))),
+        packages=packages,
+        pins=pins,
         questions=tuple(" ".join(question.split()) for question in data["questions"]),
         needs_contrast=weak,
         no_bug=quotes[0] if quotes and data["kind"] == "not_a_bug" else "",
+        needs=" ".join(data["needs"].split()) if data["kind"] == "elsewhere" else "",
+        refusals=tuple(notes.refusals),
     )
 
 
+def _named(names: list[str], form: re.Pattern[str], gate: str, notes: _Notes) -> Iterator[str]:
+    for name in names:
+        if form.fullmatch(name):
+            yield name
+        else:
+            notes.refuse(gate, name=one_line(name)[:80])
+
+
+_UNCHECKABLE = {"not_checkable", "elsewhere"}
+
+
 def _choose_signature(
-    model: Member | None, rules: AnySignature | None, data: dict[str, Any], rests: bool
+    model: Member | None,
+    rules: AnySignature | None,
+    data: dict[str, Any],
+    rests: bool,
+    notes: _Notes,
 ) -> AnySignature | None:
     """The reading to go by: a model's, unless it agrees with the rules or is void."""
-    if data["kind"] == "not_checkable" or (data["kind"] == "not_a_bug" and rests):
+    if data["kind"] in _UNCHECKABLE or (data["kind"] == "not_a_bug" and rests):
         return None
+    if data["kind"] == "not_a_bug":
+        notes.refuse("request")
     alike = model is not None and rules is not None and freeze.same(rules, model)
     if data["sign_if_right"]:
+        notes.refuse("sign_if_right")
         return None if alike else rules
     rests = rests or (isinstance(model, CrashSignature) and bool(model.message))
-    return rules if model is None or alike or (rules is not None and not rests) else model
+    if model is None:
+        return rules
+    if alike and rules != model:
+        notes.refuse("same_reading")
+    elif not alike and rules is not None and not rests:
+        notes.refuse("unfounded")
+    return rules if alike or (rules is not None and not rests) else model
 
 
 def _rules_reading(prompt: Prompt, bug: BugReport) -> str:
@@ -122,7 +181,7 @@ def _signature(
     issue: Issue,
     api: tuple[str, ...],
     rules: AnySignature | None,
-    inferred_names: list[str],
+    notes: _Notes,
 ) -> Member | None:
     match data:
         case {"kind": "hang"}:
@@ -130,36 +189,45 @@ def _signature(
             hangs = (member for member in members if isinstance(member, HangSignature))
             return next(hangs, HangSignature(bound_s=IDLE_BOUND_S))
         case {"kind": "crash", "crash": dict(row)} if row:
-            return _crash(row, issue, api, inferred_names)
+            return _crash(row, issue, api, notes)
         case {"kind": "warning", "warning": dict(row)} if row:
-            return _warning(row, issue, inferred_names)
+            return _warning(row, issue, notes)
         case {"kind": "observation", "observation": dict(row)} if row:
-            return _observation(row, api, inferred_names)
+            return _observation(row, api, notes)
+        case {"kind": "crash" | "warning" | "observation" as kind}:
+            notes.refuse("row", kind=kind)
     return None
 
 
 def _crash(
-    row: dict[str, Any], issue: Issue, api: tuple[str, ...], inferred_names: list[str]
+    row: dict[str, Any], issue: Issue, api: tuple[str, ...], notes: _Notes
 ) -> CrashSignature | None:
     """A message that the report does not quote is not compared with a run; then only the place
     identifies the failure. Beside a message, a place outside the package in question is left out.
     """
     exception = row["exception"].strip()
-    if not _CLASS.fullmatch(exception) or not exception.endswith(_EXCEPTIONS):
+    name = exception.rsplit(".", 1)[-1]
+    is_class = _CLASS.fullmatch(exception) and (name != name.lower() or exception in issue.body)
+    if not is_class:
+        notes.refuse("class", name=one_line(exception)[:80])
         return None
     message = " ".join(row["message"].split())
     if message and not markdown.is_quoted(wording.core(message) or message, issue):
-        inferred_names.append("message")
+        notes.inferred.append("message")
+        notes.refuse("message", message=message[:200])
         message = ""
-    if not markdown.mentions(exception.rsplit(".", 1)[-1], issue):
-        inferred_names.append("exception")
+    if not markdown.mentions(name, issue):
+        notes.inferred.append("exception")
     frame = row["in_file"].strip().lstrip("/")
-    if not _in_package(frame, api):
-        if not message:
-            return None
+    if frame and not _in_package(frame, api):
+        packages = ", ".join(sorted({name.split(".")[0] for name in api})) or "a package in `api`"
+        notes.refuse("file", file=one_line(frame)[:120], packages=packages)
         frame = ""
+    if not (frame or message):
+        notes.refuse("sign")
+        return None
     if frame:
-        inferred_names.append("place")
+        notes.inferred.append("place")
     return CrashSignature(
         exception=exception,
         message=message,
@@ -168,19 +236,24 @@ def _crash(
     )
 
 
-def amend(row: dict[str, Any], issue: Issue, refined: Interpretation) -> Interpretation | None:
-    """The reading with another exception that counts; None for the same or one that cannot."""
-    inferred_names: list[str] = []
-    signature = _crash(row, issue, refined.api, inferred_names)
-    crash = isinstance(refined.signature, CrashSignature)
-    if not crash or signature is None or signature == refined.signature:
-        return None
-    weak = refined.needs_contrast or not signature.message
+def amend(
+    row: dict[str, Any], issue: Issue, refined: Interpretation
+) -> Interpretation | tuple[Refusal, ...]:
+    """The reading with another exception that counts, or why it cannot be changed so."""
+    if not isinstance(refined.signature, CrashSignature):
+        return (refuse("amend_kind"),)
+    notes = _Notes()
+    signature = _crash(row, issue, refined.api, notes)
+    if signature is None:
+        return tuple(notes.refusals)
+    if signature == refined.signature:
+        return (*notes.refusals, refuse("amend_same"))
     kinds = (name for name in refined.inferred if name == "claim")
     changes = {
         "signature": signature,
-        "inferred": (*kinds, *inferred_names),
-        "needs_contrast": weak,
+        "inferred": (*kinds, *notes.inferred),
+        "needs_contrast": refined.needs_contrast or not signature.message,
+        "refusals": tuple(notes.refusals),
     }
     return refined.model_copy(update=changes)
 
@@ -193,50 +266,63 @@ def _in_package(path: str, api: tuple[str, ...]) -> bool:
     return path.endswith(".py") and path.split("/", 1)[0].removesuffix(".py") in tops
 
 
-def _warning(
-    row: dict[str, Any], issue: Issue, inferred_names: list[str]
-) -> WarningSignature | None:
+def _warning(row: dict[str, Any], issue: Issue, notes: _Notes) -> WarningSignature | None:
     """A category that the report does not name is not asked for: libraries print their warnings
     in forms of their own.
     """
     message, category = " ".join(row["message"].split()), row["category"].strip()
     if len(message) < wording.SHORTEST:
+        notes.refuse("short_warning", least=wording.SHORTEST)
         return None
     if not markdown.is_quoted(message, issue):
-        inferred_names.append("message")
-    inferred_names.append("at_least")
-    warning_class = category if category and markdown.mentions(category, issue) else ""
-    return WarningSignature(category=warning_class, message=message, at_least=row["at_least"])
+        notes.inferred.append("message")
+    notes.inferred.append("at_least")
+    if category and not markdown.mentions(category, issue):
+        notes.refuse("category", category=one_line(category))
+        category = ""
+    return WarningSignature(category=category, message=message, at_least=row["at_least"])
 
 
 def _observation(
-    row: dict[str, Any], api: tuple[str, ...], inferred_names: list[str]
+    row: dict[str, Any], api: tuple[str, ...], notes: _Notes
 ) -> ObservationSignature | None:
     wrong, right = Predicate(**row["wrong"]), Predicate(**row["right"])
-    if not api or _overlap(wrong, right):
+    if not api:
+        notes.refuse("value_of")
         return None
-    inferred_names.append("observation")
+    if (both := _overlap(wrong, right)) is not None:
+        notes.refuse("overlap", value=json.dumps(both))
+        return None
+    notes.inferred.append("observation")
     return ObservationSignature(
         name=row["name"], says=" ".join(row["says"].split()), wrong=wrong, right=right, api=api
     )
 
 
-def _overlap(wrong: Predicate, right: Predicate) -> bool:
-    """Whether a value that one condition names satisfies both: then they distinguish nothing."""
+def _overlap(wrong: Predicate, right: Predicate) -> Any:
+    """A value for which both conditions hold, so that they distinguish nothing; None without."""
     examples = [
         condition.value for condition in (wrong, right) if condition.op not in {"finite", "nan"}
     ]
     plain = (value for value in examples if not isinstance(value, bool))
     near = [x + step for x in plain if isinstance(x, int | float) for step in (-1.0, 1.0)]
     samples = (*examples, *near, "nan", 0.0, 1.0, True, False)
-    return any(
-        values.check_holds(wrong, value) and values.check_holds(right, value) for value in samples
+    return next(
+        (
+            value
+            for value in samples
+            if values.check_holds(wrong, value) and values.check_holds(right, value)
+        ),
+        None,
     )
 
 
-def _pin(row: dict[str, Any], issue: Issue) -> Pin | None:
+def _pin(row: dict[str, Any], issue: Issue, notes: _Notes) -> Pin | None:
     name, version, quote = row["name"], row["version"], row["quote"]
     if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
+        notes.refuse("pin", name=one_line(name), version=one_line(version))
         return None
     is_quoted = markdown.is_quoted(quote, issue) and version.rstrip(".*") in quote
+    if not is_quoted:
+        notes.refuse("pin_quote", name=name, version=version)
     return Pin(name=name.lower(), version=version, quote=quote, quoted=is_quoted)

@@ -14,6 +14,7 @@ from packaging.utils import canonicalize_name
 
 from bot.environment import imports, setup_failures, specify, versions
 from bot.issues import confirm
+from bot.issues.gates import refuse
 from bot.issues.runner import IssueSession, Runner, judging
 from bot.issues.search import contexts, interpretation, prompt_text, recovery, report_programs
 from bot.issues.search.writing import Material, Reconstructed, reading, write_program
@@ -123,12 +124,14 @@ def _program(
     basis = _basis(session, draft)
     refined = _interpreted(session, draft, budget, basis)
     reconstruction.update(refined=refined, readings=_readings(draft, refined, verdict))
+    reconstruction.refuse(refined.refusals)
     if refined.signature is None:
         return None
     material = _material(session, draft, refined, basis)
-    refined = _with_locations(session, refined, material)
+    refined = _with_locations(refined, material)
     assert refined.signature is not None
     reconstruction.update(refined=refined)
+    reconstruction.refuse(refined.refusals)
     reconstruction.signature = refined.signature
     runner = judging(session, draft.bug, refined.signature)
     if draft.script is not None and draft.signature is not None:
@@ -172,9 +175,7 @@ def _own_program(runner: Runner, material: Material) -> SearchResult | None:
     )
 
 
-def _with_locations(
-    session: IssueSession, refined: Interpretation, material: Material
-) -> Interpretation:
+def _with_locations(refined: Interpretation, material: Material) -> Interpretation:
     """Without the place of a failure whose words are known, where its file is not installed: an
     example script, a module of a repository that is no package.
     """
@@ -184,11 +185,9 @@ def _with_locations(
     top = signature.frame.partition("/")[0]
     if sources is None or sources.read(signature.frame, 1, 1) or sources.symbol(top, 1):
         return refined
-    session.note(
-        f"{signature.frame} is not installed here: only the exception and its message are compared"
-    )
     elsewhere = signature.model_copy(update={"frame": "", "function": "", "places": ()})
-    return refined.model_copy(update={"signature": elsewhere})
+    refusals = (*refined.refusals, refuse("file_absent", file=signature.frame))
+    return refined.model_copy(update={"signature": elsewhere, "refusals": refusals})
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +244,17 @@ def _interpreted(
     with session.stage("intake", "asking a model how it reads the report"):
         question = interpretation.build(issue, draft.bug, basis.told, basis.contexts)
         answer = budget.ask(question)
-    return interpretation.parse(answer.data, issue, draft.signature)
+    refined = interpretation.parse(answer.data, issue, draft.signature)
+    if not interpretation.is_void(refined):
+        return refined
+    with session.stage("intake", f"asking once more: {refined.refusals[-1].says}"):
+        try:
+            answer = budget.ask(interpretation.ask_again(question, answer.text, refined))
+        except (BudgetExceeded, ModelUnavailable) as error:
+            session.note(f"the model could not be asked once more: {error}")
+            return refined
+    second = interpretation.parse(answer.data, issue, draft.signature)
+    return second.model_copy(update={"refusals": (*refined.refusals, *second.refusals)})
 
 
 def _material(

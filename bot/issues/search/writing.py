@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ from pydantic import TypeAdapter
 
 from bot.environment import imports, specify
 from bot.issues import confirm
+from bot.issues.gates import refuse
 from bot.issues.runner import Runner, judging
 from bot.issues.search import contexts, interpretation, prompt_text, recovery
 from bot.issues.search.prompt_text import Notebook
@@ -38,11 +39,13 @@ from bot.kernel.dialogue import (
     ReadAction,
     Reading,
     Reconstruction,
+    Refusal,
     SearchAction,
     WriteAction,
 )
 from bot.kernel.environment import Context, Environment, EnvironmentSpec, PinSource
 from bot.kernel.errors import BuildError
+from bot.kernel.outside_text import one_line
 from bot.kernel.ports import SourceIndex
 from bot.kernel.report import Claim
 from bot.kernel.session import SearchResult
@@ -69,43 +72,35 @@ _CUDA = re.compile(r"\.cuda\(|device\s*=\s*[\"']cuda|\.to\([\"']cuda")
 MOST_LINES = 400
 
 
-def objections(source: str, refined: Interpretation, *, device: str) -> tuple[str, ...]:
-    """What is wrong with a program, as sentences for whoever wrote it; empty when it may run."""
+def objections(source: str, refined: Interpretation, *, device: str) -> tuple[Refusal, ...]:
+    """What is wrong with a program, for whoever wrote it; empty when it may run."""
     try:
         tree = syntax.parse(source)
     except SyntaxError as error:
-        where = " " + _objection("line", line=error.lineno) if error.lineno else ""
-        return (_objection("syntax", error=error.msg, where=where),)
+        line = load("act").fragment("objection_line", line=error.lineno) if error.lineno else ""
+        return (refuse("syntax", error=error.msg, where=f" {line}".rstrip()),)
     return tuple(_of(tree, source, refined, device))
 
 
-def _of(tree: ast.Module, source: str, refined: Interpretation, device: str) -> Iterator[str]:
+def _of(tree: ast.Module, source: str, refined: Interpretation, device: str) -> Iterator[Refusal]:
     if len(source.splitlines()) > MOST_LINES:
-        yield _objection("long", lines=MOST_LINES)
+        yield refuse("long", lines=MOST_LINES)
     if lacking := imports.undefined(source):
-        yield _objection("undefined", names=", ".join(lacking[:8]))
+        yield refuse("undefined", names=", ".join(lacking[:8]))
     for pattern, reason in ((_REACHES, "network"), (_WEIGHTS, "weights")):
         if match := pattern.search(source):
-            yield _objection(reason, found=match[0][:80])
+            yield refuse(reason, found=match[0][:80])
     if device == "cpu" and (match := _CUDA.search(source)):
-        yield _objection("gpu", found=match[0])
+        yield refuse("gpu", found=match[0])
     if target := _patched_target(tree, refined.api):
-        yield _objection("patched", target=target)
+        yield refuse("patched", target=target)
     if refined.api and not staged.exercises(source, refined.api):
-        yield _objection("unrelated", api=", ".join(refined.api))
+        yield refuse("unrelated", api=", ".join(refined.api))
     assert refined.signature is not None
     for member in members_of(refined.signature):
         if line := staged.staged(source, member):
             observing = isinstance(member, ObservationSignature)
-            yield (
-                _objection("constant", line=line)
-                if observing
-                else _objection("staged", line=line[:160])
-            )
-
-
-def _objection(name: str, /, **values: object) -> str:
-    return load("act").fragment(f"objection_{name}", **values)
+            yield refuse("constant" if observing else "staged", line=line[:160])
 
 
 def _patched_target(tree: ast.Module, api: tuple[str, ...]) -> str:
@@ -157,15 +152,19 @@ def action_question(
     history: str,
     exceeded: str,
     limit_s: float,
+    *,
+    is_first: bool = True,
 ) -> Question:
     """What the writer is asked next. A run is stopped after `limit_s` seconds."""
     prompt = load("act")
+    refusals = "\n".join(f"- {row.says}" for row in refined.refusals) if is_first else ""
     return question(
         "writer",
         "act",
         6_000,
         report=report,
         form=_form(refined),
+        taken=prompt.fragment("taken", refusals=refusals) if refusals else "",
         contexts=sources,
         history=history or prompt.fragment("no_history"),
         left=exceeded,
@@ -176,11 +175,12 @@ def action_question(
     )
 
 
-def parse_actions(data: dict[str, Any]) -> tuple[Action, ...]:
-    """The actions, up to and with the first program."""
+def parse_actions(data: dict[str, Any]) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
+    """The actions up to and with the first program, and those after it."""
     actions = _actions.validate_python(data["actions"])
     programs = (at for at, one in enumerate(actions) if isinstance(one, WriteAction | EditAction))
-    return actions[: next(programs, len(actions)) + 1]
+    end = next(programs, len(actions)) + 1
+    return actions[:end], actions[end:]
 
 
 def edit_text(text: str, edit: EditAction) -> str:
@@ -288,6 +288,11 @@ class Reconstructed:
         """Replace fields of the record."""
         self.record = (self.record or Reconstruction()).model_copy(update=changes)
 
+    def refuse(self, refusals: Iterable[Refusal]) -> None:
+        """Keep what was not taken of the model's answers, each once."""
+        before = self.record.refusals if self.record is not None else ()
+        self.update(refusals=tuple(dict.fromkeys((*before, *refusals))))
+
 
 def reading(by: Literal["rules", "model"], signature: AnySignature, outcome: str = "") -> Reading:
     """Someone's reading of the report, as the report lists it."""
@@ -364,12 +369,22 @@ class _Writer:
                 else self.notebook.history(self.program, self.contrast),
                 self.budget.left(),
                 self.runner.job.limits.timeout_s,
+                is_first=first,
             )
             data = self.budget.ask(question).data
         hypothesis = " ".join(data["thought"].split())
         self.notebook.answered(data["context"], hypothesis)
         self.written.update(hypothesis=hypothesis)
-        return parse_actions(data)
+        actions, rest = parse_actions(data)
+        if rest:
+            self._refuse("after_program", names=", ".join(one.action for one in rest))
+        return actions
+
+    def _refuse(self, gate: str, /, **values: object) -> None:
+        """Tell the model, and the readers of the report, what was not done and why."""
+        refusal = refuse(gate, **values)
+        self.written.refuse((refusal,))
+        self.notebook.tell(refusal.says)
 
     def _give_up(self, action: GiveUpAction) -> None:
         questions = action.questions or self.refined.questions
@@ -384,9 +399,9 @@ class _Writer:
             case ProbeAction():
                 self._probe(action)
             case EnvironmentAction():
-                self.notebook.tell(self._changed(action))
+                self._change(action)
             case AmendAction():
-                self.notebook.tell(self._amended(action))
+                self._amend(action)
             case WriteAction():
                 self.program, self.contrast = action.program, action.contrast
             case EditAction(file="program"):
@@ -399,33 +414,42 @@ class _Writer:
         self.runner.say("candidates", f"looking into the sources: {contexts.request(wish)}")
         self.notebook.look_up(self.material.sources, wish)
 
-    def _amended(self, action: AmendAction) -> str:
+    def _amend(self, action: AmendAction) -> None:
         """Judge by another exception from now on, once and only before anything has run."""
         reconstruction, old, by = self.written, self.refined.signature, self.written.amendable
+        if not by or old is None:
+            return self._refuse("amend_late")
         issue = self.runner.job.issue
-        new_reading = interpretation.amend(action.model_dump(), issue, self.refined) if by else None
-        if new_reading is None or new_reading.signature is None or old is None or not by:
-            return shared("not_amended")
+        new_reading = interpretation.amend(action.model_dump(), issue, self.refined)
+        if isinstance(new_reading, tuple):
+            reconstruction.refuse(new_reading)
+            return self.notebook.tell(
+                shared("not_amended", reasons="; ".join(row.says for row in new_reading))
+            )
+        assert new_reading.signature is not None
         why = f"amended before anything had run: {' '.join(action.reason.split())}"
         readings = reconstruction.record.readings if reconstruction.record is not None else ()
         earlier = readings[:-1] if by == "model" else readings
         additions = (reading(by, old, why), reading("model", new_reading.signature))
         reconstruction.update(readings=(*earlier, *additions), refined=new_reading)
+        reconstruction.refuse(new_reading.refusals)
         reconstruction.signature, reconstruction.amendable, self.refined = (
             new_reading.signature,
             "",
             new_reading,
         )
         self.runner = judging(self.runner, self.runner.bug, new_reading.signature)
-        return shared("amended")
+        says = confirm.describe(new_reading.signature)
+        changes = "; ".join(row.says for row in new_reading.refusals)
+        return self.notebook.tell(shared("amended", signature=says, changes=changes))
 
-    def _changed(self, action: EnvironmentAction) -> str:
+    def _change(self, action: EnvironmentAction) -> None:
         """Build the environment with another package or version. What the host asked for stays,
         and so does what the report states, unless it names the new version too.
         """
         addition = specify.by_model(action.package, action.version, action.reason, self._imported())
         if addition is None:
-            return shared("not_installed", package=repr(action.package), reason="no such name")
+            return self._refuse("package_name", package=repr(action.package[:80]))
         present = next((row for row in self.spec.requirements if row.name == addition.name), None)
         issue = self.runner.job.issue
         is_in_report = bool(action.version) and markdown.mentions(action.version, issue)
@@ -433,21 +457,28 @@ class _Writer:
         if present is not None and present.specifier and present.rung in fixed:
             version = present.specifier.removeprefix("==")
             reason = present.reason
-            return shared("stated_version", package=present.name, version=version, reason=reason)
+            return self._refuse(
+                "stated_version", package=present.name, version=version, reason=reason
+            )
         spec, notes = self.runner.ports.builder.matched(specify.add(self.spec, addition))
         if refusals := [note for note in notes if note.startswith(f"{addition.name} ")]:
-            why = fence("the index", refusals[0][:400])
-            return shared("not_installed", package=addition.name, reason=why)
+            return self._not_installed(addition.name, "the index", refusals[0])
         try:
             environment = self.runner.build(spec)
         except BuildError as error:
-            why = fence("the builder", str(error)[:400])
-            return shared("not_installed", package=addition.name, reason=why)
+            return self._not_installed(addition.name, "the builder", str(error))
         if environment.lock == self.environment.lock and environment.version(addition.name):
             stays = f"{addition.name} {environment.version(addition.name)} is what can be had here"
-            return shared("not_installed", package=addition.name, reason=stays)
+            return self._not_installed(addition.name, "the environment", stays)
         self._move(spec, environment, addition.name)
-        return shared("installed", environment=prompt_text.describe_environment(spec, environment))
+        describe = prompt_text.describe_environment
+        return self.notebook.tell(shared("installed", environment=describe(spec, environment)))
+
+    def _not_installed(self, package: str, source: str, reason: str) -> None:
+        says = refuse("not_installed", package=package, reason=one_line(reason)[:300])
+        self.written.refuse((says,))
+        text = fence(source, reason[:400])
+        self.notebook.tell(shared("gate_not_installed", package=package, reason=text))
 
     def _imported(self) -> tuple[str, ...]:
         """What the program imports, and the names that the report is about."""
@@ -464,7 +495,7 @@ class _Writer:
     def _probe(self, action: ProbeAction) -> None:
         """Run a snippet like a program. What it prints proves nothing."""
         if self.without("probe"):
-            return self.notebook.tell(shared("no_probes"))
+            return self._refuse("no_probes")
         self.written.amendable = ""
         job = self.runner.job
         script = Script(files={"repro.py": action.code}, origin="a model's probe", author="model")
@@ -480,7 +511,9 @@ class _Writer:
         """Check the program and run it. One that is refused costs a call and no try."""
         record = self.written.record or Reconstruction()
         self.written.update(changes=(*record.changes, change))
-        if not self.without("checks") and (wrong := self._objections()):
+        if not self.without("checks") and (refusals := self._objections()):
+            self.written.refuse(refusals)
+            wrong = [refusal.says for refusal in refusals]
             self.runner.say("candidates", "the program was not run: " + wrong[0])
             self.notebook.tell(prompt_text.refusal_text(wrong), prompt_text.refusal_text(wrong[:1]))
             return None
@@ -501,7 +534,7 @@ class _Writer:
         self.notebook.ran(prompt_text.outcome(result.run), prompt_text.earlier(result.run.attempt))
         return None
 
-    def _objections(self) -> list[str]:
+    def _objections(self) -> list[Refusal]:
         device = self.runner.job.environment.device
         wrong = list(objections(self.program, self.refined, device=device))
         if (
@@ -509,7 +542,7 @@ class _Writer:
             and not self.contrast.strip()
             and not self.without("contrast")
         ):
-            wrong.append(load("act").fragment("objection_no_twin"))
+            wrong.append(refuse("no_twin"))
         return wrong
 
     def _confounded(self, result: SearchResult) -> str:
@@ -532,4 +565,5 @@ class _Writer:
             return ""
         if same:
             self.refined = self.refined.model_copy(update={"needs_contrast": True})
+        self.written.refuse((refuse("twin", reason=judgement.reason),))
         return shared("confounded", reason=judgement.reason, outcome=prompt_text.outcome(run))

@@ -13,6 +13,7 @@ _REFINE: dict[str, Any] = {
     "claim": "json.loads accepts NaN.",
     "kind": "observation",
     "sign_if_right": False,
+    "needs": "",
     "api": ["json.loads"],
     "packages": [],
     "pins": [],

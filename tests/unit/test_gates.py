@@ -1,0 +1,179 @@
+"""Every place where something of a model's answer is refused, changed or left out says so: to the
+model, which may answer, and in the report.
+"""
+
+import re
+
+import pytest
+
+from bot.issues.gates import GATES, VOID
+from bot.issues.sections import REFUSED
+from bot.report import report_json, terminal
+from tests.support.fakes import FakeBuilder, ScriptedModel
+from tests.support.source_index import FakeIndexer, FakeSourceIndex
+from tests.unit.test_reconstruct import (
+    CRASH,
+    CRASHES,
+    FAKED,
+    GOOD,
+    OWN,
+    TWIN,
+    answers,
+    by_source,
+    crash,
+    decide,
+    issue,
+    refined,
+    says,
+    write,
+)
+
+QUOTED = "the boom of the second kv is too small"
+SAYING = issue(f"With acme 1.2.0 it stops and says {QUOTED}, for any input.", "kv of two")
+
+
+def acts(*actions):
+    return {"thought": "", "context": 0, "actions": list(actions)}
+
+
+def a_crash(**row):
+    fields = {"exception": "RuntimeError", "message": "", "in_file": "acme/nn.py", **row}
+    return refined(kind="crash", observation=None, crash=fields)
+
+
+def observes(**changes):
+    return refined(observation={**refined()["observation"], **changes})
+
+
+def warns(**row):
+    fields = {"category": "", "message": "the bias argument", "at_least": 1, **row}
+    return refined(kind="warning", observation=None, warning=fields)
+
+
+AMEND = {"action": "amend", "exception": "RuntimeError", "message": "", "reason": "seen"}
+OTHER_PLACE = {**AMEND, "in_file": "acme/core.py"}
+INSTALL = {"action": "environment", "version": "", "reason": ""}
+SEARCH = {"action": "search", "query": "lin_key"}
+
+
+def first(reading, **more):
+    return {"first": reading, **more}
+
+
+def then(*acts, **more):
+    return {"acts": acts, **more}
+
+
+def program(source, contrast="", **more):
+    return then(write(source, contrast), **more)
+
+
+ALWAYS = by_source(kv_2=crash("acme/nn.py"), kv_4=crash("acme/nn.py"))
+TRIGGERS = {
+    "api": first(refined(api=["acme.nn.Layer", "the layer"])),
+    "package": first(refined(packages=["acme", "-r x"])),
+    "pin": first(refined(pins=[{"name": "acme", "version": "newest", "quote": "acme"}])),
+    "pin_quote": first(refined(pins=[{"name": "acme", "version": "3.0", "quote": "acme 3.0"}])),
+    "quote": first(refined(quotes=["is not passed on to `lin_key`", "never written there"])),
+    "row": first(refined(kind="crash", observation=None)),
+    "class": first(a_crash(exception="a RuntimeError")),
+    "message": first(a_crash(message="words that nobody wrote")),
+    "file": first(a_crash(message=QUOTED, in_file="other/x.py"), subject=SAYING),
+    "file_absent": first(a_crash(message=QUOTED, in_file="acme.py"), subject=SAYING, sources=True),
+    "sign": first(a_crash(in_file="")),
+    "value_of": first(refined(api=[])),
+    "overlap": first(observes(wrong={"op": ">=", "value": 0}, right={"op": ">=", "value": 1})),
+    "short_warning": first(warns(message="bias")),
+    "category": first(warns(category="LayerWarning")),
+    "sign_if_right": first(refined(sign_if_right=True)),
+    "request": first(refined(kind="not_a_bug", observation=None, quotes=["Please add a layer"])),
+    "unfounded": first(refined(quotes=["never written there"]), subject=issue(OWN)),
+    "same_reading": first(
+        a_crash(message="lin_key has a bias"),
+        subject=issue(OWN),
+        runs=says("", 1, "ZeroDivisionError: division by zero"),
+    ),
+    "amend_late": then(write(CRASHES, TWIN), acts(OTHER_PLACE), first=CRASH, max_attempts=2),
+    "amend_kind": then(acts(OTHER_PLACE)),
+    "amend_same": then(acts({**AMEND, "in_file": "acme/nn.py"}), first=CRASH),
+    "package_name": then(acts({**INSTALL, "package": "beta @ file:///etc"})),
+    "stated_version": then(acts({**INSTALL, "package": "acme", "version": "1.3.0"})),
+    "not_installed": then(
+        acts({**INSTALL, "package": "beta"}),
+        builder=FakeBuilder(wrong={"beta is not installed": "it belongs to another", "beta": ""}),
+    ),
+    "no_probes": then(acts({"action": "probe", "code": "1"}), without=("probe",)),
+    "after_program": then(acts(*write("x =")["actions"], SEARCH)),
+    "syntax": program("x ="),
+    "long": program(GOOD + "\n" * 500),
+    "undefined": program("from acme.nn import Layer\nLayer(size)\n"),
+    "network": program(GOOD + "import subprocess\nsubprocess.run(['ls'])\n"),
+    "weights": program(GOOD + "Layer.from_pretrained('acme/base')\n"),
+    "gpu": program(GOOD + "layer.cuda()\n"),
+    "patched": program(GOOD + "Layer.bias = None\n"),
+    "unrelated": program("import json\nprint('REPRISE', json.dumps({'key_bias': len('x') > 0}))\n"),
+    "constant": program(FAKED),
+    "staged": program(
+        f"from acme.nn import Layer\nraise RuntimeError({QUOTED!r})\n",
+        first=a_crash(message=QUOTED),
+        subject=SAYING,
+    ),
+    "no_twin": program(CRASHES, first=CRASH),
+    "twin": program(CRASHES, TWIN, first=CRASH, runs=ALWAYS),
+}
+
+
+def reported(acts=(), first=None, runs=None, subject=None, sources=False, **options):
+    """The model that was asked, and the report."""
+    model = ScriptedModel(answers(*(acts or (write(),)), first=first))
+    program = runs if callable(runs) else (lambda _: runs or says("nothing"))
+    indexer = (
+        FakeIndexer(FakeSourceIndex({"acme/nn.py": "class Layer: pass\n"})) if sources else None
+    )
+    options = {"max_attempts": 1, "max_calls": 6, **options}
+    return model, decide(model, program, subject, indexer=indexer, **options)
+
+
+def test_each_gate_has_an_input_that_meets_it():
+    assert TRIGGERS.keys() == GATES.keys()
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_what_a_gate_refuses_is_said_to_the_model_and_in_the_report(gate):
+    model, report = reported(**TRIGGERS[gate])
+    refusals = [row for row in report.reconstruction.refusals if row.gate == gate]
+    assert refusals, report.reconstruction
+    assert report.verdict.kind != "needs_info"
+    asked = "\n".join(row.content for one in model.asked for row in one.messages)
+    for refusal in refusals:
+        assert plain(refusal.says) in plain(asked) or gate in {"not_installed", "twin"}
+        printed = terminal.terminal(report, width=20_000)
+        assert REFUSED in printed
+        assert plain(refusal.says)[:60] in plain(printed)
+    (row,) = [
+        row for row in report_json.report_json(report)["plan"]["refusals"] if row["gate"] == gate
+    ][:1]
+    assert row["says"] == refusals[0].says
+
+
+@pytest.mark.parametrize("gate", sorted(VOID))
+def test_a_reading_of_which_nothing_is_left_may_be_given_once_more(gate):
+    """The second answer is the last one; a right one counts like any other."""
+    wrong, right = TRIGGERS[gate]["first"], refined()
+    readings = [wrong, right]
+
+    def answer(question):
+        stage = question.prompt.partition("@")[0]
+        return readings.pop(0) if stage == "refine" else write()
+
+    model = ScriptedModel(answer)
+    report = decide(
+        model, lambda _: says('REPRISE {"key_bias": true}\n'), TRIGGERS[gate].get("subject")
+    )
+    assert report.verdict.kind == "reproduced"
+    assert readings == []
+    assert gate in {row.gate for row in report.reconstruction.refusals}
+
+
+def plain(text):
+    return re.sub(r"[\W_]+", " ", text)

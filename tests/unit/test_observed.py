@@ -103,3 +103,43 @@ def test_a_constant_that_is_handed_to_the_code_in_question_stays_a_constant():
 )
 def test_evidence_may_take_detours(source):
     assert unfounded(source, API, "biases") == ""
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        (
+            "from acme.nn import Layer, context\nimport json\nwith context():\n    made = other()\n"
+            'print("REPRISE", json.dumps({"biases": made.count}))\n'
+        ),
+        (
+            'import json, os\nfrom acme.nn import Layer\nLayer().save("out")\n'
+            'print("REPRISE", json.dumps({"biases": sorted(os.listdir("out"))}))\n'
+        ),
+        (
+            'import json\nfrom pathlib import Path\nfrom acme.nn import Layer\nLayer().save("a.txt")\n'
+            'text = Path("a.txt").read_text()\nprint("REPRISE", json.dumps({"biases": text}))\n'
+        ),
+        (
+            "import gc, json\nfrom acme.nn import Layer\nLayer()\nleft = len(gc.get_objects())\n"
+            'print("REPRISE", json.dumps({"biases": left}))\n'
+        ),
+        (
+            "import json, threading\nfrom acme.nn import Layer\nLayer().close()\n"
+            'print("REPRISE", json.dumps({"biases": threading.active_count()}))\n'
+        ),
+    ],
+)
+def test_what_the_code_leaves_behind_comes_from_it(source):
+    api = ("acme.nn.Layer", "acme.nn.context")
+    assert unfounded(source, api, "biases") == ""
+    assert unfounded(source.replace("acme", "other"), api, "biases") != ""
+
+
+def test_files_that_the_program_writes_itself_prove_nothing():
+    source = (
+        'import json\nfrom pathlib import Path\nfrom acme.nn import Layer\nLayer().save("a.txt")\n'
+        'Path("b.txt").write_text("3")\ntext = Path("b.txt").read_text()\n'
+        'print("REPRISE", json.dumps({"biases": text}))\n'
+    )
+    assert "does not come from" in unfounded(source, ("acme.nn.Layer",), "biases")

@@ -422,6 +422,14 @@ def test_a_version_that_a_model_quotes_goes_before_one_that_rules_read():
     assert {row.name: row.version for row in report.environment.packages}["acme"] == "1.1.0"
 
 
+def test_a_version_that_the_report_states_stays_where_a_model_only_names_the_package():
+    subject = issue(BODY + "\n\n```\nacme==1.2.0\nbeta==2.1.3\n```\n")
+    first = refined(packages=["acme", "beta"], pins=[])
+    report = decide(ScriptedModel(answers(write(), first=first)), subject=subject)
+    rows = {row.name: row.version for row in report.environment.packages}
+    assert rows["beta"] == "2.1.3"
+
+
 def test_a_candidate_release_that_a_model_quotes_is_installed():
     subject = issue(f"{BODY} With 1.3.0rc1 it is still there.")
     pins = [{"name": "acme", "version": "1.3.0rc1", "quote": "With 1.3.0rc1 it is"}]

@@ -12,7 +12,7 @@ from functools import partial, reduce
 
 from packaging.utils import canonicalize_name
 
-from bot.environment import imports, setup_failures, specify, versions
+from bot.environment import evidence, imports, setup_failures, specify, versions
 from bot.issues import confirm
 from bot.issues.gates import refuse
 from bot.issues.runner import IssueSession, Runner, judging
@@ -264,7 +264,7 @@ def _material(
     installed, what neither the model nor the report's words name is left out, then all but what
     the model names.
     """
-    requirements = _requirements_of(refined, basis.spec)
+    requirements = _requirements_of(refined, basis.spec, draft.bug)
     spec = (
         session.matched(reduce(specify.add, requirements, basis.spec))
         if requirements
@@ -354,10 +354,14 @@ def _sources(
             return None, ()
 
 
-def _requirements_of(refined: Interpretation, spec: EnvironmentSpec) -> list[Requirement]:
+def _requirements_of(
+    refined: Interpretation, spec: EnvironmentSpec, bug: BugReport
+) -> list[Requirement]:
     """What the model says is needed in addition to what rules found; a version only where the
-    report's own words say so, then also in place of the rules'.
+    report's own words say so, then also in place of the rules'. What it only names has the version
+    that the report states elsewhere.
     """
+    claims = evidence.gather_claims(bug)
     requirements_by_name = {row.name: row for row in spec.requirements}
     pinned_versions = {pin.name: pin.version for pin in refined.pins if pin.quoted}
     requirements = []
@@ -372,14 +376,11 @@ def _requirements_of(refined: Interpretation, spec: EnvironmentSpec) -> list[Req
         fixed = old is not None and (old.rung is PinSource.OPTION or not version)
         if plain == "python" or fixed or (old is not None and old.specifier == specifier):
             continue
-        requirements.append(
-            Requirement(
-                name=plain,
-                specifier=specifier,
-                rung=PinSource.ISSUE if version else PinSource.IMPORT,
-                reason=f"the report says {version} (read by a model)" if version else reason,
-                modules=specify.modules(plain, refined.api),
-                named=True,
-            )
-        )
+        new = specify.pin_versions(plain, reason, PinSource.IMPORT, claims, None)
+        if version:
+            changes = {"specifier": specifier, "rung": PinSource.ISSUE}
+            changes["reason"] = f"the report says {version} (read by a model)"
+            new = new.model_copy(update=changes)
+        named = {"modules": specify.modules(plain, refined.api), "named": True}
+        requirements.append(new.model_copy(update=named))
     return requirements

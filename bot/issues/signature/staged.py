@@ -309,6 +309,16 @@ def _values(call: ast.Call, name: str) -> list[ast.expr]:
     ]
 
 
+_LOOKS = frozenset(
+    {
+        *("listdir", "scandir", "walk", "glob", "rglob", "iterdir", "exists", "isfile", "is_file"),
+        *("isdir", "is_dir", "getsize", "stat", "read_text", "read_bytes", "open"),
+        *("active_count", "get_objects"),
+    }
+)
+_WRITES = {"write_text", "write_bytes", "touch", "write", "writelines", "dump", "symlink", "copy"}
+
+
 class _Reach:
     """Which names of a program depend on the reported code."""
 
@@ -319,6 +329,9 @@ class _Reach:
         imports = list(self._imports())
         self._imported = {name_bound for name_bound, _ in imports}
         self._reported = {name_bound for name_bound, name in imports if name in self._wanted}
+        # What the code in question left behind, unless the program itself writes there.
+        calls = {name_of(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+        self._looks = _LOOKS if calls.isdisjoint(_WRITES) else frozenset[str]()
 
     def _imports(self) -> Iterator[tuple[str, str]]:
         """Local names imported from the packages, each with the last part of what it names."""
@@ -331,9 +344,16 @@ class _Reach:
 
     def is_used(self) -> bool:
         """Whether any expression names the reported code."""
-        return any(self.touches(node) for node in ast.walk(self._tree))
+        return any(self._names(node) for node in ast.walk(self._tree))
 
     def touches(self, node: ast.AST) -> bool:
+        """Whether a node is the reported code, or looks at what it left behind: files, threads,
+        live objects.
+        """
+        looks = isinstance(node, ast.Call) and name_of(node.func) in self._looks
+        return self._names(node) or (looks and self.is_used())
+
+    def _names(self, node: ast.AST) -> bool:
         """Whether a node is an imported reported name, or an attribute of that name."""
         if isinstance(node, ast.Name):
             return node.id in self._reported
@@ -357,7 +377,11 @@ def _use_flows(tree: ast.Module) -> Iterator[data_flow.Flow]:
     and the exceptions that it raises.
     """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Try):
+        if isinstance(node, ast.With | ast.AsyncWith):
+            # What is made under a context (`with precision():`) may come from it.
+            made = set[str]().union(*(data_flow.names_in(row, ast.Store) for row in node.body))
+            yield from ((made, item.context_expr) for item in node.items)
+        elif isinstance(node, ast.Try):
             handler_names = {handler.name for handler in node.handlers if handler.name}
             yield from ((handler_names, statement) for statement in node.body)
         elif isinstance(node, ast.Call):

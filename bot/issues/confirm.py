@@ -139,6 +139,18 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     return verdict
 
 
+def as_elsewhere(verdict: AnyVerdict, bug: BugReport, device: str) -> AnyVerdict:
+    """The verdict on a report about a device that this run did not have: that the program passes
+    without it refutes nothing.
+    """
+    elsewhere = bug.device in {"gpu", "tpu", "mps"} and device == "cpu"
+    if not (elsewhere and isinstance(verdict, NotReproduced | DifferentFailure)):
+        return verdict
+    name = bug.device.upper()
+    reason = f"{verdict.failures} of {verdict.runs} runs on the CPU failed as reported"
+    return NeedsHardware(reason=f"{reason}; the bug report is about a {name}", needs=(f"a {name}",))
+
+
 def as_unsaid(verdict: AnyVerdict, bug: BugReport, signature: AnySignature) -> AnyVerdict:
     """The verdict where the checks of the report's own program are all there is to compare with:
     that they hold as pasted refutes nothing, since nobody said that they fail so.
@@ -392,6 +404,7 @@ def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
         doubt = data_flow.doubt(result.script.files) or next(signs, "")
         verdict = verdict.model_copy(update={"doubt": doubt})
     verdict = as_unsaid(verdict, runner.bug, runner.signature)
+    verdict = as_elsewhere(verdict, runner.bug, runner.job.environment.device)
     verdict = check_reach(runner, result, as_mended(verdict, result.script))
     return verdict, Match.MATCHED if decision == "fails" else result.judgement.match
 

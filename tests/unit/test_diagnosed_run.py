@@ -164,7 +164,7 @@ def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:
     assert plan(issue_job(REPORT)).runs_nothing
     assert draft.hash != plan(issue_job(REPORT)).hash
     report = run(job, world(lambda spec: OK))
-    assert report.verdict.kind == "needs_info"
+    assert report.verdict.kind == "inconclusive"
     assert report.diagnosis is not None
     assert report.diagnosis.steps == 30
     assert report.environment is not None
@@ -184,7 +184,7 @@ def test_a_defect_in_the_rules_leaves_the_verdict(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr("bot.products.diagnose_recording", broken)
     report = run(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), world(lambda spec: OK))
-    assert report.verdict.kind == "needs_info"
+    assert report.verdict.kind == "inconclusive"
     assert "ZeroDivisionError" in report.defects["diagnose"]
 
 

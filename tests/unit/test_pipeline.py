@@ -176,7 +176,7 @@ def test_a_secret_that_is_only_looked_for_gets_a_made_up_value():
     assert found.verdict.kind == "reproduced"
     assert "ACME_API_KEY" in found.script.fixes[0].what
     stubborn = decide(report(), lambda spec: fails("KeyError", "'ACME_API_KEY'"))
-    assert stubborn.verdict.kind == "needs_info"
+    assert stubborn.verdict.kind == "inconclusive"
     assert stubborn.verdict.items == ("a program that works without ACME_API_KEY",)
 
 
@@ -294,7 +294,7 @@ def test_a_download_cannot_be_had():
             "OSError", "We couldn't connect to 'https://hub.example' to load the files"
         ),
     )
-    assert found.verdict.kind == "needs_info"
+    assert found.verdict.kind == "inconclusive"
     assert "synthetic data" in found.verdict.items[0]
     assert len(found.attempts) == 1
 
@@ -490,4 +490,4 @@ def test_that_a_less_likely_program_passes_refutes_nothing():
     )
     lacks = fails("FileNotFoundError", "[Errno 2] No such file or directory: 'mine.bin'")
     found = decide(issue(body), lambda spec: lacks if b"mine.bin" in spec.files["repro.py"] else OK)
-    assert found.verdict.kind == "needs_info"
+    assert found.verdict.kind == "inconclusive"

@@ -215,6 +215,35 @@ def test_a_new_bug_report_ends_in_one_comment_a_label_and_reactions():
     assert MESSAGE in app.store.entries(run.id, LOGS)[0].text
 
 
+READABLE = """`lib.fit` leaves the weights of the second layer untouched when `frozen=True` is passed for the
+first one only; they should be updated as those of the third are."""
+
+
+def test_a_report_that_takes_a_reader_gets_no_public_comment_unless_somebody_asks():
+    """Nothing is missing from it for a person, so nothing is asked."""
+    app = App()
+    delivery = app.deliver(body=READABLE, title="frozen=True of one layer freezes two")
+    (run,) = app.runs()
+    assert (run.state, run.verdict) == (RunState.FINISHED, "inconclusive")
+    assert app.store.report(run.id).needs_reader
+    assert app.ours() == []
+    assert app.hub.issue("acme/lib", 3).labels == []
+    assert app.reactions(delivery) == {"eyes"}
+    app.deliver("comment", command(), sender="max", body=READABLE, title="frozen=True")
+    (body,) = app.ours()
+    assert "Inconclusive" in body
+    assert "Please add" not in body
+    assert "Add " not in body
+    assert app.hub.issue("acme/lib", 3).labels == []
+
+
+def test_where_the_information_is_missing_for_anybody_it_is_asked_for():
+    app = App()
+    app.deliver(body="It does not work since the last update, please fix.", title="Loss is wrong")
+    (body,) = app.ours()
+    assert "Please add" in body
+
+
 def test_a_feature_request_is_not_answered():
     app = App()
     app.deliver(body="Please add a dark mode.", title="Feature request: dark mode")
@@ -464,7 +493,7 @@ def test_a_diagnosis_that_is_asked_for_is_in_the_comment_beside_the_verdict():
     found = app.store.report(run.id).diagnosis.diagnosis
     assert (run.state, run.verdict, run.request.proof) == (
         RunState.FINISHED,
-        "needs_info",
+        "inconclusive",
         "diagnose",
     )
     assert {each.rule for each in found.findings} >= {"loss-stuck"}
@@ -504,7 +533,7 @@ def test_the_configuration_asks_for_a_diagnosis_and_a_model_for_a_second_opinion
     (run,) = app.runs()
     (body,) = app.ours()
     assert "LCN(0) (number of neurons in layer 0, named by a model alone)" in body
-    assert run.verdict == "needs_info"
+    assert run.verdict == "inconclusive"
     assert app.store.usage(NOW - timedelta(days=9999)).usd == 0.02
 
 
@@ -516,7 +545,7 @@ def test_an_outsider_s_diagnosis_waits_and_is_made_without_a_model():
     assert (run.state, app.limits) == (RunState.WAITING, [])
     assert "A diagnosis of the training runs this program once more" in app.ours()[0]
     app.deliver("comment", command("approve", run.plan), sender="max")
-    assert app.runs()[0].verdict == "needs_info"
+    assert app.runs()[0].verdict == "inconclusive"
     assert (app.limits, app.model.asked) == ([("training", 600)], [])
 
 
@@ -623,7 +652,7 @@ def test_what_a_model_cost_is_counted_once_and_held_against_the_day():
     app.deliver(body="lib 1.0 does not fit, it fails with an error.")
     app.resume()
     (run,) = app.runs()
-    assert (run.verdict, run.state) == ("needs_info", RunState.FINISHED)
+    assert (run.verdict, run.state) == ("inconclusive", RunState.FINISHED)
     assert app.store.usage(NOW - timedelta(days=9999)).usd == 0.25
     app.deliver(number=4, body="lib 1.0 does not fit, it fails with an error.")
     app.deliver(number=5)

@@ -287,8 +287,17 @@ def _material(
     if not sources_and_contexts[1]:
         sources_and_contexts = basis.sources, basis.contexts
     named_here = tuple(names or sorted(names_in_report))
+    # Known of the environment that rules derived; of another one nobody has tried it.
+    is_same = basis.environment is not None and basis.environment.id == environment.id
     return Material(
-        report, again, spec, environment, *sources_and_contexts, named_here, find_sources
+        report,
+        again,
+        spec,
+        environment,
+        *sources_and_contexts,
+        named_here,
+        find_sources,
+        basis.problem if is_same else "",
     )
 
 

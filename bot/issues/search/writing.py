@@ -238,8 +238,9 @@ FindSources = Callable[[Environment, list[str]], tuple[SourceIndex | None, tuple
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a model is shown: the report (`again` when it has read it), the environment, and the
-    sources that bear on it.
+    """What a model is shown: the report (`again` when it has read it), the environment, with how
+    an import of the package under test ends there where it fails (`problem`), and the sources that
+    bear on it.
     """
 
     report: str
@@ -250,6 +251,7 @@ class Material:
     contexts: tuple[Context, ...] = ()
     names: tuple[str, ...] = ()
     read: FindSources | None = None
+    problem: str = ""
 
     def moved(
         self, spec: EnvironmentSpec, environment: Environment, more: tuple[str, ...]
@@ -258,7 +260,7 @@ class Material:
         read anew; where that fails, the old ones stay.
         """
         names = tuple(dict.fromkeys((*self.names, *more)))
-        new = replace(self, spec=spec, environment=environment, names=names)
+        new = replace(self, spec=spec, environment=environment, names=names, problem="")
         sources_and_contexts = (
             self.read(environment, list(names)) if self.read is not None else (None, ())
         )
@@ -362,7 +364,9 @@ class _Writer:
             question = action_question(
                 self.material.report if first else self.material.again,
                 self.refined,
-                prompt_text.describe_environment(self.spec, self.environment),
+                prompt_text.describe_environment(
+                    self.spec, self.environment, self.material.problem
+                ),
                 self.notebook.sources(),
                 ""
                 if self.without("feedback")

@@ -10,12 +10,20 @@ from typing import overload
 
 from bot.environment import specify
 from bot.issues import build_report, reproduce as issues_reproduce
+from bot.issues.judge import learns_too_little
 from bot.issues.reading import issue
 from bot.issues.runner import IssueSession
 from bot.issues.search import report_programs
-from bot.kernel import markdown
+from bot.kernel import markdown, metrics, statistics
 from bot.kernel.attempt import Script
-from bot.kernel.bug import AlternativesSignature, BugReport, CrashSignature, members_of
+from bot.kernel.bug import (
+    AlternativesSignature,
+    AnySignature,
+    BugReport,
+    CrashSignature,
+    TrainingSignature,
+    members_of,
+)
 from bot.kernel.engine import Engine, JobKind
 from bot.kernel.environment import EnvironmentSpec
 from bot.kernel.errors import RepriseError, Stopped
@@ -28,12 +36,21 @@ from bot.kernel.job import (
     ReproduceIssue,
 )
 from bot.kernel.ports import Ports, Stage
-from bot.kernel.report import DiagnosisReport, IssueReport, RepairReport, ReportDraft, RunReport
+from bot.kernel.report import (
+    AnyVerdict,
+    Control,
+    DiagnosisReport,
+    IssueReport,
+    RepairReport,
+    ReportDraft,
+    Reproduced,
+    RunReport,
+)
 from bot.kernel.run import RunPlan
 from bot.kernel.session import Session
 from bot.kernel.source import training_loops
 from bot.kernel.source.syntax import tree_of
-from bot.kernel.training_types import DiagnosedRun, TrainingProgram
+from bot.kernel.training_types import DiagnosedRun, Repair, TrainingProgram
 from bot.model.budget import ModelBudget
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, diagnose_recording, record_run
@@ -191,8 +208,38 @@ def add_repair(
                 report.repair = repair(
                     program, recording, limited_session, options.repair, suspect=lambda: suspicions
                 )
+                report.verdict = with_patch(report.verdict, report.signature, report.repair)
         except Stopped as stopped:
             _add_note(report, f"the repair did not finish: {stopped}")
+
+
+def with_patch(verdict: AnyVerdict, signature: AnySignature | None, found: Repair) -> AnyVerdict:
+    """The verdict with the proven patch of a training that learns too little as its control: the
+    same program with the patch, over the same fresh seeds.
+    """
+    members = members_of(signature) if signature is not None else ()
+    member = next((row for row in members if isinstance(row, TrainingSignature)), None)
+    gain, metric = found.improvement, found.metric
+    if not (isinstance(verdict, Reproduced) and member and gain and metric and found.proven):
+        return verdict
+    is_same = metrics.plain_name(metric.name) == metrics.plain_name(member.metric)
+    if member.bound is None or not is_same:
+        return verdict
+    before, after = (
+        sum(learns_too_little(value, member) for value in side)
+        for side in (gain.before, gain.after)
+    )
+    runs = len(gain.before)
+    control = Control(
+        type="patched",
+        what="the patch",
+        runs=runs,
+        failures=after,
+        paired_runs=runs,
+        paired_failures=before,
+        p=statistics.one_sided(before, runs, after, runs),
+    )
+    return verdict.model_copy(update={"control": control})
 
 
 # The kinds of job, a row each: what runs it. An issue may have its training diagnosed as well.

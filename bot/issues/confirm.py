@@ -18,6 +18,7 @@ from bot.kernel.bug import (
     NonFiniteSignature,
     ObservationSignature,
     OutputSignature,
+    TrainingSignature,
     WarningSignature,
     members_of,
 )
@@ -64,6 +65,11 @@ def _describe(member: Member) -> str:
             return f"`{member.name}` {values.words(member.wrong)}: {member.says}"
         case HangSignature():
             return f"no progress for {member.bound_s:g} s"
+        case TrainingSignature(bound=None):
+            return f"{member.metric} does not get better during the training"
+        case TrainingSignature():
+            side = "at most" if member.direction == "max" else "at least"
+            return f"{member.metric} of {side} {member.bound:.4g} at the end of the training"
 
 
 def _describe_member(member: Member) -> str:

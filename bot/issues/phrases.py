@@ -24,6 +24,7 @@ from bot.kernel.bug import (
     OutputSignature,
     Point,
     Probe,
+    TrainingSignature,
     WarningSignature,
 )
 from bot.kernel.document import count, first_items, sentence
@@ -80,7 +81,21 @@ def _member_rows(signature: Member) -> Rows:
                 ("would be right", f"{signature.name} {values.words(signature.right)}"),
                 ("computed from", ", ".join(signature.api[:4])),
             )
+        case TrainingSignature():
+            return _training_rows(signature)
     return _short_rows(signature)
+
+
+def _training_rows(signature: TrainingSignature) -> Rows:
+    numbers = (signature.bound, signature.reported, signature.expected)
+    bound, reported, expected = ("" if x is None else f"{x:.4g}" for x in numbers)
+    side = "at most" if signature.direction == "max" else "at least"
+    return (
+        ("metric", f"{signature.metric}, the last value that the program prints"),
+        ("fails with", f"{side} {bound}" if bound else "a last value no better than the first"),
+        ("reported", reported),
+        ("expected", expected),
+    )
 
 
 def _short_rows(signature: NonFiniteSignature | WarningSignature | HangSignature) -> Rows:

@@ -24,9 +24,15 @@ from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
 from bot.issues.signature import freeze
 from bot.kernel.attempt import Match
-from bot.kernel.bug import ObservationSignature
+from bot.kernel.bug import (
+    AnySignature,
+    BugReport,
+    ObservationSignature,
+    TrainingSignature,
+    members_of,
+)
 from bot.kernel.errors import BuildError, Stopped
-from bot.kernel.job import PROOFS, ReproduceIssue
+from bot.kernel.job import PROOFS, Proof, ReproduceIssue
 from bot.kernel.ports import Ports, Stage
 from bot.kernel.report import (
     AnyVerdict,
@@ -59,13 +65,22 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     draft_report = build_report.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
-        proofs_to_run = tuple(proof for proof in PROOFS if proof not in job.without)
+        proofs_to_run = _proofs(job, bug, signature)
         failing = Failing(
             result.script, result.spec, result.environment, draft_report, decision.contrasts
         )
         proofs.prove(failing, judging(session, bug, signature), proofs_to_run)
     extension.work(draft_report, session, budget)
     return build_report.finish(draft_report, session, started)
+
+
+def _proofs(job: ReproduceIssue, bug: BugReport, signature: AnySignature) -> tuple[Proof, ...]:
+    """The proofs that can say something. What makes a training learn too little is in the program:
+    its control is a patch, unless the report says that another version learned.
+    """
+    trains = any(isinstance(member, TrainingSignature) for member in members_of(signature))
+    useful = PROOFS if not trains else ("control",) if bug.works_in else ()
+    return tuple(proof for proof in useful if proof not in job.without)
 
 
 def plan(

@@ -188,6 +188,18 @@ class Missing(Record):
     quote: Quote
 
 
+class TrainingComplaint(Record):
+    """A training of which the report says that it learns too little: the metric by the name that
+    the report uses, the value it stays at (None where it is only said not to change) and the one
+    that was expected. A percentage is a share.
+    """
+
+    metric: str
+    reported: float | None = None
+    expected: float | None = None
+    quote: Quote
+
+
 class BugReport(Record):
     """What intake makes of an issue. Pure data; nothing in it is guessed without a quote.
     `unread` are sentences on what of the issue is beyond a limit.
@@ -206,6 +218,7 @@ class BugReport(Record):
     device: Literal["cpu", "gpu", "tpu", "mps", ""] = ""
     api: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
+    complaint: TrainingComplaint | None = None
     unread: tuple[str, ...] = ()
 
     @property
@@ -323,13 +336,29 @@ class ObservationSignature(Record):
     api: tuple[str, ...]
 
 
+class TrainingSignature(Record):
+    """A training that learns too little: the last value that the program prints of `metric` is not
+    better than `bound`; without a bound, its last value is no better than its first. `direction`
+    says which way is better. `reported` is the value that the report gives and `expected` the one
+    that it expects, if it says so; a percentage is a share.
+    """
+
+    kind: Literal["training"] = "training"
+    metric: str
+    direction: Literal["max", "min"]
+    bound: float | None = None
+    reported: float | None = None
+    expected: float | None = None
+
+
 Member = Annotated[
     CrashSignature
     | OutputSignature
     | NonFiniteSignature
     | WarningSignature
     | HangSignature
-    | ObservationSignature,
+    | ObservationSignature
+    | TrainingSignature,
     Field(discriminator="kind"),
 ]
 
@@ -348,6 +377,7 @@ AnySignature = Annotated[
     | WarningSignature
     | HangSignature
     | ObservationSignature
+    | TrainingSignature
     | AlternativesSignature,
     Field(discriminator="kind"),
 ]

@@ -267,7 +267,9 @@ class SignatureOut(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
 
-    kind: Literal["crash", "output", "nonfinite", "warning", "hang", "observation", "any"]
+    kind: Literal[
+        "crash", "output", "nonfinite", "warning", "hang", "observation", "training", "any"
+    ]
     hash: str = Field(description="SHA-256 of the canonical JSON of the other fields.")
 
 

@@ -15,6 +15,7 @@ from bot.issues.reading import (
     roles,
     surroundings,
     symptoms,
+    training,
     versions,
 )
 from bot.issues.reading.code import Cleaned, clean
@@ -32,6 +33,8 @@ from bot.kernel.bug import (
     WarningText,
 )
 from bot.kernel.plain_text import distinct
+from bot.kernel.source import training_loops
+from bot.kernel.source.syntax import module_of
 from bot.kernel.tracebacks import TracebackSpan, find
 
 # Reads the blocks of a report one after the other, and combines what they show.
@@ -283,8 +286,16 @@ def read_issue(issue: Issue) -> BugReport:
         device=surroundings.device(issue, words, fences),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
+        complaint=training.find_complaint(issue.title, words) if _trains(fences) else None,
         unread=tuple(_unread(issue, paper)),
     )
+
+
+def _trains(fences: Sequence[Fence]) -> bool:
+    """Whether the programs of the report, alone or together, have a training loop."""
+    programs = [fence.text for fence in fences if fence.kind is FenceKind.PROGRAM]
+    texts = (*programs, "\n".join(programs))
+    return any(training_loops.training_score(module_of(text)) > 0 for text in texts)
 
 
 def _unread(issue: Issue, paper: ReportDocument) -> Iterator[str]:

@@ -22,9 +22,11 @@ from bot.kernel.bug import (
     Role,
     Symptom,
     Traceback,
+    TrainingSignature,
     WarningSignature,
     members_of,
 )
+from bot.kernel.metrics import direction_of
 from bot.kernel.plain_text import distinct
 from bot.kernel.source.syntax import module_of, name_of
 from bot.kernel.tracebacks import has_suffix
@@ -65,6 +67,8 @@ def freeze(bug: BugReport) -> AnySignature | None:
     if bug.symptom is Symptom.HANG and not crashes:
         busy = bool(bug.symptom_quote and _BUSY.search(bug.symptom_quote.text))
         members = [HangSignature(bound_s=BUSY_BOUND_S if busy else IDLE_BOUND_S, idle=not busy)]
+    if not crashes and (training := _training(bug)) is not None:
+        members = [training]
     if not members and (checks := _asserts(bug)):
         members = [CrashSignature(exception="AssertionError", checks=checks)]
     members = members or [*_nonfinite(bug)]
@@ -276,6 +280,37 @@ def _nonfinite(bug: BugReport) -> list[NonFiniteSignature]:
         return []
     text = bug.symptom_quote.text.lower()
     return [NonFiniteSignature(values=("nan",) if "nan" in text or "inf" not in text else ("inf",))]
+
+
+_UNLEARNED = 0.25  # of the way from the reported value to a perfect one
+
+
+def _training(bug: BugReport) -> TrainingSignature | None:
+    """A training that learns too little. A run that fails as reported ends nearer to the reported
+    value than to the expected one; where none is expected, a quarter of the way to a perfect
+    metric would be learning. A quality without an upper end needs an expected value.
+    """
+    complaint = bug.complaint
+    others = {Symptom.CRASH, Symptom.NONFINITE, Symptom.HANG}
+    if complaint is None or (complaint.reported is None and bug.symptom in others):
+        return None
+    direction, value = direction_of(complaint.metric), complaint.reported
+    best = complaint.expected
+    if value is not None and best is None:
+        is_share = direction == "min" or 0 <= value <= 1
+        best = (1.0 if direction == "max" else 0.0) if is_share else None
+        bound = None if best is None else value + _UNLEARNED * (best - value)
+    else:
+        bound = None if value is None or best is None else (value + best) / 2
+    if value is not None and bound is None:
+        return None
+    return TrainingSignature(
+        metric=complaint.metric,
+        direction=direction,
+        bound=bound,
+        reported=value,
+        expected=complaint.expected,
+    )
 
 
 # A line `Name: words` of a report may end an exception or be printed; only a run decides which.

@@ -51,6 +51,13 @@ def _explicit(tree: ast.AST) -> Iterator[float]:
         if not any(inner in training for inner in ast.walk(loop) if inner is not loop):
             clears = "zero_grad" in _calls_in(loop) or _clears_gradients(loop)
             yield 1.0 if clears else 0.8
+    # A step of its own that a loop elsewhere calls.
+    in_loops = set[str]().union(
+        *(_calls_in(node) for node in ast.walk(tree) if isinstance(node, _Loop))
+    )
+    for function in syntax.nodes(tree, ast.FunctionDef):
+        if function.name in in_loops and call_names | {"zero_grad"} <= _calls_in(function):
+            yield 0.9
 
 
 def _scoped(tree: ast.AST) -> Iterator[float]:

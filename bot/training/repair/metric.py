@@ -4,24 +4,17 @@ the same seeds.
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from statistics import fmean, stdev
 from typing import Literal
 
+from bot.kernel.metrics import NAMES, NUMBER, direction_of, last_lines, printed_metrics
 from bot.kernel.training_types import Improvement, Metric, TrainingTrace
 
 # What a program says about how well it learned: the last number of its output that is a metric,
 # or what the probe saw of its last epoch.
 
-_HIGHER = (
-    "accuracy", "acc", "f1", "auc", "roc_auc", "recall", "precision", "r2", "iou", "dice", "bleu",
-    "correct", "map", "ndcg", "psnr", "ssim", "mcc", "kappa",
-)  # fmt: skip
-_LOWER = (
-    "loss", "error", "mse", "mae", "rmse", "mape", "msle", "rmsle", "perplexity", "ppl", "nll",
-    "bce", "deviation", "mean squared error", "mean absolute error", "cross entropy", "wer", "cer",
-)  # fmt: skip
 _ENTROPIES = frozenset((
     "cross_entropy", "nll", "bce", "bce_logits", "binary_crossentropy", "categorical_crossentropy",
     "sparse_categorical_crossentropy",
@@ -31,18 +24,7 @@ _LOSSES = {
     "mean absolute error": frozenset({"mae"}), "rmsle": frozenset({"msle"}),
     **dict.fromkeys(("cross entropy", "nll", "bce", "perplexity", "ppl"), _ENTROPIES),
 }  # fmt: skip
-_WORDS = dict.fromkeys(_HIGHER, "max") | dict.fromkeys(_LOWER, "min")
-_NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
-_NAMES = "|".join(
-    re.escape(x).replace(r"\ ", "[ _]") for x in sorted(_WORDS, key=len, reverse=True)
-)
-_BEFORE_SIGN = rf"(?:(?!(?<![a-z])(?:{_NAMES})(?![a-z]))[^\n:=]){{0,60}}[:=]\s*(?:\w+\()?"
-_PRINTED_METRIC = re.compile(
-    rf"(?i)(?<![a-z])(?P<name>{_NAMES})(?![a-z])(?:{_BEFORE_SIGN}|[^\n\d]{{0,24}}?)"
-    rf"(?P<value>{_NUMBER})(?![\w.])"
-)
 _NAME = re.compile(r"\w[\w.@/ -]{0,59}")
-_MOST_LINES, _MOST_LETTERS = 400, 400
 _OF_EPOCHS = ("val_accuracy", "val_acc", "val_loss", "accuracy", "acc", "loss")
 
 
@@ -63,27 +45,27 @@ def choose(output: str, trace: TrainingTrace, requested_name: str = "") -> Metri
 def _choose(output: str, trace: TrainingTrace, requested_name: str) -> Metric | None:
     exact = (
         bool(_NAME.fullmatch(requested_name))
-        and requested_name.lower().replace("_", " ") not in _WORDS
+        and requested_name.lower().replace("_", " ") not in NAMES
     )
-    if exact and any(_beside(line, requested_name) for line in _last_lines(output)):
+    if exact and any(_beside(line, requested_name) for line in last_lines(output)):
         return Metric(
             name=requested_name.lower(),
-            direction=_direction(requested_name.lower()),
+            direction=direction_of(requested_name.lower()),
             source="output",
         )
-    for line in _last_lines(output):
+    for line in last_lines(output):
         names = [
             name
-            for name, _ in _printed_metrics(line)
+            for name, _ in printed_metrics(line)
             if not requested_name or _same(name, requested_name)
         ]
         if names:
-            best = [x for x in names if _direction(x) == "max"] or names
-            return Metric(name=best[-1], direction=_direction(best[-1]), source="output")
+            best = [x for x in names if direction_of(x) == "max"] or names
+            return Metric(name=best[-1], direction=direction_of(best[-1]), source="output")
     last = _last_epoch(trace)
     for name in _OF_EPOCHS if not requested_name else (requested_name, f"val_{requested_name}"):
         if last.get(name) is not None:
-            return Metric(name=name, direction=_direction(name), source="epochs")
+            return Metric(name=name, direction=direction_of(name), source="epochs")
     return None
 
 
@@ -98,8 +80,8 @@ def read_value(metric: Metric, output: str, trace: TrainingTrace | None = None) 
 
 def _summary_value(metric: Metric, output: str) -> str:
     """The number that the output tells last as the metric; "" when there is none."""
-    for line in _last_lines(output):
-        texts = [text for name, text in _printed_metrics(line) if name == metric.name]
+    for line in last_lines(output):
+        texts = [text for name, text in printed_metrics(line) if name == metric.name]
         if texts := texts or _beside(line, metric.name):
             return texts[-1]
     return ""
@@ -107,7 +89,7 @@ def _summary_value(metric: Metric, output: str) -> str:
 
 def option_text(metric: Metric) -> str:
     """The name that chooses this metric again."""
-    is_default = _direction(metric.name) == metric.direction
+    is_default = direction_of(metric.name) == metric.direction
     return metric.name if is_default else f"{metric.name}:{metric.direction}"
 
 
@@ -144,33 +126,15 @@ def _rounds_to(value: float, text: str) -> bool:
     return math.isfinite(value) and abs(value - float(text)) <= slack
 
 
-def _direction(name: str) -> Literal["max", "min"]:
-    usual_direction = _WORDS.get(name.removeprefix("val_").replace("_", " "), "")
-    lower = usual_direction == "min" or (
-        not usual_direction and any(x in name for x in ("loss", "error"))
-    )
-    return "min" if lower else "max"
-
-
 def _same(name: str, requested_name: str) -> bool:
     return (
         name == requested_name.lower() or name in requested_name.lower().replace("_", " ").split()
     )
 
 
-def _last_lines(output: str) -> Iterator[str]:
-    lines = output.splitlines()[-_MOST_LINES:]
-    return (line[-_MOST_LETTERS:] for line in reversed(lines))
-
-
-def _printed_metrics(line: str) -> Iterator[tuple[str, str]]:
-    for match in _PRINTED_METRIC.finditer(line):
-        yield match["name"].lower().replace("_", " "), match["value"]
-
-
 def _beside(line: str, name: str) -> list[str]:
     """The numbers that a line gives to a name, be it a known one or not."""
-    pattern = rf"(?i)(?<!\w){re.escape(name)}[^\n\d:=]{{0,24}}[:=]\s*(?:\w+\()?({_NUMBER})(?![\w.])"
+    pattern = rf"(?i)(?<!\w){re.escape(name)}[^\n\d:=]{{0,24}}[:=]\s*(?:\w+\()?({NUMBER})(?![\w.])"
     return re.findall(pattern, line)
 
 

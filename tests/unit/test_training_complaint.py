@@ -1,0 +1,153 @@
+"""A training that learns too little is a failure like any other: read, frozen, judged."""
+
+from __future__ import annotations
+
+import pytest
+
+from bot.issues.judge import judge
+from bot.issues.reading.issue import read_issue
+from bot.issues.reading.markdown import Sentence
+from bot.issues.reading.training import find_complaint
+from bot.issues.signature.freeze import freeze
+from bot.kernel.attempt import Match, Script
+from bot.kernel.bug import Issue, TrainingSignature
+from bot.kernel.report import Inconclusive, Reproduced
+from bot.kernel.training_types import Improvement, Metric, Repair
+from bot.products import with_patch
+from tests.unit.test_judge import crash, seen
+
+PROGRAM = """```python
+import torch
+for epoch in range(9):
+    optimizer.zero_grad(); loss = f(net(x), y); loss.backward(); optimizer.step()
+    print(epoch, "loss", loss.item())
+print("test accuracy:", accuracy)
+```
+"""
+
+
+def complaint(text, title="My network"):
+    found = find_complaint(title, [Sentence(line, 1, ()) for line in text.split("\n") if line])
+    return found and (found.metric, found.reported, found.expected)
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [
+        ("The accuracy stays around 10 % whatever I do.", ("accuracy", 0.1, None)),
+        ("The test accuracy is still only about 0.45.", ("accuracy", 0.45, None)),
+        ("It never gets above 52 percent accuracy.", ("accuracy", 0.52, None)),
+        ("My accuracy is 72 %, but the README says 94 %.", ("accuracy", 0.72, 0.94)),
+        ("I get 72 % accuracy instead of the 94 % of the paper.", ("accuracy", 0.72, 0.94)),
+        ("It stays at 43 % accuracy, while a plain SVM gets 89 %.", ("accuracy", 0.43, 0.89)),
+        ("The loss is stuck at 0.693.", ("loss", 0.693, None)),
+        ("The loss hovers around the same value from the start.", ("loss", None, None)),
+        ("The validation accuracy never moves.", ("accuracy", None, None)),
+        ("The loss does not decrease at all.", ("loss", None, None)),
+    ],
+)
+def test_what_a_report_complains_of_is_read(text, read):
+    assert complaint(text) == read
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "After 20 epochs it works well and reaches 97 % accuracy.",
+        "The accuracy is 97 % as in the paper.",
+        "With 10 classes and 32 neurons I see an error.",
+        "The learning rate is 0.1 and the dropout 0.5.",
+        "I use 80 % of the data for training.",
+        "The loss starts at about 0.18.",
+        "The download stops at 45 %.",
+        "GPU usage stays at 10 %.",
+        "version 0.45 raises an error about the accuracy argument",
+        "It takes 30 % longer than before.",
+    ],
+)
+def test_other_numbers_are_no_complaint(text):
+    assert complaint(text) is None
+
+
+def frozen(text, title="My network", program=PROGRAM):
+    return freeze(read_issue(Issue(title=title, body=f"{text}\n\n{program}")))
+
+
+def test_a_complaint_about_a_program_that_trains_is_the_signature():
+    signature = frozen("I get 72 % accuracy, but the README says 94 %.")
+    assert isinstance(signature, TrainingSignature)
+    assert signature.bound == pytest.approx(0.83)
+    assert frozen("The accuracy stays around 10 %.").bound == pytest.approx(0.325)
+    without = "```python\nprint(1)\n```\n"
+    assert frozen("The accuracy stays around 10 %.", program=without) is None
+
+
+def test_an_exception_of_the_report_goes_before_its_numbers():
+    text = "Accuracy stays at 10 %, then it stops:\n\n```\nValueError: labels are empty here\n```\n"
+    assert frozen(text).kind == "crash"
+
+
+LOW = TrainingSignature(metric="accuracy", direction="max", bound=0.5, reported=0.4)
+FLAT = TrainingSignature(metric="loss", direction="min")
+SOURCE = 'import torch\na = evaluate(torch.load("net"))\nprint("test accuracy:", a)\n'
+SCRIPT = Script(files={"repro.py": SOURCE})
+
+
+@pytest.mark.parametrize(
+    ("output", "signature", "match"),
+    [
+        ("test accuracy: 0.41\n", LOW, Match.MATCHED),
+        ("test accuracy: 0.93\n", LOW, Match.PASSED),
+        ("accuracy 41.0 %\n", LOW, Match.MATCHED),
+        ("Accuracy: 93.4\n", LOW, Match.PASSED),
+        ("acc: 0.93\nacc: 0.41\n", LOW, Match.MATCHED),
+        ("accuracy: 0.95 - loss: 0.1 - val_accuracy: 0.42\n", LOW, Match.MATCHED),
+        ("accuracy: nan\n", LOW, Match.MATCHED),
+        ("loss: 0.3\n", LOW, Match.UNDECIDED),
+        ("", LOW, Match.UNDECIDED),
+        ("loss: 0.69\nloss: 0.70\nloss: 0.69\n", FLAT, Match.MATCHED),
+        ("loss: 0.69\nloss: 0.40\nloss: 0.11\n", FLAT, Match.PASSED),
+        ("loss: 0.69\n", FLAT, Match.UNDECIDED),
+    ],
+)
+def test_the_last_value_decides(output, signature, match):
+    assert judge(seen(output=output), signature, SCRIPT).match is match
+
+
+def test_a_training_that_ends_early_decides_nothing():
+    assert judge(seen(crash(), output="accuracy: 0.1\n"), LOW, SCRIPT).match is not Match.MATCHED
+    late = seen(output="accuracy: 0.1\n", timed_out=True)
+    assert judge(late, LOW, SCRIPT).match is Match.UNDECIDED
+
+
+def test_a_number_that_the_program_writes_down_is_not_measured():
+    staged = Script(files={"repro.py": 'print("test accuracy: 0.1")\n'})
+    assert judge(seen(output="test accuracy: 0.1\n"), LOW, staged).match is not Match.MATCHED
+
+
+def repair(before, after, **changes):
+    fields = {
+        "metric": Metric(name="accuracy", direction="max", source="output"),
+        "improvement": Improvement(before=before, after=after, p=0.03, effect=3, significant=True),
+        "proven": True,
+    }
+    return Repair(**{**fields, **changes})
+
+
+def test_a_proven_patch_is_the_control():
+    counts = {"runs": 6, "failures": 6, "interval": (0.5, 1.0), "reason": "x"}
+    verdict = Reproduced(**counts, determinism="deterministic")
+    found = repair((0.4,) * 6, (0.9,) * 6)
+    control = with_patch(verdict, LOW, found).control
+    assert (control.type, control.failures, control.paired_failures) == ("patched", 0, 6)
+    assert control.p < 0.01
+    for other in (
+        repair((0.4,) * 6, (0.9,) * 6, proven=False),
+        repair(
+            (0.4,) * 6, (0.9,) * 6, metric=Metric(name="loss", direction="min", source="output")
+        ),
+    ):
+        assert with_patch(verdict, LOW, other).control.type == "none"
+    assert with_patch(verdict, FLAT, found).control.type == "none"
+    undecided = Inconclusive(**counts)
+    assert with_patch(undecided, LOW, found) is undecided

@@ -25,6 +25,8 @@ GATES: dict[str, Part] = {
     "overlap": "reading",
     "short_warning": "reading",
     "category": "reading",
+    "number": "reading",
+    "metric": "reading",
     "sign_if_right": "reading",
     "request": "reading",
     "unfounded": "reading",
@@ -55,7 +57,7 @@ GATES: dict[str, Part] = {
 VOID = frozenset(
     {
         *("row", "class", "sign", "value_of", "overlap", "short_warning", "sign_if_right"),
-        *("request", "unfounded"),
+        *("request", "unfounded", "metric"),
     }
 )
 """Gates that leave nothing of a reading to look for: the model may answer once more."""

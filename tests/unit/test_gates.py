@@ -12,6 +12,7 @@ from bot.report import report_json, terminal
 from tests.support.fakes import FakeBuilder, ScriptedModel
 from tests.support.source_index import FakeIndexer, FakeSourceIndex
 from tests.unit.test_reconstruct import (
+    BODY,
     CRASH,
     CRASHES,
     FAKED,
@@ -50,6 +51,11 @@ def warns(**row):
     return refined(kind="warning", observation=None, warning=fields)
 
 
+def learns(**row):
+    fields = {"metric": "accuracy", "reported": None, "expected": None, **row}
+    return refined(kind="training", observation=None, training=fields)
+
+
 AMEND = {"action": "amend", "exception": "RuntimeError", "message": "", "reason": "seen"}
 OTHER_PLACE = {**AMEND, "in_file": "acme/core.py"}
 INSTALL = {"action": "environment", "version": "", "reason": ""}
@@ -85,6 +91,8 @@ TRIGGERS = {
     "overlap": first(observes(wrong={"op": ">=", "value": 0}, right={"op": ">=", "value": 1})),
     "short_warning": first(warns(message="bias")),
     "category": first(warns(category="LayerWarning")),
+    "number": first(learns(reported=0.37)),
+    "metric": first(learns(metric="psnr", reported=12.5), subject=issue(BODY + " PSNR is 12.5.")),
     "sign_if_right": first(refined(sign_if_right=True)),
     "request": first(refined(kind="not_a_bug", observation=None, quotes=["Please add a layer"])),
     "unfounded": first(refined(quotes=["never written there"]), subject=issue(OWN)),

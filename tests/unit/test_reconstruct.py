@@ -50,7 +50,7 @@ def refined(**more):
     return {
         "claim": "Layer(bias=False) creates lin_key with a bias.", "kind": "observation", "sign_if_right": False, "needs": "", "api": ["acme.nn.Layer"],
         "packages": ["acme"], "pins": [{"name": "acme", "version": "1.2.0", "quote": "I use acme 1.2.0"}],
-        "quotes": ["is not passed on to `lin_key`"], "crash": None, "warning": None, "questions": [],
+        "quotes": ["is not passed on to `lin_key`"], "crash": None, "warning": None, "training": None, "questions": [],
         "observation": {
             "name": "key_bias", "says": "whether lin_key has a bias although bias=False",
             "wrong": {"op": "==", "value": True}, "right": {"op": "==", "value": False},

@@ -640,6 +640,7 @@ UNCHECKABLE = {
     "quotes": [],
     "crash": None,
     "warning": None,
+    "training": None,
     "observation": None,
     "questions": ["Which call fails?"],
 }

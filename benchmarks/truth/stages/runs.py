@@ -173,7 +173,8 @@ def _answer(question: Question, issue: Issue) -> dict[str, Any]:
     return {
         "claim": "It fails.", "kind": "observation", "sign_if_right": False, "needs": "",
         "api": [f"{package}.fit"], "packages": [package], "pins": [], "questions": [],
-        "quotes": [issue.title[:80]], "crash": None, "warning": None, "observation": observation,
+        "quotes": [issue.title[:80]], "crash": None, "warning": None,
+        "training": None, "observation": observation,
     }  # fmt: skip
 
 

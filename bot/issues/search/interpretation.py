@@ -7,6 +7,7 @@ restructuring, and AssertFlip for silent failures.
 """
 
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from bot.kernel.bug import (
     Member,
     ObservationSignature,
     Predicate,
+    TrainingSignature,
     WarningSignature,
     members_of,
 )
@@ -194,7 +196,9 @@ def _signature(
             return _warning(row, issue, notes)
         case {"kind": "observation", "observation": dict(row)} if row:
             return _observation(row, api, notes)
-        case {"kind": "crash" | "warning" | "observation" as kind}:
+        case {"kind": "training", "training": dict(row)} if row:
+            return _training(row, issue, notes)
+        case {"kind": "crash" | "warning" | "observation" | "training" as kind}:
             notes.refuse("row", kind=kind)
     return None
 
@@ -297,6 +301,28 @@ def _observation(
     return ObservationSignature(
         name=row["name"], says=" ".join(row["says"].split()), wrong=wrong, right=right, api=api
     )
+
+
+def _training(row: dict[str, Any], issue: Issue, notes: _Notes) -> TrainingSignature | None:
+    """A value that the report does not give is not compared with."""
+    reported, expected = (_stated(row[name], issue, notes) for name in ("reported", "expected"))
+    metric = one_line(row["metric"]).lower()
+    signature = freeze.training_signature(metric, reported, expected)
+    if signature is None:
+        notes.refuse("metric", metric=metric)
+    return signature
+
+
+def _stated(value: float | None, issue: Issue, notes: _Notes) -> float | None:
+    """A number that the report gives, as it is or as a percentage."""
+    if value is None:
+        return None
+    text = f"{issue.title}\n{issue.body}".replace(",", ".")
+    numbers = [float(number) for number in re.findall(r"\d+(?:\.\d+)?|\.\d+", text)]
+    if any(math.isclose(value, one) or math.isclose(value, one / 100) for one in numbers):
+        return value
+    notes.refuse("number", value=f"{value:g}")
+    return None
 
 
 def _overlap(wrong: Predicate, right: Predicate) -> Any:

@@ -23,6 +23,7 @@ from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import (
     AnySignature,
     ObservationSignature,
+    TrainingSignature,
     WarningSignature,
     members_of,
     signature_hash,
@@ -228,6 +229,11 @@ def _form(refined: Interpretation) -> str:
         )
         for member in members_of(refined.signature)
         if isinstance(member, ObservationSignature)
+    ]
+    lines += [
+        prompt.fragment("form_training", metric=member.metric)
+        for member in members_of(refined.signature)
+        if isinstance(member, TrainingSignature)
     ]
     return "\n".join(lines) or prompt.fragment("form_escape")
 

@@ -283,33 +283,37 @@ def _nonfinite(bug: BugReport) -> list[NonFiniteSignature]:
 
 
 _UNLEARNED = 0.25  # of the way from the reported value to a perfect one
+_SHORT_OF = 0.1  # of an expected value
 
 
 def _training(bug: BugReport) -> TrainingSignature | None:
-    """A training that learns too little. A run that fails as reported ends nearer to the reported
-    value than to the expected one; where none is expected, a quarter of the way to a perfect
-    metric would be learning. A quality without an upper end needs an expected value.
-    """
     complaint = bug.complaint
     others = {Symptom.CRASH, Symptom.NONFINITE, Symptom.HANG}
     if complaint is None or (complaint.reported is None and bug.symptom in others):
         return None
-    direction, value = direction_of(complaint.metric), complaint.reported
-    best = complaint.expected
-    if value is not None and best is None:
-        is_share = direction == "min" or 0 <= value <= 1
-        best = (1.0 if direction == "max" else 0.0) if is_share else None
-        bound = None if best is None else value + _UNLEARNED * (best - value)
-    else:
-        bound = None if value is None or best is None else (value + best) / 2
-    if value is not None and bound is None:
-        return None
+    return training_signature(complaint.metric, complaint.reported, complaint.expected)
+
+
+def training_signature(
+    metric: str, reported: float | None, expected: float | None
+) -> TrainingSignature | None:
+    """A training that learns too little. A run that fails as reported ends nearer to the reported
+    value than to the expected one; where none is expected, a quarter of the way to a perfect
+    metric would be learning; where only that is known, a tenth less than expected is too little.
+    None where a quality without an upper end has no expected value.
+    """
+    direction = direction_of(metric)
+    bound: float | None = None
+    if reported is not None and expected is not None:
+        bound = (reported + expected) / 2
+    elif reported is not None:
+        if direction == "max" and not 0 <= reported <= 1:
+            return None
+        bound = reported + _UNLEARNED * ((1.0 if direction == "max" else 0.0) - reported)
+    elif expected is not None:
+        bound = expected * (1 - _SHORT_OF if direction == "max" else 1 + _SHORT_OF)
     return TrainingSignature(
-        metric=complaint.metric,
-        direction=direction,
-        bound=bound,
-        reported=value,
-        expected=complaint.expected,
+        metric=metric, direction=direction, bound=bound, reported=reported, expected=expected
     )
 
 

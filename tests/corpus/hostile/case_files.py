@@ -20,6 +20,7 @@ _REFINE: dict[str, Any] = {
     "quotes": [],
     "crash": None,
     "warning": None,
+    "training": None,
     "observation": {
         "name": "accepts_nan",
         "says": "whether json.loads accepts NaN",

@@ -71,6 +71,7 @@ def outcome(
         claims=_claims(spec, draft, packages, installation.python.version),
         steps=steps,
         commit=checkout.commit if checkout else "",
+        tree=str(checkout.tree) if checkout else "",
         cloned=draft.cloned,
         note=_UNBUILT.format(checkout.commit[:12])
         if checkout is not None and checkout.changed

@@ -24,6 +24,7 @@ _CLONE = {
     False: "The command lacks the repository: put its clone at commit {1} on PYTHONPATH.",
 }
 """What a command cannot bring along, by whether the clone was built."""
+_IN_TREE = "Run it in a clone of the repository at commit {0}, in {1}."
 
 
 def draft(session: IssueSession, decision: Decision, budget: ModelBudget) -> ReportDraft:
@@ -93,7 +94,10 @@ def _set_command(draft: ReportDraft) -> None:
     source = spec.repo if spec is not None else None
     address = _address(source) if environment.cloned and source is not None else ""
     needs = ""
-    if environment.commit and not address:
+    if script.command:
+        address = ""
+        needs = _IN_TREE.format(environment.commit[:12], script.folder or "the root of the clone")
+    elif environment.commit and not address:
         needs = _CLONE[bool(environment.cloned)].format(environment.cloned, environment.commit[:12])
     draft.command, draft.command_needs = _line(script, environment, spec, address), needs
 
@@ -131,7 +135,7 @@ def _line(
             *_date(environment, spec),
             *words,
             "python",
-            script.entry,
+            *(script.command or (script.entry,)),
         ]
     )
 

@@ -16,6 +16,7 @@ from bot.kernel.attempt import Evidence, Failure, Judgement, Match, Script, Setu
 from bot.kernel.bug import (
     AnySignature,
     CrashSignature,
+    Frame,
     HangSignature,
     Member,
     NonFiniteSignature,
@@ -56,7 +57,8 @@ def _pieces(
     alike = wording.likeness(signature.message, failure.message, names)
     yield from _words(failure, signature, alike, names)
     yield from _where(failure, signature, worded=_is_worded(signature.message, alike))
-    if _by_itself(failure, signature, script):
+    # What the repository under test raises is its own failure, not a staged one.
+    if not script.command and _by_itself(failure, signature, script):
         says = "the program itself raises or prints this error"
         yield Evidence(what="origin", agrees=False, says=says)
 
@@ -234,6 +236,8 @@ def _genuine(
     for candidate in (
         (member, reported_member) if isinstance(reported_member, CrashSignature) else (member,)
     ):
+        if script.command:
+            break
         if judgement.match is Match.MATCHED and (line := staged.staged(script.source, candidate)):
             return _passed(f"the program itself causes it: {line[:120]}")
     return judgement
@@ -284,6 +288,8 @@ def _crash(observation: Observation, signature: CrashSignature, script: Script) 
         *_logged_failures(observation, signature),
         *_exit_failures(observation, signature),
     ):
+        if script.command:
+            failure = _in_tree(failure, signature)
         alike = _in_one_class(failure, signature)
         if alike is None or setup_failures.made_here(failure.message):
             continue
@@ -309,6 +315,27 @@ def _crash(observation: Observation, signature: CrashSignature, script: Script) 
         return inconclusive.model_copy(update={"weighed": closest, "failure": observation.escaped})
     why = closest[-1].says if closest else "the reported exception did not occur"
     return _passed(why).model_copy(update={"weighed": closest})
+
+
+def _in_tree(failure: Failure, signature: CrashSignature) -> Failure:
+    """A failure whose frames in files of the repository are called as the report calls them: it
+    may have them below a folder of the repository's name.
+    """
+    files = [place.file for place in signature.places if place.file]
+    frames = tuple(
+        frame.model_copy(update={"module_path": file, "package": file.partition("/")[0]})
+        if (file := _reported_file(frame, files))
+        else frame
+        for frame in failure.frames
+    )
+    return failure.model_copy(update={"frames": frames})
+
+
+def _reported_file(frame: Frame, files: list[str]) -> str:
+    if frame.package:
+        return ""
+    ends = ((file, file.partition("/")[2] or file) for file in files)
+    return next((file for file, end in ends if f"/{frame.path}".endswith(f"/{end}")), "")
 
 
 def _in_one_class(

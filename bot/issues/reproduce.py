@@ -19,7 +19,7 @@ from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
 from bot.issues.reading import issue as reading_issue
 from bot.issues.runner import IssueSession, Runner, judging
-from bot.issues.search import report_programs
+from bot.issues.search import report_programs, tree_programs
 from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
 from bot.issues.signature import freeze
@@ -44,6 +44,7 @@ from bot.kernel.report import (
 )
 from bot.kernel.run import RunPlan
 from bot.kernel.session import SearchResult, Session
+from bot.kernel.trees import read_tree
 from bot.model.budget import ModelBudget
 
 
@@ -65,7 +66,7 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     draft_report = build_report.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
-        proofs_to_run = _proofs(job, bug, signature)
+        proofs_to_run = () if result.script.command else _proofs(job, bug, signature)
         failing = Failing(
             result.script, result.spec, result.environment, draft_report, decision.contrasts
         )
@@ -127,7 +128,7 @@ def _decide(session: IssueSession, budget: ModelBudget, extension: Extension) ->
         if draft.spec is not None:
             draft = draft.model_copy(update={"spec": session.matched(draft.spec)})
         decision = replace(decision, bug=draft.bug, signature=draft.signature)
-        decision = _by_rules(session, draft, decision)
+        decision = _in_tree(session, draft, _by_rules(session, draft, decision))
         mute = session.ports.model is None or "model" in session.job.without
         if mute or not triage.leaves_open(draft, decision.verdict):
             return decision
@@ -145,6 +146,30 @@ def _by_rules(session: IssueSession, draft: RunPlan, decision: Decision) -> Deci
     try:
         runner = judging(session, draft.bug, draft.signature)
         return report_programs.decide(runner, draft.spec, draft.scripts)
+    except BuildError as error:
+        verdict = SetupFailed(reason=str(error), tried=issues_confirm.describe_steps(error.steps))
+        return replace(decision, verdict=verdict, result=session.reached())
+
+
+def _in_tree(session: IssueSession, draft: RunPlan, decision: Decision) -> Decision:
+    """The decision on a report whose program is a command of the repository, where its clone is
+    at hand: the command is run in the tree of the commit.
+    """
+    options, signature, bug = session.job.environment, draft.signature, draft.bug
+    is_open = triage.is_for_reader(decision.verdict) and draft.script is None
+    if not options.repo or signature is None or not is_open:
+        return decision
+    specified = specify.specify(bug, session.job.issue, options, "")
+    try:
+        tree = read_tree(session.build(session.matched(specified)).tree)
+        scripts = tree_programs.propose(bug, tree)
+        if not scripts:
+            return decision
+        source = tree_programs.imports(scripts, tree)
+        spec = session.matched(specify.specify(bug, session.job.issue, options, source))
+        runner = judging(session, bug, signature)
+        session.note(f"run in the repository at commit {runner.build(spec).commit[:12]}")
+        return report_programs.decide(runner, spec, scripts)
     except BuildError as error:
         verdict = SetupFailed(reason=str(error), tried=issues_confirm.describe_steps(error.steps))
         return replace(decision, verdict=verdict, result=session.reached())

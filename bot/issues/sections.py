@@ -2,6 +2,7 @@
 part, proofs.
 """
 
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
 
@@ -60,6 +61,8 @@ def program_section(report: IssueReport) -> Section | None:
     script, less = report.script, program_phrases.smaller(report.reduced)
     if script is None:
         return None
+    if script.command:
+        return _command_section(report, script)
     size = program_phrases.reduced_line(less) or program_phrases.length(script)
     before = less.before if less is not None else None
     mark = program_phrases.model_mark(report)
@@ -67,6 +70,18 @@ def program_section(report: IssueReport) -> Section | None:
     blocks += [Paragraph(changes_text)] if (changes_text := _changes_text(script)) else []
     blocks.append(Program(script, size, report.command, report.command_needs, before))
     return Section("program", "The script", blocks, details=_details(report))
+
+
+def _command_section(report: IssueReport, script: Script) -> Section:
+    """A program of the repository under test: its command, the commit, and what was changed."""
+    commit = report.environment.commit[:12] if report.environment is not None else ""
+    words = shlex.join(("python", *script.command))
+    where = f" in {script.folder}" if script.folder else ""
+    line = ("In the repository at commit ", Code(commit), where, ": ", Code(words))
+    blocks: list[Block] = [Paragraph(line)]
+    blocks += [Paragraph(text)] if (text := _changes_text(script)) else []
+    details: list[Block] = [files(script)] if script.fixes else []
+    return Section("program", "The command", blocks, details=details)
 
 
 def _changes_text(script: Script) -> str:

@@ -26,10 +26,16 @@ seen again.
 class Script(Record):
     """A program of one or more files, the one to start named by `entry`. `origin` says which
     blocks of the issue it came from; the `author` is who wrote it in the first place.
+
+    With a `command` it is a program of the repository under test: its files lie over the tree of
+    the environment's commit, and the command (what follows the interpreter) starts it in `folder`.
     """
 
     files: dict[str, str]
     entry: str = "repro.py"
+    command: tuple[str, ...] = ()
+    folder: str = ""
+    variables: dict[str, str] = {}
     origin: str = ""
     author: Literal["reporter", "model"] = "reporter"
     fences: tuple[int, ...] = ()
@@ -44,6 +50,9 @@ class Script(Record):
     def digest(self) -> str:
         """SHA-256 over names and contents; equal scripts have equal digests."""
         text = "\0".join(f"{name}\0{text}" for name, text in sorted(self.files.items()))
+        if self.command:
+            variables = [f"{name}={value}" for name, value in sorted(self.variables.items())]
+            text = "\0".join((text, self.folder, *self.command, *variables))
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -188,6 +188,18 @@ class Missing(Record):
     quote: Quote
 
 
+class ShellCommand(Record):
+    """A command of the report that starts a Python program: what follows the interpreter, the
+    folder that the commands before it change to (below the repository), the variables that it
+    sets, and the words as the report has them.
+    """
+
+    argv: tuple[str, ...]
+    folder: str = ""
+    variables: dict[str, str] = {}
+    quote: Quote
+
+
 class TrainingComplaint(Record):
     """A training of which the report says that it learns too little: the metric by the name that
     the report uses, the value it stays at (None where it is only said not to change) and the one
@@ -219,6 +231,7 @@ class BugReport(Record):
     api: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     complaint: TrainingComplaint | None = None
+    commands: tuple[ShellCommand, ...] = ()
     unread: tuple[str, ...] = ()
 
     @property

@@ -120,9 +120,10 @@ class BuildStep(Record):
 class Environment(Record):
     """A built environment. `mounts` are host paths to show read-only inside the sandbox at the
     same path, `interpreter` the Python to start there, and `variables` what it needs to run
-    (LD_LIBRARY_PATH, PYTHONPATH). `commit` is that of a clone and `cloned` the distribution that
-    was built from it, "" when the clone lies on the path; `undated` are installed packages of
-    after the date cut-off. `note` is what a reader has to know of what was built.
+    (LD_LIBRARY_PATH, PYTHONPATH). `commit` is that of a clone, `tree` the host path of its files
+    and `cloned` the distribution that was built from it, "" when the clone lies on the path;
+    `undated` are installed packages of after the date cut-off. `note` is what a reader has to know
+    of what was built.
     """
 
     id: str
@@ -135,6 +136,7 @@ class Environment(Record):
     claims: tuple[Claimed, ...] = ()
     steps: tuple[BuildStep, ...] = ()
     commit: str = ""
+    tree: str = ""
     cloned: str = ""
     undated: tuple[str, ...] = ()
     note: str = ""

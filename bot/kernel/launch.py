@@ -5,7 +5,7 @@ import secrets
 from dataclasses import replace
 from functools import cache
 from importlib import resources
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from bot.kernel.attempt import Script
@@ -13,6 +13,7 @@ from bot.kernel.bug import AnySignature, HangSignature, WarningSignature, member
 from bot.kernel.environment import Environment
 from bot.kernel.job import JobOptions
 from bot.kernel.training_types import TrainingProgram
+from bot.kernel.trees import read_tree
 from sandbox.port import Limits, Mount, RunSpec
 
 _FOLDER = ".reprise"
@@ -69,10 +70,14 @@ def spec(
     """One run of a script with a seed. A hang is waited for as long as its signature says,
     anything else as long as the options say.
     """
-    files = _with_probe_names(
-        {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
-    )
-    variables = _variables(environment, options, seed)
+    own_files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
+    tree = read_tree(environment.tree) if script.command and environment.tree else {}
+    files = _with_probe_names({**tree, **own_files})
+    variables = {**_variables(environment, options, seed), **script.variables}
+    if script.folder:
+        up = "../" * len(PurePosixPath(script.folder).parts)
+        variables["REPRISE_TRACE"] = up + _FOLDER
+        variables["PYTHONPATH"] = up + variables["PYTHONPATH"]
     limits = Limits(wall_s=options.limits.timeout_s)
     hang = next(
         (member for member in members_of(signature) if isinstance(member, HangSignature)), None
@@ -92,9 +97,10 @@ def spec(
     if filters := _warning_filters(signature):
         variables["PYTHONWARNINGS"] = filters
     return RunSpec(
-        argv=(environment.interpreter, script.entry),
+        argv=(environment.interpreter, *(script.command or (script.entry,))),
         files=files,
         env=variables,
+        cwd=script.folder,
         mounts=tuple(Mount(Path(path)) for path in environment.mounts),
         limits=limits,
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json"),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from bot.environment import package_names
 from bot.issues.reading import (
     code as reading_code,
+    commands,
     exceptions,
     markdown,
     outputs,
@@ -271,6 +272,7 @@ def read_issue(issue: Issue) -> BugReport:
     symptom, symptom_quote = symptoms.symptom(
         issue, words, traceback_list, warnings, outputs, paper.lines
     )
+    shell_commands = commands.find_commands(fences)
     claims, works_in = versions.find_versions(issue, paper, words, fences, traceback_list)
     return BugReport(
         kind=kind,
@@ -286,7 +288,10 @@ def read_issue(issue: Issue) -> BugReport:
         device=surroundings.device(issue, words, fences),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
-        complaint=training.find_complaint(issue.title, words) if _trains(fences) else None,
+        complaint=training.find_complaint(issue.title, words)
+        if shell_commands or _trains(fences)
+        else None,
+        commands=shell_commands,
         unread=tuple(_unread(issue, paper)),
     )
 

@@ -380,7 +380,8 @@ def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
 
 
 def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResult:
-    script = recovery.name_imports(runner, runner.build(spec), script)
+    if not script.command:
+        script = recovery.name_imports(runner, runner.build(spec), script)
     fixes = "; ".join(fix.what for fix in script.fixes)
     change = f"with {fixes}" if fixes else "as reported"
     return recovery.run(runner, spec, script, change, f"running {script.origin}")

@@ -1,0 +1,139 @@
+"""The commands of a report that start a Python program, read without a shell."""
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from pathlib import PurePosixPath
+
+from bot.kernel.bug import Fence, FenceKind, Quote, ShellCommand
+
+_PROMPT = re.compile(
+    r"^\s*(?:\([\w.-]{1,40}\)\s*)?(?:[\w.-]{1,40}@[^\s$#]{1,80}[$#]|[$%>!]|PS [^>]{1,80}>)\s*"
+)
+_SEPARATOR = re.compile(r"\s*(?:&&|;|\|\|)\s*")
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,60}=.{0,300}", re.S)
+_PYTHON = re.compile(r"(?:.*/)?(?:python|python3|py)(?:[\d.]*)(?:\.exe)?")
+_PREFIXES = {"sudo", "time", "nohup", "env", "exec", "xvfb-run"}
+_RUNNERS = {"poetry", "uv", "pipenv", "rye", "pdm", "hatch", "conda", "srun"}
+_LAUNCHERS = {"torchrun", "accelerate", "deepspeed"}
+_LAUNCHER_MODULES = {
+    "torch.distributed.run",
+    "torch.distributed.launch",
+    "accelerate.commands.launch",
+}
+_CUT = re.compile(r"^(?:\d?>{1,2}|<|\||&|2>&1)")
+_MOST, _MOST_LINES, _MOST_WORDS = 8, 400, 100
+
+
+def find_commands(fences: Sequence[Fence]) -> tuple[ShellCommand, ...]:
+    """The commands that start Python programs, the likeliest first: that whose traceback follows,
+    then the later before the earlier.
+    """
+    rows = [
+        (fence.index, command)
+        for fence in fences
+        if fence.kind in {FenceKind.SHELL, FenceKind.TRACEBACK, FenceKind.LOG, FenceKind.OUTPUT}
+        for command in _of_block(fence)
+    ]
+    failing = {fence.index - 1 for fence in fences if fence.kind is FenceKind.TRACEBACK}
+    failing |= {fence.index for fence in fences if fence.kind is FenceKind.TRACEBACK}
+    last = [row for row in reversed(rows) if row[0] in failing]
+    ordered = [*last, *(row for row in reversed(rows) if row not in last)]
+    return tuple(command for _, command in ordered[:_MOST])
+
+
+def _of_block(fence: Fence) -> Iterator[ShellCommand]:
+    text = re.sub(r"\\[ \t]*\n", " ", fence.raw)
+    folder, root, variables = PurePosixPath(), "", dict[str, str]()
+    is_shell = fence.kind is FenceKind.SHELL
+    for number, line in enumerate(text.split("\n")[:_MOST_LINES], fence.line):
+        if len(line) > 2000 or not (is_shell or _PROMPT.match(line)):
+            continue
+        for part in _SEPARATOR.split(_PROMPT.sub("", line)):
+            words = _words(part)
+            if words[:1] == ["cd"] and len(words) > 1:
+                folder = _moved(folder, words[1], root)
+            elif words[:2] == ["git", "clone"]:
+                root = _clone_name(words[2:])
+            elif words[:1] == ["export"]:
+                variables |= dict(word.split("=", 1) for word in words[1:] if "=" in word)
+            elif command := _command(words):
+                argv, own = command
+                yield ShellCommand(
+                    argv=argv,
+                    folder="" if folder == PurePosixPath() else folder.as_posix(),
+                    variables={**variables, **own},
+                    quote=Quote(text=part.strip()[:600], line=number),
+                )
+
+
+def _words(text: str) -> list[str]:
+    try:
+        words = shlex.split(text, comments=True)
+    except ValueError:
+        return []
+    end = next((at for at, word in enumerate(words) if _CUT.match(word)), len(words))
+    return words[: min(end, _MOST_WORDS)]
+
+
+def _moved(folder: PurePosixPath, target: str, root: str) -> PurePosixPath:
+    """The folder after `cd`, below the repository; "" for one outside it."""
+    path = PurePosixPath(target)
+    if path.is_absolute() or target.startswith("~"):
+        return PurePosixPath()
+    parts = list(folder.parts)
+    for part in path.parts:
+        if part == "..":
+            del parts[-1:]
+        elif part not in {".", root}:
+            parts.append(part)
+    return PurePosixPath(*parts)
+
+
+def _clone_name(words: list[str]) -> str:
+    places = [word for word in words if not word.startswith("-")]
+    if len(places) > 1:
+        return places[1]
+    return places[0].rstrip("/").rsplit("/", 1)[-1].removesuffix(".git") if places else ""
+
+
+def _command(words: list[str]) -> tuple[tuple[str, ...], dict[str, str]] | None:
+    """What follows the interpreter, and the variables before it; None for another program."""
+    variables = dict[str, str]()
+    while words:
+        first = words[0]
+        if _ASSIGNMENT.fullmatch(first):
+            name, _, value = first.partition("=")
+            variables[name] = value
+            words = words[1:]
+        elif first in _PREFIXES or (first in _RUNNERS and "python" not in first):
+            words = words[1:]
+            while words and (words[0] == "run" or words[0].startswith("-")):
+                words = words[1:]
+        else:
+            break
+    argv = _python_arguments(words)
+    return (argv, variables) if argv else None
+
+
+def _python_arguments(words: list[str]) -> tuple[str, ...]:
+    if not words:
+        return ()
+    first, rest = words[0], words[1:]
+    if first in {"pytest", "py.test"}:
+        return ("-m", "pytest", *rest)
+    if first in _LAUNCHERS:
+        return _launched(rest)
+    if not _PYTHON.fullmatch(first):
+        return ()
+    while rest and rest[0] in {"-u", "-O", "-B", "-W"}:
+        rest = rest[2:] if rest[0] == "-W" else rest[1:]
+    if rest[:1] == ["-m"] and len(rest) > 1:
+        return _launched(rest[2:]) if rest[1] in _LAUNCHER_MODULES else tuple(rest)
+    return tuple(rest) if rest and rest[0].endswith(".py") else ()
+
+
+def _launched(words: list[str]) -> tuple[str, ...]:
+    """A launcher starts one process here: the script and its arguments."""
+    at = next((at for at, word in enumerate(words) if word.endswith(".py")), len(words))
+    return tuple(words[at:])

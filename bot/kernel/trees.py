@@ -1,0 +1,28 @@
+"""The files of a repository at one commit, for a program that runs in it."""
+
+import os
+from functools import lru_cache
+from pathlib import Path
+
+MOST_FILES, MOST_BYTES = 4_000, 64 * 2**20
+
+
+@lru_cache(maxsize=2)
+def read_tree(folder: str) -> dict[str, bytes]:
+    """The regular files below a folder, by their path in it; no link is followed. Of a large tree
+    the files that come first: at most `MOST_FILES`, of `MOST_BYTES` together. The folder is that of
+    one commit and does not change.
+    """
+    files: dict[str, bytes] = {}
+    left, root = MOST_BYTES, Path(folder)
+    for place, folders, names in os.walk(root):
+        folders[:] = sorted(name for name in folders if name != ".git")
+        for name in sorted(names):
+            path = Path(place) / name
+            if path.is_symlink() or not path.is_file():
+                continue
+            left -= path.stat().st_size
+            if left < 0 or len(files) == MOST_FILES:
+                return files
+            files[path.relative_to(root).as_posix()] = path.read_bytes()
+    return files

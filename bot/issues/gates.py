@@ -39,6 +39,7 @@ GATES: dict[str, Part] = {
     "not_installed": "environment",
     "no_probes": "action",
     "after_program": "action",
+    "undocumented": "action",
     "syntax": "program",
     "long": "program",
     "undefined": "program",

@@ -514,7 +514,9 @@ def requests(report: IssueReport) -> Section | None:
         case NeedsHardware(needs=needs) if needs:
             return Section("requests", blocks=[BulletList("Hardware needed:", needs[:4])])
         case NotABug(sentence=quote) if quote:
-            return Section("requests", blocks=[BulletList("The bug report says:", [quote])])
+            part = report.reconstruction
+            who = "documentation" if part is not None and part.documented else "bug report"
+            return Section("requests", blocks=[BulletList(f"The {who} says:", [quote])])
     return None
 
 

@@ -128,6 +128,9 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, exceeded: str)
     reading = part.refined if part is not None else None
     if part is None or reading is None:
         return verdict
+    if part.documented:
+        reason = "the documentation of the library describes what the bug report complains of"
+        return NotABug(reason=reason, sentence=part.documented)
     is_open = isinstance(verdict, NeedsInfo | SetupFailed) or is_for_reader(verdict)
     if reading.no_bug and is_open:
         reason = "a model reads the bug report as a question or a request"

@@ -202,6 +202,17 @@ class AmendAction(Record):
     reason: str = Field("", max_length=300)
 
 
+class DocumentedAction(Record):
+    """Stop, because the library's own documentation says that it does what the report complains
+    of: the words, and the file of the library in which they stand.
+    """
+
+    action: Literal["documented"] = "documented"
+    path: str = Field(max_length=300)
+    quote: str = Field(max_length=600)
+    reason: str = Field("", max_length=400)
+
+
 class GiveUpAction(Record):
     """Stop, with the reason and questions that only the reporter can answer."""
 
@@ -218,6 +229,7 @@ Action = Annotated[
     | EditAction
     | EnvironmentAction
     | AmendAction
+    | DocumentedAction
     | GiveUpAction,
     Field(discriminator="action"),
 ]
@@ -237,8 +249,9 @@ class Reading(Record):
 class Reconstruction(Record):
     """A model's part in a run: its reading of the report, the thought behind its last program,
     what it was shown, and the change of each attempt. `readings` are given where a model reads
-    the report otherwise than the rules do, or amends a reading before anything has run. `refusals`
-    are the parts of its answers that were refused, changed or left out, each once.
+    the report otherwise than the rules do, or amends a reading before anything has run.
+    `documented` are words of the library that describe what the report complains of. `refusals` are
+    the parts of its answers that were refused, changed or left out, each once.
     """
 
     readings: tuple[Reading, ...] = ()
@@ -247,4 +260,5 @@ class Reconstruction(Record):
     contexts: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     given_up: str = ""
+    documented: str = ""
     refusals: tuple[Refusal, ...] = ()

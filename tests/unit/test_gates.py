@@ -112,6 +112,17 @@ TRIGGERS = {
     ),
     "no_probes": then(acts({"action": "probe", "code": "1"}), without=("probe",)),
     "after_program": then(acts(*write("x =")["actions"], SEARCH)),
+    "undocumented": then(
+        acts(
+            {
+                "action": "documented",
+                "path": "acme/nn.py",
+                "quote": "It is meant to be so.",
+                "reason": "",
+            }
+        ),
+        sources=True,
+    ),
     "syntax": program("x ="),
     "long": program(GOOD + "\n" * 500),
     "undefined": program("from acme.nn import Layer\nLayer(size)\n"),
@@ -162,6 +173,25 @@ def test_what_a_gate_refuses_is_said_to_the_model_and_in_the_report(gate):
         row for row in report_json.report_json(report)["plan"]["refusals"] if row["gate"] == gate
     ][:1]
     assert row["says"] == refusals[0].says
+
+
+def test_what_the_library_documents_is_not_a_bug():
+    """The words are looked up in the installed source: a model's own count for nothing."""
+    wish = {
+        "action": "documented",
+        "path": "acme/nn.py",
+        "quote": "Without a bias, lin_key keeps its own.",
+        "reason": "a default",
+    }
+    sources = {
+        "acme/nn.py": 'class Layer:\n    """Without a bias,\n    lin_key keeps its own."""\n'
+    }
+    model = ScriptedModel(answers(acts(wish)))
+    report = decide(model, indexer=FakeIndexer(FakeSourceIndex(sources)))
+    assert report.verdict.kind == "not_a_bug"
+    assert report.verdict.sentence == wish["quote"]
+    assert "The documentation says" in terminal.terminal(report)
+    assert report.attempts == ()
 
 
 @pytest.mark.parametrize("gate", sorted(VOID))

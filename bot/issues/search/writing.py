@@ -31,6 +31,7 @@ from bot.kernel.bug import (
 from bot.kernel.dialogue import (
     Action,
     AmendAction,
+    DocumentedAction,
     EditAction,
     EnvironmentAction,
     GiveUpAction,
@@ -71,6 +72,7 @@ _WEIGHTS = re.compile(
 _PATCHES = re.compile(r"^\s*(?:setattr\(|unittest\.mock|mock\.patch|monkeypatch)")
 _CUDA = re.compile(r"\.cuda\(|device\s*=\s*[\"']cuda|\.to\([\"']cuda")
 MOST_LINES = 400
+_MOST_LINES_OF_FILE, _SHORTEST_QUOTE = 20_000, 20
 
 
 def objections(source: str, refined: Interpretation, *, device: str) -> tuple[Refusal, ...]:
@@ -357,6 +359,8 @@ class _Writer:
                 if isinstance(action, GiveUpAction):
                     self._give_up(action)
                     return self.last
+                if isinstance(action, DocumentedAction) and self._is_documented(action):
+                    return None
                 if (result := self._carry_out(action)) is not None:
                     return result
         self.runner.note(f"{self.programs} programs written by a model did not show the failure")
@@ -401,6 +405,22 @@ class _Writer:
         refined = self.refined.model_copy(update={"questions": questions})
         self.written.update(given_up=action.reason, refined=refined)
         self.runner.note(f"the model gave up: {action.reason}")
+
+    def _is_documented(self, action: DocumentedAction) -> bool:
+        """Whether the library says so itself: the words stand in the file that is named, and it
+        belongs to the code in question.
+        """
+        quote = " ".join(action.quote.split())
+        packages = {name.split(".")[0] for name in self.refined.api}
+        path, sources = action.path.strip().lstrip("/"), self.material.sources
+        chunk = sources.read(path, 1, _MOST_LINES_OF_FILE) if sources is not None else None
+        text = " ".join(chunk.text.split()) if chunk is not None else ""
+        is_own = path.split("/", 1)[0].removesuffix(".py") in packages
+        if is_own and len(quote) >= _SHORTEST_QUOTE and quote in text:
+            self.written.update(documented=quote)
+            return True
+        self._refuse("undocumented", path=one_line(path)[:200])
+        return False
 
     def _carry_out(self, action: Action) -> SearchResult | None:
         match action:

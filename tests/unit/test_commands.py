@@ -1,0 +1,142 @@
+"""The commands of a report, read without a shell, and the programs of a tree that they start."""
+
+import pytest
+
+from bot.issues.reading.issue import read_issue
+from bot.issues.search import tree_programs
+from bot.kernel.bug import Issue
+
+TRACE = """
+```
+Traceback (most recent call last):
+  File "/home/me/repo/tools/train.py", line 3, in <module>
+    main()
+  File "/home/me/repo/lib/model.py", line 9, in main
+    raise ValueError("size 5 is not even")
+ValueError: size 5 is not even
+```
+"""
+
+
+def commands(block, after=TRACE):
+    body = f"I run\n\n```\n{block}\n```\n\nand get\n{after}"
+    return read_issue(Issue(title="it fails", body=body)).commands
+
+
+@pytest.mark.parametrize(
+    ("block", "argv", "folder", "variables"),
+    [
+        ("python train.py --size 5", ("train.py", "--size", "5"), "", {}),
+        ("$ python3.10 -u train.py", ("train.py",), "", {}),
+        ("(venv) $ python train.py", ("train.py",), "", {}),
+        ("git clone https://x/repo.git\ncd repo\npython train.py", ("train.py",), "", {}),
+        ("cd repo/tools\npython train.py", ("train.py",), "repo/tools", {}),
+        ("git clone https://x/repo\ncd repo/tools && python train.py", ("train.py",), "tools", {}),
+        ("export A=1\nB=2 python train.py", ("train.py",), "", {"A": "1", "B": "2"}),
+        ("python train.py \\\n  --size 5", ("train.py", "--size", "5"), "", {}),
+        ('python train.py --name "two words"', ("train.py", "--name", "two words"), "", {}),
+        ("python -m lib.train --size 5", ("-m", "lib.train", "--size", "5"), "", {}),
+        ("torchrun --nproc_per_node=2 train.py --x 1", ("train.py", "--x", "1"), "", {}),
+        ("python -m torch.distributed.run --nnodes 1 train.py", ("train.py",), "", {}),
+        ("accelerate launch --mixed_precision fp16 train.py --x", ("train.py", "--x"), "", {}),
+        (
+            "pytest tests/test_a.py::test_b -x",
+            ("-m", "pytest", "tests/test_a.py::test_b", "-x"),
+            "",
+            {},
+        ),
+        ("poetry run python train.py", ("train.py",), "", {}),
+        ("python train.py > log.txt 2>&1", ("train.py",), "", {}),
+        ("pip install -r requirements.txt\npython train.py", ("train.py",), "", {}),
+    ],
+)
+def test_a_command_is_read_as_a_shell_would(block, argv, folder, variables):
+    command = commands(block)[0]
+    assert (command.argv, command.folder, command.variables) == (argv, folder, variables)
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "pip install torch",
+        "python -c 'import torch'",
+        "python",
+        "python --version",
+        "bash run.sh",
+        "nvidia-smi",
+        "python train.py 'unclosed",
+    ],
+)
+def test_what_starts_no_program_of_a_tree_is_no_command(block):
+    assert commands(block) == ()
+
+
+def test_the_command_before_the_traceback_goes_first():
+    body = f"```\npython prepare.py\n```\nfirst, then\n\n```\npython train.py\n```\n{TRACE}\nwhile\n\n```\npython ok.py\n```\nworks"
+    rows = read_issue(Issue(title="it fails", body=body)).commands
+    assert [row.argv[0] for row in rows] == ["train.py", "ok.py", "prepare.py"]
+
+
+TREE = {
+    "train.py": b"import argparse\nfrom lib.model import build\nimport numpy\n",
+    "tools/train.py": b"import torch\n",
+    "tools/only.py": b"",
+    "lib/__init__.py": b"",
+    "lib/model.py": b"import scipy\nfrom .parts import part\nimport lib.other\n",
+    "lib/other.py": b"import yaml\n",
+    "lib/__main__.py": b"",
+    "tests/test_a.py": b"",
+}
+
+
+def proposed(block, after=TRACE, tree=TREE):
+    bug = read_issue(Issue(title="it fails", body=f"```\n{block}\n```\n{after}"))
+    return tree_programs.propose(bug, tree)
+
+
+@pytest.mark.parametrize(
+    ("block", "entry", "command", "folder"),
+    [
+        ("python train.py --x 1", "train.py", ("train.py", "--x", "1"), ""),
+        ("cd tools\npython train.py", "tools/train.py", ("train.py",), "tools"),
+        ("cd elsewhere\npython train.py", "train.py", ("train.py",), ""),
+        ("python only.py", "tools/only.py", ("tools/only.py",), ""),
+        ("python -m lib.model", "lib/model.py", ("-m", "lib.model"), ""),
+        ("python -m lib", "lib/__main__.py", ("-m", "lib"), ""),
+        (
+            "pytest tests/test_a.py::t",
+            "tests/test_a.py",
+            ("-m", "pytest", "tests/test_a.py::t"),
+            "",
+        ),
+        ("python ../../etc/train.py", "train.py", ("train.py",), ""),
+    ],
+)
+def test_a_command_starts_a_file_of_the_tree(block, entry, command, folder):
+    script = proposed(block)[0]
+    assert (script.entry, script.command, script.folder) == (entry, command, folder)
+    assert script.files == {entry: TREE[entry].decode()}
+
+
+def test_without_a_command_the_outermost_frame_tells_the_file():
+    (script,) = proposed("pip install x")
+    assert (script.entry, script.command) == ("tools/train.py", ("tools/train.py",))
+
+
+def test_a_file_that_the_tree_lacks_is_not_guessed():
+    assert proposed("python absent.py", after="") == ()
+
+
+def test_a_command_may_not_change_how_python_or_the_sandbox_starts():
+    text = "LD_PRELOAD=x PYTHONPATH=/x REPRISE_TRACE=y KEEP=1 HOME=$HOME python train.py"
+    assert proposed(text)[0].variables == {"KEEP": "1"}
+
+
+def test_what_the_modules_of_the_tree_need_from_elsewhere_is_installed():
+    text = tree_programs.imports(proposed("python train.py"), TREE)
+    assert set(text.split("\n")) == {"import numpy", "import scipy", "import yaml"}
+
+
+def test_scripts_differ_by_their_commands():
+    one, other = (proposed(f"python train.py --x {n}")[0] for n in (1, 2))
+    assert one.digest != other.digest

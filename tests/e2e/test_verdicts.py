@@ -52,9 +52,9 @@ def _decide(home, program, shown, title="It fails", **options):
         ("import math\nmath.sqrt(-1)", "IndexError: list index out of range", "different_failure"),
         ("import math\nx = math.inf\nprint('loss', x - x)", "loss nan", "reproduced"),
         ("import math\nx = 4.0\nprint('loss', math.sqrt(x))", "loss nan", "not_reproduced"),
-        ("import math\nfor x in range(3)\n    print(math.sqrt(x))", "IndexError: list index out of range", "needs_info"),
-        ('print("loss nan")', "loss nan", "needs_info"),
-        ('raise IndexError("list index out of range")', "IndexError: list index out of range", "needs_info"),
+        ("import math\nfor x in range(3)\n    print(math.sqrt(x))", "IndexError: list index out of range", "inconclusive"),
+        ('print("loss nan")', "loss nan", "inconclusive"),
+        ('raise IndexError("list index out of range")', "IndexError: list index out of range", "inconclusive"),
         ("import os\nos.abort()", "Aborted (core dumped)", "needs_info"),
         ("import math\nassert math.hypot(3, 4) == 6", "AssertionError", "reproduced"),
         ("try:\n    [][3]\nexcept IndexError as e:\n    print('IndexError:', e)", "IndexError: list index out of range", "reproduced"),
@@ -91,3 +91,113 @@ def test_a_deadlock_is_not_waited_for_as_long_as_the_reporter_did(decide, monkey
     found = decide(program, "(nothing, I waited 20 minutes, 0 % CPU)", "Deadlock: hangs forever")
     assert found.verdict.kind == "reproduced"
     assert time.monotonic() - started < 60
+
+
+TRAIN = """import argparse
+from lib.model import build
+parser = argparse.ArgumentParser()
+parser.add_argument("--size", type=int, default=4)
+print("built", build(parser.parse_args().size))
+"""
+MODEL = """def build(size):
+    if size % 2:
+        raise ValueError(f"size {size} is not even")
+    with open("written.txt", "x") as file:
+        file.write("once")
+    return size
+"""
+LEARN = """import sys
+def step(): ...
+for epoch in range(3):
+    print("epoch", epoch, "accuracy:", 0.1 + 0.01 * len(sys.argv))
+"""
+PLACE = """Traceback (most recent call last):
+  File "/home/me/repo/tools/train.py", line 5, in <module>
+    print("built", build(parser.parse_args().size))
+  File "/home/me/repo/tools/lib/model.py", line 3, in build
+    raise ValueError(f"size {size} is not even")
+ValueError: size 5 is not even"""
+
+
+@pytest.fixture
+def tree(tmp_path):
+    for name, text in {
+        "tools/train.py": TRAIN, "tools/lib/model.py": MODEL, "learn.py": LEARN, "setup.py": "exit(1)",
+    }.items():  # fmt: skip
+        path = tmp_path / "tree" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (tmp_path / "tree" / "link.py").symlink_to("/etc/hostname")
+    return tmp_path / "tree"
+
+
+def of_tree(interpreter, tree, body, **options):
+    ports = Ports(
+        sandbox=ProcessSandbox(),
+        builder=FakeBuilder(on_build=lambda _: _here(interpreter, tree)),
+        journal=MemoryJournal(),
+        clock=time.monotonic,
+        listener=ListListener(),
+        cancel=Event(),
+    )
+    issue = Issue(title="It fails", body=body, repository="acme/repo")
+    return run(issue_job(issue, timeout_s=30, without=PROOFS, repo=str(tree), **options), ports)
+
+
+def _here(home, tree):
+    return Environment(
+        id="here",
+        python="3",
+        interpreter=f"{home}/bin/python",
+        mounts=(str(home),),
+        variables={"LD_LIBRARY_PATH": f"{home}/lib"},
+        commit="a" * 40,
+        tree=str(tree),
+    )
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("cd repo/tools\npython train.py --size 5", "reproduced"),
+        ("python tools/train.py --size 5", "reproduced"),
+        ("cd tools; python -m train --size 5", "reproduced"),
+        ("cd tools\npython train.py --size 4", "not_reproduced"),
+        ("cd tools\npython train.py --sizes x", "different_failure"),
+    ],
+)
+def test_a_command_of_the_report_is_run_in_the_tree_of_its_repository(
+    interpreter, tree, command, kind
+):
+    """Each run starts with the tree as it was committed: a file that is written stays in its run."""
+    report = of_tree(interpreter, tree, f"```\n{command}\n```\n\n```\n{PLACE}\n```\n")
+    assert report.verdict.kind in {kind, "inconclusive" if kind != "reproduced" else kind}
+    assert report.verdict.failures == (report.verdict.runs if kind == "reproduced" else 0)
+    assert report.script.command
+    assert not (tree / "tools" / "written.txt").exists()
+    last = report.attempts[-1].judgement
+    assert "FileExistsError" not in str(last)
+
+
+def test_a_training_command_whose_metric_stays_low_is_a_failure(interpreter, tree):
+    body = "The accuracy stays around 10 %, the README says 94 %.\n\n```\npython learn.py\n```\n"
+    report = of_tree(interpreter, tree, body)
+    assert report.verdict.kind == "reproduced"
+    assert report.signature.kind == "training"
+
+
+def test_without_the_clone_a_command_is_no_question_to_the_reporter(decide):
+    body = f"```\npython train.py\n```\n\n```\n{PLACE}\n```\n"
+    report = run(
+        issue_job(Issue(title="It fails", body=body), without=PROOFS),
+        Ports(
+            sandbox=ProcessSandbox(),
+            builder=FakeBuilder(),
+            journal=MemoryJournal(),
+            clock=time.monotonic,
+            listener=ListListener(),
+            cancel=Event(),
+        ),
+    )
+    assert report.verdict.kind == "inconclusive"
+    assert report.needs_reader

@@ -113,6 +113,22 @@ def repo(value: str | None) -> str | None:
     return str(path.resolve())
 
 
+def command(value: str | None, repo: str | None) -> str:
+    """A command that starts a Python program of the clone given by `repo`."""
+    from bot.issues.reading.commands import read_command
+
+    if value is None:
+        return ""
+    if repo is None:
+        raise UserError("--command needs a clone.", "Add --repo with a folder or a URL.")
+    if read_command(value) is None:
+        raise UserError(
+            f"--command {value!r} starts no Python program of the clone.",
+            "Write it as --command 'python train.py --x 1'.",
+        )
+    return value
+
+
 def ref(value: str | None, repo: str | None = None, option: str = "--ref") -> str | None:
     """A branch, tag or commit of the clone given by `repo`."""
     if value is None:

@@ -54,6 +54,12 @@ def reproduce(
     ref: Annotated[
         str | None, typer.Option(help="Branch, tag or commit of that clone.", metavar="REF")
     ] = None,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            help="Command to run in that clone, such as 'python train.py --x 1'.", metavar="CMD"
+        ),
+    ] = None,
     timeout: Annotated[
         float,
         typer.Option(
@@ -124,6 +130,7 @@ def reproduce(
             pins=cli_options.pins(pins or ()),
             repo=cli_options.repo(repo),
             ref=cli_options.ref(ref, repo),
+            command=cli_options.command(command, repo),
             device=device,
             sandbox=sandbox,
         ),

@@ -17,7 +17,7 @@ from bot.issues import build_report, confirm as issues_confirm, triage
 from bot.issues.confirm import Decision, confirm
 from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
-from bot.issues.reading import issue as reading_issue
+from bot.issues.reading import commands as reading_commands, issue as reading_issue
 from bot.issues.runner import IssueSession, Runner, judging
 from bot.issues.search import report_programs, tree_programs
 from bot.issues.search.reconstruct import reconstruct
@@ -28,11 +28,12 @@ from bot.kernel.bug import (
     AnySignature,
     BugReport,
     ObservationSignature,
+    ShellCommand,
     TrainingSignature,
     members_of,
 )
 from bot.kernel.errors import BuildError, Stopped
-from bot.kernel.job import PROOFS, Proof, ReproduceIssue
+from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue
 from bot.kernel.ports import Ports, Stage
 from bot.kernel.report import (
     AnyVerdict,
@@ -100,6 +101,11 @@ def plan(
     with stage("signature", "recording the failure signature"):
         signature = freeze.freeze(bug)
     draft = partial(RunPlan, bug=bug, signature=signature)
+    if signature is not None and (command := _given_command(options)) is not None:
+        commands = (command, *bug.commands)
+        reason = "the command that was given needs the clone of the repository"
+        draft = partial(draft, bug=bug.model_copy(update={"commands": commands}))
+        return draft(verdict=triage.needs_reader(reason))
     if signature is None:
         return draft(verdict=triage.unanswerable(issue, bug, signature, options))
     with stage("candidates", "choosing the program"):
@@ -116,6 +122,10 @@ def plan(
     spec = specify.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))
     variants = report_programs.contrasts(bug)
     return draft(script=scripts[0], others=scripts[1:], contrasts=variants, spec=spec)
+
+
+def _given_command(options: EnvironmentOptions) -> ShellCommand | None:
+    return reading_commands.read_command(options.command) if options.command else None
 
 
 def _decide(session: IssueSession, budget: ModelBudget, extension: Extension) -> Decision:

@@ -2,9 +2,13 @@
 
 import pytest
 
+from bot.cli import options
 from bot.issues.reading.issue import read_issue
+from bot.issues.reproduce import plan
 from bot.issues.search import tree_programs
 from bot.kernel.bug import Issue
+from bot.kernel.errors import UserError
+from tests.support.jobs import issue_job
 
 TRACE = """
 ```
@@ -140,3 +144,25 @@ def test_what_the_modules_of_the_tree_need_from_elsewhere_is_installed():
 def test_scripts_differ_by_their_commands():
     one, other = (proposed(f"python train.py --x {n}")[0] for n in (1, 2))
     assert one.digest != other.digest
+
+
+def test_a_command_of_the_operator_goes_before_those_of_the_report():
+    body = f"```\npython train.py\n```\n{TRACE}"
+    job = issue_job(Issue(title="it fails", body=body), repo="/clone", command="python a.py --x 1")
+    draft = plan(job)
+    assert draft.verdict.needs_reader
+    assert [row.argv for row in draft.bug.commands] == [("a.py", "--x", "1"), ("train.py",)]
+
+
+@pytest.mark.parametrize(
+    ("command", "repo", "words"),
+    [
+        ("ls -l", "/clone", "starts no Python program"),
+        ("python 'x", "/clone", "starts no Python program"),
+        ("python a.py", None, "needs a clone"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_refused_with_the_next_step(command, repo, words):
+    with pytest.raises(UserError, match=words) as raised:
+        options.command(command, repo)
+    assert raised.value.fix

@@ -42,6 +42,14 @@ def find_commands(fences: Sequence[Fence]) -> tuple[ShellCommand, ...]:
     return tuple(command for _, command in ordered[:_MOST])
 
 
+def read_command(text: str) -> ShellCommand | None:
+    """The command in a line, with the folder that a `cd` before it changes to; None where it
+    starts no Python program.
+    """
+    fence = Fence(index=0, tag="", kind=FenceKind.SHELL, text=text, raw=text, line=0)
+    return next(_of_block(fence), None)
+
+
 def _of_block(fence: Fence) -> Iterator[ShellCommand]:
     text = re.sub(r"\\[ \t]*\n", " ", fence.raw)
     folder, root, variables = PurePosixPath(), "", dict[str, str]()

@@ -580,6 +580,8 @@ def next_step(report: IssueReport, run: str = "") -> str:
     if cut and report.verdict.kind != "needs_info":
         commands = " and ".join(f"reprise {proof} {run_argument}" for proof in cut)
         return f"Run {commands} to resume the unfinished work."
+    if isinstance(report.verdict, Reproduced) and (tree := _tree_step(report, run_argument)):
+        return tree
     if isinstance(report.verdict, Reproduced):
         return _next_control(report, f"reprise control {run_argument}")
     if isinstance(report.verdict, Inconclusive) and report.verdict.at_maximum:
@@ -587,6 +589,17 @@ def next_step(report: IssueReport, run: str = "") -> str:
     if report.needs_reader:
         return _AFTER_MODEL if report.reconstruction is not None else _READER
     return KINDS[report.verdict.kind].next_step or _unbuilt(report)
+
+
+def _tree_step(report: IssueReport, run: str) -> str:
+    """How to find the commit that brought a failure of a repository's own program."""
+    script, environment = report.script, report.environment
+    if script is None or environment is None or not script.command or where_line(report.bisection):
+        return ""
+    source = report.spec.repo if report.spec is not None else None
+    place = shlex.quote(source.url) if source is not None and source.url else "PATH"
+    commits = f"--good REF --bad {environment.commit[:12]}"
+    return f"Run reprise bisect {run} --repo {place} {commits} to find the commit that brought it."
 
 
 def _next_control(report: IssueReport, command: str) -> str:

@@ -333,6 +333,50 @@ def test_the_commit_that_brought_it_is_named(tmp_path: Path) -> None:
     wrong(reprise(tmp_path, "bisect", "run", *BOX, *commits, "no-such"), "no-such")
 
 
+COMMAND_REPORT = """# train.py fails for odd sizes
+
+```
+cd clone
+python train.py --size 5
+```
+
+```
+Traceback (most recent call last):
+  File "/home/me/clone/train.py", line 3, in <module>
+    print(build(int(sys.argv[-1])))
+  File "/home/me/clone/lib/model.py", line 3, in build
+    raise ValueError(f"size {size} is not even")
+ValueError: size 5 is not even
+```
+"""
+
+
+@pytest.mark.slow  # a bisection
+def test_a_command_of_a_repository_is_reproduced_and_its_commit_is_named(tmp_path: Path) -> None:
+    clone, ids = tmp_path / "clone", []
+    (clone / "lib").mkdir(parents=True)
+    main = "import sys\nfrom lib.model import build\nprint(build(int(sys.argv[-1])))\n"
+    raises = '    if size % 2:\n        raise ValueError(f"size {size} is not even")\n'
+    for number in range(4):
+        body = raises if number >= 2 else ""
+        (clone / "train.py").write_text(f"{main}# {number}\n")
+        (clone / "lib" / "model.py").write_text(f"def build(size):\n{body}    return size\n")
+        ids.append(committed(clone, f"change {number}"))
+    (tmp_path / "report.md").write_text(COMMAND_REPORT)
+    done = reprise(tmp_path, "reproduce", "report.md", *BOX, "--repo", "clone", "--out", "run")
+    assert done.returncode == 0, done.stdout + done.stderr
+    words = " ".join(done.stdout.split())
+    assert f"In the repository at commit {ids[3][:12]}: python train.py --size 5" in words
+    assert "reprise bisect run --repo PATH --good REF" in words
+    assert report(tmp_path / "run")["script"]["path"].endswith("train.py")
+    commits = ("--repo", "clone", "--good", ids[0], "--bad", "HEAD")
+    done = reprise(tmp_path, "bisect", "run", *BOX, *commits)
+    assert done.returncode == 0, done.stderr
+    assert f'introduced in {ids[2][:12]} "change 2"' in done.stdout
+    done = reprise(tmp_path, "minimize", "run", *BOX)
+    assert "a program of a repository is not made smaller" in " ".join(done.stdout.split())
+
+
 @pytest.mark.nightly  # several bisections
 def test_commits_that_do_not_do_as_is_said_of_them(tmp_path: Path) -> None:
     """No boundary is named, and the exit code is that of what could not be told."""

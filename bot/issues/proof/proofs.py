@@ -170,6 +170,9 @@ def _package_at_fault(failing: Failing, runner: Runner) -> str:
 
 
 def _minimise(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
+    if failing.script.command:
+        note = Note(kind="minimize", text="a program of a repository is not made smaller")
+        return ProofOutcome("minimize", (note,))
     confirmed = confirmed_identity(runner, failing.script, failing.environment)
     if confirmed is None:
         return ProofOutcome("minimize", tuple(runner.notes))

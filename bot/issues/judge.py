@@ -10,6 +10,7 @@ from itertools import chain, starmap
 
 from bot.environment import setup_failures
 from bot.issues.observe import Observation, flatten
+from bot.issues.script_fixes import FILLED
 from bot.issues.signature import freeze, locations, references, staged, values, wording
 from bot.kernel import tracebacks
 from bot.kernel.attempt import Evidence, Failure, Judgement, Match, Script, SetupFailure
@@ -230,12 +231,21 @@ def _genuine(
     may not be staged in either way.
     """
     judgement = _member(observation, member, script)
+    if judgement.match is Match.MATCHED and _is_filled_in(judgement.failure):
+        inconclusive = _undecided("the failure arises from a value that the bug report leaves open")
+        return inconclusive.model_copy(update={"failure": judgement.failure})
     for candidate in (
         (member, reported_member) if isinstance(reported_member, CrashSignature) else (member,)
     ):
         if judgement.match is Match.MATCHED and (line := staged.staged(script.source, candidate)):
             return _passed(f"the program itself causes it: {line[:120]}")
     return judgement
+
+
+def _is_filled_in(failure: Failure | None) -> bool:
+    """Whether an exception arose where a program was given a value that its report left open."""
+    own = [frame for frame in failure.frames if not frame.package] if failure else []
+    return bool(own) and FILLED in own[-1].code
 
 
 def _member(observation: Observation, member: Member, script: Script) -> Judgement:
@@ -375,11 +385,12 @@ def _without(observation: Observation, places: frozenset[int]) -> Observation:
     """A run without some of the printed lines."""
     if not places:
         return observation
-    told = (
-        tuple(line for at, line in enumerate(lines) if at not in places)
-        for lines in (observation.output, observation.told)
-    )
-    return observation.model_copy(update=dict(zip(("output", "told"), told, strict=True)))
+    fields = {"output": observation.output, "told": observation.told}
+    update = {
+        name: tuple(line for at, line in enumerate(lines) if at not in places)
+        for name, lines in fields.items()
+    }
+    return observation.model_copy(update=update)
 
 
 def _unmet_output(observation: Observation, signature: OutputSignature) -> Judgement:

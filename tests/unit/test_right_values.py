@@ -4,6 +4,7 @@ their programs are run with a library that has the bug, and with one that has it
 
 import pytest
 
+from bot.issues import script_fixes
 from bot.issues.judge import judge
 from bot.issues.observe import observe
 from bot.issues.reading import issue
@@ -244,3 +245,120 @@ def test_what_a_report_only_says_to_fail_must_fail_in_the_library(outcomes, name
 def test_a_failure_that_is_denied_or_of_another_kind_is_none(title, words):
     program = fence("import acme\nacme.pad([1], mode='mirror')")
     assert signature(title, f"{words}\n\n{program}") is None
+
+
+# Values that a program lacks.
+
+HUB = """import os
+FIXED = bool(os.environ.get("ACME_FIXED"))
+class Config:
+    def __init__(self, hidden_size=768, **rest): self.hidden_size = hidden_size
+class AcmeModel:
+    config_class = Config
+    def __init__(self, config): self.config = config
+    @classmethod
+    def from_pretrained(cls, name, **rest):
+        raise OSError("We couldn't connect to the hub to load this file")
+    def eval(self): return self
+    def generate(self, count):
+        if self.config.hidden_size > 100 or not FIXED:
+            raise ValueError("the cache position must not be empty for this model")
+        return count
+"""
+CACHE = "ValueError: the cache position must not be empty for this model"
+NARROW = """def sample(rng, count):
+    rng.standard_normal(count)
+    raise IndexError("sample index is out of range")
+def move(x, device):
+    if device != "cpu":
+        raise TypeError("no such device")
+    raise KeyError("storage")
+def reduce(x):
+    if x.shape != (2, 3):
+        raise TypeError("a (2, 3) array is needed")
+    raise ValueError("cannot reduce over the last axis")
+"""
+LAST_AXIS = "ValueError: cannot reduce over the last axis"
+OPEN_VALUES = {
+    "a generator": ("", "import numpy as np\nacme.sample(rng, 3)", "IndexError: sample index is out of range", "rng = np.random.default_rng(0)"),
+    "a device": ("", "acme.move([1], device)", "KeyError: 'storage'", 'device = "cpu"'),
+    "an array of a sentence": ("`x` is an array of shape (2, 3).\n\n", "import numpy as np\nacme.reduce(x)", LAST_AXIS, "x = np.random.default_rng(0).standard_normal((2, 3,))"),
+    "an array of a comment": ("", "acme.reduce(x)  # x has shape (2, 3)", LAST_AXIS, 'x = __import__("numpy").random.default_rng(0).standard_normal((2, 3,))'),
+    "an ellipsis": ("`x` has shape [2, 3].\n\n", "import numpy as np\nx = ...\nacme.reduce(x)", LAST_AXIS, "x = np.random.default_rng(0).standard_normal((2, 3,))"),
+    "a model of a hub": ("", "from transformers import AcmeModel\nm = AcmeModel.from_pretrained('big/model')\nm.generate(3)", CACHE, 'AcmeModel.from_pretrained'),
+    "a configuration": ("", "from transformers import AcmeModel\nm = AcmeModel(config)\nm.generate(3)", CACHE, "config = AcmeModel.config_class("),
+    "left out arguments": ("", "import numpy as np\nacme.reduce(np.ones((2, 3)), ...)", LAST_AXIS, "left out `...`"),
+}  # fmt: skip
+
+
+def scripts_of(words, program, shown):
+    body = f"{words}{fence(f'import acme{chr(10)}{program}')}{fence(shown, '')}"
+    bug = issue.read_issue(Issue(title="It fails", body=body, repository="acme/acme"))
+    frozen = freeze.freeze(bug)
+    assert frozen is not None
+    return report_programs.propose(bug, frozen), frozen
+
+
+@pytest.mark.parametrize("name", OPEN_VALUES)
+def test_a_value_that_the_report_describes_is_filled_in_and_listed(tmp_path, name):
+    *report, note = OPEN_VALUES[name]
+    (script, *_), frozen = scripts_of(*report)
+    assert any(note in fix.what for fix in script.fixes)
+    libraries = {"acme": NARROW, "transformers": HUB}
+    found = judge(observe(run_with_probe(tmp_path, libraries, script.source, {})), frozen, script)
+    assert found.match is Match.MATCHED
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        ("", "acme.reduce(x)"),
+        ("`y` is an array of shape (2, 3).\n\n", "acme.reduce(x)"),
+        ("`x` is an array of shape (2, 3).\n\n", "x = load()\nacme.reduce(x)"),
+        ("It has a large batch.\n\n", "acme.reduce(model)"),
+        ("", "from transformers import AutoTokenizer\nt = AutoTokenizer.from_pretrained('gpt2')"),
+        ("", "from transformers import AcmeModel\nm = AcmeModel.from_pretrained('./mine')"),
+        ("", "from diffusers import Pipe\nm = Pipe.from_pretrained('a/b')"),
+        ("", "from pydantic import Field\nacme.reduce(Field(...))"),
+    ],
+)
+def test_a_value_that_nothing_describes_is_left_open(words, program):
+    (script, *_), _ = scripts_of(words, program, LAST_AXIS)
+    assert not any(fix.why in {script_fixes.OPEN, script_fixes.UNTRAINED} for fix in script.fixes)
+
+
+def test_a_failure_of_the_filled_in_value_itself_does_not_count(tmp_path):
+    shown = "ValueError: the size of a configuration must be odd"
+    program = "from transformers import AcmeModel\nm = AcmeModel(config)\nm.generate(3)"
+    (script, *_), frozen = scripts_of("", program, shown)
+    hub = "class AcmeModel:\n    @staticmethod\n    def config_class(**rest):\n"
+    hub += "        raise ValueError('the size of a configuration must be odd')\n"
+    run = run_with_probe(tmp_path, {"acme": "", "transformers": hub}, script.source, {})
+    assert judge(observe(run), frozen, script).match is Match.UNDECIDED
+
+
+def test_weights_stay_where_loading_them_is_what_fails():
+    shown = (
+        'Traceback (most recent call last):\n  File "x.py", line 3, in <module>\n'
+        "    m = AcmeModel.from_pretrained('a/b')\nValueError: the index is empty here"
+    )
+    program = "from transformers import AcmeModel\nm = AcmeModel.from_pretrained('a/b')"
+    (script, *_), _ = scripts_of("", program, shown)
+    assert not script.fixes
+
+
+@pytest.mark.parametrize(
+    ("code", "becomes"),
+    [
+        ("import torchvision\nm = torchvision.models.resnet50(pretrained=True)", "resnet50(pretrained=False)"),
+        ("from torchvision.models import resnet18\nm = resnet18(weights='DEFAULT')", "resnet18(weights=None)"),
+        ("import timm\nm = timm.create_model('vit', pretrained=True)", "create_model('vit', pretrained=False)"),
+        ("from transformers import AutoModelForCausalLM\nm = AutoModelForCausalLM.from_pretrained('openai-community/gpt2')", 'from_config(__import__("transformers").AutoConfig.for_model("gpt2", '),
+        ("from transformers import BertModel\nname = 'bert-base-uncased'\nm = BertModel.from_pretrained(name, num_labels=3)", "BertModel(BertModel.config_class("),
+    ],
+)  # fmt: skip
+def test_a_pretrained_model_becomes_a_random_one_of_its_class(code, becomes):
+    source, fixes = script_fixes.without_weights(f"{code}\nm(1)\n")
+    assert becomes in source
+    assert len(fixes) == 1
+    assert "m(1)\n" in source

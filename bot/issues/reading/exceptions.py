@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from bot.issues.reading.markdown import ProseLine, Sentence
-from bot.issues.signature import data_flow
+from bot.issues.signature import data_flow, references
 from bot.kernel import tracebacks
 from bot.kernel.bug import Fence, FenceKind, Frame, Issue, Quote, Role, Traceback, WarningText
 from bot.kernel.source.syntax import is_call_of, module_of, name_of
@@ -326,10 +326,11 @@ _MOST_CLAIMS = 20
 
 
 def find_claims(
-    issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence]
+    issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence], home: str
 ) -> Iterator[Traceback]:
     """The first failure that the title or a sentence claims, at the one statement that it can
-    mean: what it names and one statement alone calls, else the end of the only program.
+    mean: what it names and one statement alone calls, else the end of the only program. That
+    another library than `home` fails is no claim.
     """
     programs = [
         fence for fence in fences if fence.kind is FenceKind.PROGRAM and fence.role in _ROLES
@@ -338,6 +339,8 @@ def find_claims(
         match = _CLAIM.search(text[:2000])
         before = text[: match.start()] if match else ""
         if match is None or _NO_CLAIM.search(before) or text.rstrip().endswith("?"):
+            continue
+        if references.is_about_reference(f"{before} ", home):
             continue
         for fence, codes in _claimed(text, before, programs):
             frames = tuple(Frame(path="", code=code) for code in codes)
@@ -349,8 +352,8 @@ def _claimed(
     text: str, before: str, programs: Sequence[Fence]
 ) -> Iterator[tuple[Fence, list[str]]]:
     """The statements that a claim may mean, the surest first."""
-    named = [match[1] or match[2] for match in _CALLED.finditer(before)][::-1]
-    for piece in named or [match[1] or match[2] for match in _CALLED.finditer(text)]:
+    names = [match[1] or match[2] for match in _CALLED.finditer(before)][::-1]
+    for piece in names or [match[1] or match[2] for match in _CALLED.finditer(text)]:
         hits = [
             (fence, node)
             for fence in programs
@@ -364,7 +367,8 @@ def _claimed(
             users = _users(tree, node) if is_made and isinstance(node, ast.Assign) else []
             yield fence, [_lines_of(one, lines) for one in (node, *users)]
     ends = [rows[-1] for fence in programs if (rows := _statements(fence))]
-    if len(ends) == 1 and (_WHOLE.search(before) or named):
+    is_meant = len(ends) == 1 and any(_means(ends[0], piece) for piece in names)
+    if is_meant or (len(ends) == 1 and _WHOLE.search(before)):
         fence = next(fence for fence in programs if _statements(fence))
         yield fence, [_lines_of(ends[0], fence.text.split("\n"))]
 

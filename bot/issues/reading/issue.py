@@ -210,7 +210,7 @@ def shown_outputs(
         elif output := outputs.from_fence(fence, block.spans, literals, home):
             out.append(output)
     out += outputs.from_lines(document.prose)
-    out += [*outputs.from_tables(document.prose, home), *outputs.from_words(words)]
+    out += [*outputs.from_tables(document.prose, home), *outputs.from_words(words, home)]
     out.sort(key=lambda output: output.line)
     return distinct(out, lambda output: (output.text, output.role))
 
@@ -293,6 +293,7 @@ def read_issue(issue: Issue) -> BugReport:
         device=surroundings.device(issue, words, fences),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
+        described=surroundings.described(words, fences),
         unread=tuple(_unread(issue, paper)),
     )
 
@@ -302,7 +303,8 @@ def _claims(
 ) -> Iterator[Traceback]:
     """A crash that the report only claims, unless its title is about something else."""
     if symptoms.of_text(issue.title) in {None, Symptom.CRASH}:
-        yield from exceptions.find_claims(issue, words, fences)
+        home = package_names.import_home(issue.repository)
+        yield from exceptions.find_claims(issue, words, fences, home)
 
 
 def _unread(issue: Issue, paper: ReportDocument) -> Iterator[str]:

@@ -137,17 +137,8 @@ def literals_of(programs: Sequence[Fence]) -> frozenset[str]:
         for node in ast.walk(tree)
     )
     calls = (node for node in nodes if isinstance(node, ast.Call) and is_call_of(node, "print"))
-    firsts = (re.split(r"[{%\n]", _beginning(call.args[0]))[0] for call in calls if call.args)
-    return frozenset(words.strip() for words in firsts if len(words.strip()) >= 3)
-
-
-def _beginning(node: ast.expr) -> str:
-    """The literal text that a printed expression begins with."""
-    if isinstance(node, ast.JoinedStr) and node.values:
-        node = node.values[0]
-    if isinstance(node, ast.BinOp):
-        node = node.left
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    labels = (references.label_of(call) for call in calls if call.args)
+    return frozenset(label for label in labels if len(label) >= 3)
 
 
 def echoes(text: str, literals: frozenset[str]) -> bool:
@@ -190,30 +181,34 @@ def _column(heading: str, home: str) -> Side | None:
     return "expected" if references.is_labelled_right(f"{plain}: 0", home) else None
 
 
-def from_words(words: Sequence[Sentence]) -> Iterator[Output]:
+def from_words(words: Sequence[Sentence], home: str = "") -> Iterator[Output]:
     """Short values set against each other in a sentence, or in one and the next: "It prints 1.98.
     It should be 2.08."
     """
     before: Sentence | None = None
     for sentence in words:
         if len(sentence.text) < 1200:
-            rows = list(pairs_in(sentence))
+            rows = list(pairs_in(sentence, home=home))
             yield from rows
             is_wish = [row.role for row in rows] == ["expected"]
             match = _STATED.search(before.text) if is_wish and before is not None else None
-            if match and before and not references.is_about_reference(before.text[: match.start()]):
+            if (
+                match
+                and before
+                and not references.is_about_reference(before.text[: match.start()], home)
+            ):
                 line = before.line_at(match.start("value"))
                 yield Output(text=bare(match["value"]), role="observed", line=line)
         before = sentence if len(sentence.text) < 1200 else None
 
 
-def pairs_in(sentence: Sentence, fence: int | None = None) -> Iterator[Output]:
+def pairs_in(sentence: Sentence, fence: int | None = None, home: str = "") -> Iterator[Output]:
     """Two values of which a sentence says that the one stands for the other, or the one that it
-    wishes for.
+    wishes for. What it says of another library than `home` is left out.
     """
     for pattern, first in (*_PAIRS, *(_BEGINNING if fence is not None else ())):
         match = pattern.search(sentence.text)
-        if match and references.is_about_reference(sentence.text[: match.start()]):
+        if match and references.is_about_reference(sentence.text[: match.start()], home):
             return
         if match:
             second: Side = "expected" if first == "observed" else "observed"
@@ -285,14 +280,14 @@ def of_lines(fence: Fence, home: str = "") -> Iterator[Output]:
         if not match or match["code"].count('"') % 2 or match["code"].count("'") % 2:
             continue
         note, code = match["note"].strip(), match["code"].strip()
-        for text, side in _stated(note, code):
+        for text, side in _stated(note, code, home):
             if side == "expected" or not references.is_code_of(code, right_code):
                 yield Output(text=text, role=side, fence=fence.index, line=number)
 
 
-def _stated(note: str, code: str) -> Iterator[tuple[str, Side]]:
+def _stated(note: str, code: str, home: str) -> Iterator[tuple[str, Side]]:
     """The values that a comment states, and whether they are or should be printed."""
-    pairs = [(row.text, row.role) for row in pairs_in(Sentence(note, 0, ()), 0)]
+    pairs = [(row.text, row.role) for row in pairs_in(Sentence(note, 0, ()), 0, home)]
     note_match = _NOTE.match(note)
     value = note_match["value"] if note_match else ""
     marked, marking = references.marked_value(note)

@@ -58,9 +58,11 @@ _SUBJECT = re.compile(
 )
 
 
-def is_about_reference(before: str) -> bool:
-    """Whether words before a verb make a reference library its subject: "NumPy returns"."""
-    return bool(_SUBJECT.search(before))
+def is_about_reference(before: str, home: str = "") -> bool:
+    """Whether words before a verb make a reference library its subject: "NumPy returns". `home` is
+    the library that the report is about.
+    """
+    return home not in NUMERIC and bool(_SUBJECT.search(before))
 
 
 def claims_right(sentence: str, kind: Literal["nan", "inf"]) -> bool:
@@ -141,6 +143,8 @@ _CHECKS = {
     *("allclose", "isclose", "array_equal", "equal", "all", "any", "isnan", "isfinite", "isinf"),
     *("isinstance", "hasattr", "max_abs_diff", "is_nan", "is_inf"),
 }
+_LONGEST = 20_000
+"""Characters of a program that is analysed; the data flow of longer ones takes too long."""
 _NAMED_RIGHT = re.compile(
     r"^(?:expected|reference|ref|target|gt|ground_?truth|truth|golden)(?:_(?:out|output|result|value"
     r"|val|res|y|values|outputs|results)s?)?\d?$|^\w{1,20}_(?:expected|reference|ref|gt|true)$",
@@ -164,7 +168,7 @@ class Print:
 @lru_cache(maxsize=128)
 def prints_of(source: str, home: str = "") -> tuple[Print, ...]:
     """The prints of a program in the order of its text, those of bare expressions too."""
-    tree = module_of(source)
+    tree = module_of(source if len(source) <= _LONGEST else "")
     if not any(is_call_of(node, "print") for node in ast.walk(tree)):
         return ()
     origins = _Origins(tree, home)
@@ -178,7 +182,7 @@ def prints_of(source: str, home: str = "") -> tuple[Print, ...]:
     return tuple(
         Print(
             code=_code(ast.unparse(call)),
-            label=_label(call),
+            label=label_of(call),
             is_right=origins.is_right(call),
             is_plain=is_top and not call.keywords and "\\n" not in ast.unparse(call),
         )
@@ -204,15 +208,13 @@ def _code(text: str) -> str:
     return " ".join(text.split())
 
 
-def _label(call: ast.Call) -> str:
-    """The literal words that a printed line begins with."""
+def label_of(call: ast.Call) -> str:
+    """The literal words that a print's line begins with."""
     first = call.args[0]
-    if isinstance(first, ast.BinOp):
-        first = first.left
-    if isinstance(first, ast.JoinedStr) and first.values:
-        first = first.values[0]
-    is_text = isinstance(first, ast.Constant) and isinstance(first.value, str)
-    return re.split(r"[{%\n]", str(first.value))[0].strip() if is_text else ""  # type: ignore[union-attr]
+    first = first.left if isinstance(first, ast.BinOp) else first
+    first = first.values[0] if isinstance(first, ast.JoinedStr) and first.values else first
+    text = first.value if isinstance(first, ast.Constant) else ""
+    return re.split(r"[{%\n]", text)[0].strip() if isinstance(text, str) else ""
 
 
 class _Origins:
@@ -250,17 +252,17 @@ class _Origins:
         """Whether all the values of a print are right, by what computed them, by their names or by
         the label before them.
         """
-        shown = [part for argument in call.args for part in _shown(argument)]
+        value_nodes = [part for argument in call.args for part in _values_in(argument)]
         text = " ".join(
             str(node.value) for node in nodes(call, ast.Constant) if isinstance(node.value, str)
         )
-        if not shown or any(map(_is_check, shown)) or _OTHER_WORDS.search(text):
+        if not value_nodes or any(map(_is_check, value_nodes)) or _OTHER_WORDS.search(text):
             return False
-        label = _label(call)
+        label = label_of(call)
         if _LABEL_OF_RIGHT.match(label) and not label.lower().lstrip().startswith("correct"):
             return True
         labelled = bool(_LABEL_OF_LIBRARY.match(label) or _LABEL_OF_RIGHT.match(label))
-        return all(self._is_right_value(value, is_labelled=labelled) for value in shown)
+        return all(self._is_right_value(value, is_labelled=labelled) for value in value_nodes)
 
     def _is_right_value(self, value: ast.expr, *, is_labelled: bool) -> bool:
         name = _name_in(value)
@@ -299,7 +301,7 @@ def _is_computing_call(node: ast.AST, names: set[str]) -> bool:
     return isinstance(base, ast.Name) and base.id in names
 
 
-def _shown(argument: ast.expr) -> Iterator[ast.expr]:
+def _values_in(argument: ast.expr) -> Iterator[ast.expr]:
     """The values in an argument of a print, without its words."""
     if isinstance(argument, ast.JoinedStr):
         yield from (part.value for part in argument.values if isinstance(part, ast.FormattedValue))

@@ -9,7 +9,7 @@ from bot.issues.judge import judge
 from bot.issues.observe import observe
 from bot.issues.reading import issue
 from bot.issues.search import report_programs
-from bot.issues.signature import freeze
+from bot.issues.signature import freeze, references
 from bot.kernel.attempt import Match
 from bot.kernel.bug import Issue, NonFiniteSignature, OutputSignature
 from tests.support.plain_runs import run_with_probe
@@ -165,6 +165,25 @@ def test_a_reference_is_one_only_for_another_library():
     assert isinstance(about_torch, OutputSignature)
     assert isinstance(about_numpy, OutputSignature)
     assert (about_torch.observed, about_numpy.observed) == ((("5.0",),), (("3.0",),))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "losses.append(acme.mean(x))\nprint('mean', np.mean(losses))",
+        "for v in x:\n    losses.append(acme.mean(v))\nprint(np.mean(losses))",
+        "out = np.zeros(2)\nout[0] = acme.mean(x)\nprint(np.sum(out))",
+        "acme.Fill().into(x)\nprint(np.mean(x))",
+        "def run(v):\n    return acme.mean(v)\nprint(np.asarray(run(x)))",
+        "print(np.sum([acme.mean(v) for v in x]))",
+        "print(np.exp(1.0), acme.mean(x))",
+        "print('expected:', math.pi, 'got:', acme.mean(x))",
+        "print('correct:', np.allclose(acme.mean(x), 3.0))",
+    ],
+)
+def test_what_the_library_computed_is_no_reference_whatever_shows_it(line):
+    prints = references.prints_of(f"{IMPORTS}losses = []\nprint(acme.norm(x))\n{line}", "acme")
+    assert not any(row.is_right for row in prints)
 
 
 def test_a_label_that_the_report_names_binds_a_non_finite_value(outcomes):

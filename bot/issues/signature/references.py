@@ -237,9 +237,10 @@ class _Origins:
         other_holders = others | data_flow.tainted_names(flows, lambda node: _is_name(node, others))
         self._own = holders
         self._others = other_holders - holders
-        flows = [*data_flow.assignment_flows(tree)]
+        flows += _use_flows(tree)
         self._own_results = data_flow.tainted_names(flows, self._computes)
-        self._other_results = data_flow.tainted_names(flows, self._refers)
+        assignments = data_flow.assignment_flows(tree)
+        self._other_results = data_flow.tainted_names(assignments, self._refers)
         self._is_compared = bool(own and others) and any(map(self._computes, ast.walk(tree)))
 
     def _computes(self, node: ast.AST) -> bool:
@@ -283,6 +284,18 @@ def _imports(node: ast.AST) -> Iterator[tuple[str, str]]:
         root, bound = module.partition(".")[0], alias.asname or alias.name.partition(".")[0]
         if root in NUMERIC or root not in sys.stdlib_module_names:
             yield bound, root
+
+
+def _use_flows(tree: ast.Module) -> Iterator[data_flow.Flow]:
+    """What calls whose result is not used may change: what they are given, and what they are a
+    method of.
+    """
+    for node in nodes(tree, ast.Expr):
+        call = node.value
+        if isinstance(call, ast.Call) and not is_call_of(call, "print"):
+            names = set[str]().union(*map(data_flow.names_in, call.args))
+            owner = data_flow.names_in(call.func)
+            yield names | owner, call
 
 
 def _is_name(node: ast.AST, names: set[str]) -> bool:

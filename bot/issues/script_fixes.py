@@ -352,6 +352,21 @@ def drop_ellipses(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
     return apply_noted(source, changes, OPEN)
 
 
+def restore(source: str, statements: Sequence[str]) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program with these statements where they stand commented out, as in one whose working
+    variant alone was left to run.
+    """
+    fixes = list[ScriptFix]()
+    for code in statements:
+        pattern = rf"^([^\S\n]*)#+[^\S\n]*({re.escape(code)}(?:[^\S\n]+#.*)?)$"
+        restored_source = re.sub(pattern, r"\1\2", source, count=1, flags=re.M)
+        if restored_source != source and module_of(restored_source).body:
+            source = restored_source
+            why = "the bug report says that it fails"
+            fixes.append(ScriptFix(what=f"restored the commented-out line `{code[:120]}`", why=why))
+    return source, tuple(fixes)
+
+
 _SMALL = (
     "hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, "
     "intermediate_size=64"

@@ -11,7 +11,7 @@ from bot.issues.reading import issue
 from bot.issues.search import report_programs
 from bot.issues.signature import freeze, references
 from bot.kernel.attempt import Match
-from bot.kernel.bug import Issue, NonFiniteSignature, OutputSignature
+from bot.kernel.bug import CrashSignature, Issue, NonFiniteSignature, OutputSignature
 from tests.support.plain_runs import run_with_probe
 
 LIBRARY = """import os
@@ -230,6 +230,10 @@ CLAIMS = {
         "`acme.pad` fails",
         "acme.pad([1], mode='zero')  # works\nacme.pad([1], mode='mirror')",
     ),
+    "a line that is commented out": (
+        "Mirroring",
+        "acme.pad([1], mode='zero')  # works\n# acme.pad([1], mode='mirror')  # crashes",
+    ),
     "an object": ("`acme.Layer` raises an error", "layer = acme.Layer(4)\nlayer([1, 2, 3])"),
     "an assertion": (
         "A wrong total",
@@ -249,6 +253,13 @@ def test_what_a_report_only_says_to_fail_must_fail_in_the_library(outcomes, name
     failing, repaired = outcomes(title, words + fence(f"import acme\n{program}"))
     assert failing is Match.MATCHED
     assert repaired is not Match.MATCHED
+
+
+def test_a_commented_out_line_says_nothing_of_the_one_before_it():
+    program = "import acme\ny = acme.pad([1])  # works\n# acme.pad([2])  # raises ValueError"
+    found = signature("A small question", fence(program))
+    assert isinstance(found, CrashSignature)
+    assert found.checks == ("acme.pad([2])",)
 
 
 @pytest.mark.parametrize(

@@ -211,6 +211,7 @@ _FAILS = (
     r"\b(?:fails?|crash(?:es)?|raises|throws?|breaks|boom|does(?: not|n't) work)\b"
     r"|\b(?:errors?|crash|fail(?:ure)?)(?: (?:here|out)\b|!|$)"
 )
+_SILENT = re.compile(r"^\s*#+\s*(?P<code>[^#\s][^#]*?)\s+#+\s*(?P<note>\S.*)$")
 _FAILURE_WORDS = re.compile(rf"{_CLASS}|(?i:{_FAILS})")
 _DENIED = re.compile(
     r"\b(?:no|not|never|without|should|would|could|might|may|can|expect\w*|used to|instead|when"
@@ -242,17 +243,27 @@ def _of(fence: Fence) -> Iterator[Traceback]:
     tree, lines = module_of(fence.text), fence.text.split("\n")
     for at, line in enumerate(lines[:_MOST_REMARKED_LINES]):
         match = _REMARK.match(line) if "#" in line and len(line) < 1000 else None
-        traceback = _traceback_of_note(match["note"]) if match else None
+        silent = _silent_statement(line) if match and not match["code"].strip() else None
+        traceback = _traceback_of_note((silent or match)["note"]) if match else None
         if match is None or traceback is None or match["code"].count('"') % 2:
             continue
         following = lines[at + 1] if at + 1 < len(lines) else ""
         number = at + 1 if match["code"].strip() else at + 2 if following.strip() else at
-        if code := _statement(tree, lines, number):
+        if code := silent["code"] if silent else _statement(tree, lines, number):
             is_assert = not traceback.exception and code.startswith("assert ")
             update = {"frames": (Frame(path="", code=code),), "fence": fence.index}
             yield traceback.model_copy(
                 update=update | ({"exception": "AssertionError"} if is_assert else {})
             )
+
+
+def _silent_statement(line: str) -> re.Match[str] | None:
+    """A statement that is commented out, with a remark behind it; it says nothing of the
+    statements around it.
+    """
+    match = _SILENT.match(line)
+    body = module_of(match["code"]).body if match else []
+    return match if body and isinstance(body[0], _SIMPLE) and _acts(body[0]) else None
 
 
 def _traceback_of_note(note: str) -> Traceback | None:

@@ -80,8 +80,11 @@ def _completed_values(bug: BugReport, signature: AnySignature, script: Script) -
     others = (fence for fence in bug.programs if fence.index not in script.fences)
     elsewhere = set[str]().union(*map(_defines, others))
     names = [name for name in imports.undefined(script.source) if name not in elsewhere]
-    source, fixes = script_fixes.fill_names(script.source, names, bug.described)
     members = members_of(signature)
+    checks = [check for one in members if isinstance(one, CrashSignature) for check in one.checks]
+    source, fixes = script_fixes.restore(script.source, checks)
+    source, more = script_fixes.fill_names(source, names, bug.described)
+    fixes = (*fixes, *more)
     if all(isinstance(member, CrashSignature) and member.message for member in members):
         source, more = script_fixes.drop_ellipses(source)
         fixes = (*fixes, *more)

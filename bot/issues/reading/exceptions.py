@@ -346,8 +346,9 @@ def find_claims(
     programs = [
         fence for fence in fences if fence.kind is FenceKind.PROGRAM and fence.role in _ROLES
     ]
-    for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:_MOST_CLAIMS])]:
-        match = _CLAIM.search(text[:2000])
+    texts = [(issue.title, 0), *((row.text, row.line) for row in words[:_MOST_CLAIMS])]
+    for text, line in ((text[:2000], line) for text, line in texts):
+        match = _CLAIM.search(text)
         before = text[: match.start()] if match else ""
         if match is None or _NO_CLAIM.search(before) or text.rstrip().endswith("?"):
             continue

@@ -217,6 +217,12 @@ def test_a_sentence_about_the_reference_gives_no_value():
     )
 
 
+def test_the_labels_of_the_other_values_bind_a_non_finite_one_beside_a_reference():
+    found = signature(*WRONG_BESIDE_RIGHT["a NaN that the reference prints too"])
+    assert isinstance(found, NonFiniteSignature)
+    assert found.labels == ("acme",)
+
+
 CLAIMS = {
     "a value that crashes": (
         "acme.array crashes on mixed lists",

@@ -315,10 +315,13 @@ def _nonfinite(bug: BugReport) -> list[NonFiniteSignature]:
 
 
 def _labels(bug: BugReport, quote: str) -> tuple[str, ...]:
-    """The words before a printed value that a sentence names, where others are printed too."""
+    """The words before a printed value that a sentence names, where others are printed too; those
+    of all values but the right ones, where the program prints such and labels each.
+    """
     programs = (fence for fence in bug.programs if fence.role not in _ASIDE)
     prints = [row for fence in programs for row in references.prints_of(fence.text)]
-    labels = [row.label for row in prints if not row.is_right and _names(quote, row.label)]
+    own = [row.label for row in prints if not row.is_right]
+    labels = [label for label in own if _names(quote, label)] or (own if all(own) else [])
     return tuple(dict.fromkeys(labels)) if len(labels) < len(prints) else ()
 
 

@@ -10,7 +10,8 @@ from itertools import chain, starmap
 
 from bot.environment import setup_failures
 from bot.issues.observe import Observation, flatten
-from bot.issues.signature import freeze, locations, staged, values, wording
+from bot.issues.script_fixes import FILLED
+from bot.issues.signature import freeze, locations, references, staged, values, wording
 from bot.kernel import metrics, tracebacks
 from bot.kernel.attempt import Evidence, Failure, Judgement, Match, Script, SetupFailure
 from bot.kernel.bug import (
@@ -218,7 +219,7 @@ def _either(observation: Observation, member: Member, script: Script) -> Judgeme
     judgement = _genuine(observation, member, script)
     reading = None if judgement.match is Match.MATCHED else freeze.other(member)
     if reading is None or (
-        reading.printed and _output(observation, reading.printed).match is not Match.MATCHED
+        reading.printed and _output(observation, reading.printed, script).match is not Match.MATCHED
     ):
         return judgement
     other = _genuine(observation, reading.member, script, member)
@@ -233,6 +234,9 @@ def _genuine(
     may not be staged in either way.
     """
     judgement = _member(observation, member, script)
+    if judgement.match is Match.MATCHED and _is_filled_in(judgement.failure):
+        inconclusive = _undecided("the failure arises from a value that the bug report leaves open")
+        return inconclusive.model_copy(update={"failure": judgement.failure})
     for candidate in (
         (member, reported_member) if isinstance(reported_member, CrashSignature) else (member,)
     ):
@@ -243,12 +247,18 @@ def _genuine(
     return judgement
 
 
+def _is_filled_in(failure: Failure | None) -> bool:
+    """Whether an exception arose where a program was given a value that its report left open."""
+    own = [frame for frame in failure.frames if not frame.package] if failure else []
+    return bool(own) and FILLED in own[-1].code
+
+
 def _member(observation: Observation, member: Member, script: Script) -> Judgement:
     match member:
         case CrashSignature():
             return _crash(observation, member, script)
         case OutputSignature():
-            return _output(observation, member)
+            return _output(observation, member, script)
         case NonFiniteSignature():
             return _nonfinite(observation, member, script)
         case WarningSignature():
@@ -392,21 +402,46 @@ def _last_line(failure: Failure) -> str:
     return f"{failure.exception}: {failure.message}" if failure.message else failure.exception
 
 
-def _output(observation: Observation, reported_signature: OutputSignature) -> Judgement:
+def _output(
+    observation: Observation, reported_signature: OutputSignature, script: Script
+) -> Judgement:
     comparable = {
         "observed": values.clean_chunks(reported_signature.observed),
         "expected": values.clean_chunks(reported_signature.expected),
     }
     signature = reported_signature.model_copy(update=comparable)
     place = _sentence if signature.within_line else _chunks
-    evidence = place(observation, signature.observed, signature)
-    denied = place(observation, signature.expected, signature) if signature.expected else None
+    # What the program prints beside as right is neither the failure nor its absence.
+    right, unsure = references.right_lines(script.source, observation.output)
+    own = _without(observation, right)
+    evidence = place(own if signature.within_line else observation, signature.observed, signature)
+    denied = place(own, signature.expected, signature) if signature.expected else None
+    surely = _without(observation, right | unsure) if unsure else own
+    if denied and evidence and not place(surely, signature.expected, signature):
+        return _undecided("the expected value may be the one that the program prints beside")
     if denied:
         return _contrary("the expected output was printed", "\n".join(denied))
-    if evidence and signature.within_line and len(observation.output) > _FEW_LINES:
+    if evidence and signature.within_line and len(own.output) > _FEW_LINES:
         return _undecided("too much was printed to tell which value the bug report means")
     if evidence:
         return _matched("the reported output was printed", "\n".join(evidence))
+    return _unmet_output(own, signature)
+
+
+def _without(observation: Observation, places: frozenset[int]) -> Observation:
+    """A run without some of the printed lines."""
+    if not places:
+        return observation
+    fields = {"output": observation.output, "told": observation.told}
+    update = {
+        name: tuple(line for at, line in enumerate(lines) if at not in places)
+        for name, lines in fields.items()
+    }
+    return observation.model_copy(update=update)
+
+
+def _unmet_output(observation: Observation, signature: OutputSignature) -> Judgement:
+    """What a run shows whose output is neither the reported nor the expected one."""
     arrays, last_lines = _arrays(observation, signature), "\n".join(observation.told[-10:])
     if line := _expected_line(arrays, signature):
         why = "the expected values were printed where the bug report shows non-finite ones"
@@ -554,17 +589,19 @@ def _nonfinite(
     pattern = re.compile(
         rf"(?<![\w.])-?(?:{'|'.join(signature.values)})(?:inity)?(?!\w)", re.IGNORECASE
     )
-    rows = [
-        (line, raw_line)
-        for line, raw_line in zip(observation.output, observation.told, strict=True)
-        if pattern.search(line)
-    ]
+    numbered = enumerate(zip(observation.output, observation.told, strict=True))
+    rows = [(at, *row) for at, row in numbered if pattern.search(row[0])]
     constant = (
         {values.clean(line) for line in staged.constant_lines(script.source)} if rows else set()
     )
-    for line, raw_line in rows:
-        if line not in constant:
+    rows = [row for row in rows if row[1] not in constant]
+    right, unsure = references.right_lines(script.source, observation.output)
+    labels = tuple(map(values.clean, signature.labels))
+    for at, line, raw_line in rows:
+        if at not in right | unsure and (not labels or any(label in line for label in labels)):
             return _matched("a non-finite value was printed", raw_line)
+    if rows:
+        return _undecided("a non-finite value was printed beside the reported one", rows[0][2])
     return _passed("every printed value was finite", "\n".join(observation.told[-5:]))
 
 

@@ -2,11 +2,12 @@
 
 import ast
 import re
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from bot.environment.imports import Edit, Text, apply, apply_noted
-from bot.kernel.bug import ScriptFix
-from bot.kernel.source.syntax import is_call_of, module_of, name_of
+from bot.kernel.bug import Described, ScriptFix
+from bot.kernel.source.syntax import dotted, is_call_of, module_of, name_of, nodes
 
 # Adds a missing call of `main()` or of tests, and prints the bare expressions of a transcript.
 
@@ -240,3 +241,278 @@ def _named_values(node: ast.AST) -> list[tuple[str, ast.expr]]:
     loop = node.iter
     bounds = loop.args if isinstance(loop, ast.Call) and is_call_of(loop, "range") else []
     return [(node.target.id, bounds[0])] if len(bounds) == 1 else []
+
+
+# Gives values to names that a program uses and nothing defines, where the report or the custom of
+# its libraries says of what kind they are; and makes a model of random weights where the program
+# would load some that are not here.
+
+FILLED = "# filled in"
+"""Ends the line that gives a name such a value. A failure that arises there is no reported one."""
+OPEN = "the bug report leaves the value open"
+UNTRAINED = "its weights are not available here, and the reported failure does not need them"
+
+
+def fill_names(
+    source: str, names: Sequence[str], described: Sequence[Described]
+) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program with values for the names that it lacks, or that it sets to `...`."""
+    tree, text = module_of(source), Text(source)
+    ellipses = {
+        node.targets[0].id: node
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        if isinstance(node.value, ast.Constant) and node.value.value is Ellipsis
+    }
+    values = {name: _value_of(tree, name, described) for name in (*names, *ellipses)}
+    lines = {name: f"{name} = {value}" for name, value in values.items() if value}
+    first = next((node for node in tree.body if not _is_head(node)), None)
+    if first is None or not lines:
+        return source, ()
+    decorators = getattr(first, "decorator_list", [])
+    start = text.offset(min(node.lineno for node in (first, *decorators)), 0)
+    missing = "".join(f"{line}  {FILLED}\n" for name, line in lines.items() if name not in ellipses)
+    edits = [
+        (*text.span(node), f"{lines[name]}  {FILLED}")
+        for name, node in ellipses.items()
+        if name in lines
+    ]
+    return apply(source, [*edits, (start, start, missing)]), tuple(
+        ScriptFix(what=f"filled in `{line}`", why=OPEN) for line in lines.values()
+    )
+
+
+def _is_head(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Import | ast.ImportFrom) or _is_docstring(node)
+
+
+def _value_of(tree: ast.Module, name: str, described: Sequence[Described]) -> str:
+    """An expression for a name, or "" where neither the report nor custom says what it is."""
+    if name == "device":
+        return '"cpu"'
+    if name == "config":
+        return _config_for(tree)
+    torch, jax, numpy = (_owner(tree, package) for package in ("torch", "jax", "numpy"))
+    if name in {"rng", "key"} and (jax or (numpy and name == "rng")):
+        return f"{jax}.random.PRNGKey(0)" if jax else f"{numpy}.random.default_rng(0)"
+    match = next((row for row in described if row.name == name), None)
+    if match is not None and match.kind == "array":
+        return _array(tree, ", ".join(map(str, match.sizes)))
+    size = next((row.sizes[-1] for row in described if row.sizes), 4)
+    return f"{torch}.nn.Linear({size}, {size})" if match is not None and torch else ""
+
+
+def _array(tree: ast.Module, sizes: str) -> str:
+    """Random numbers in the array type of the first framework that a program imports."""
+    if torch := _owner(tree, "torch"):
+        return f"{torch}.randn({sizes})"
+    if jax := _owner(tree, "jax"):
+        return f"{jax}.random.normal({jax}.random.PRNGKey(0), ({sizes},))"
+    if tensorflow := _owner(tree, "tensorflow"):
+        return f"{tensorflow}.random.normal(({sizes},))"
+    numpy = _owner(tree, "numpy") or '__import__("numpy")'
+    return f"{numpy}.random.default_rng(0).standard_normal(({sizes},))"
+
+
+def _owner(tree: ast.Module, package: str) -> str:
+    """What a program can call a package that it imports anything of, or ""."""
+    is_used = False
+    for node in ast.walk(tree):
+        for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+            module = (node.module or "") if isinstance(node, ast.ImportFrom) else alias.name
+            is_used = is_used or module.split(".")[0] == package
+            if isinstance(node, ast.Import) and alias.name == package and node in tree.body:
+                return alias.asname or package
+    return f'__import__("{package}")' if is_used else ""
+
+
+_ELLIPSIS_TAKEN = re.compile(r"\b(?:pydantic|typer|fastapi|attrs?)\b")
+
+
+def drop_ellipses(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program without `...` among the arguments of its calls, where it stands for some that do
+    not matter.
+    """
+    tree, text = module_of(source), Text(source)
+    changes = list[tuple[Edit, str]]()
+    for call in [] if _ELLIPSIS_TAKEN.search(source) else nodes(tree, ast.Call):
+        parts: list[ast.expr | ast.keyword] = [*call.args, *call.keywords]
+        arguments = sorted(parts, key=text.span)
+        for at, one in enumerate(arguments):
+            value = one.value if isinstance(one, ast.keyword) else one
+            if not isinstance(value, ast.Constant) or value.value is not Ellipsis:
+                continue
+            start, end = text.span(one)
+            if at + 1 < len(arguments):
+                end = text.span(arguments[at + 1])[0]
+            elif at:
+                start = text.span(arguments[at - 1])[1]
+            what = f"left out `...` among the arguments of `{ast.unparse(call.func)[:60]}`"
+            changes.append(((start, end, ""), what))
+    return apply_noted(source, changes, OPEN)
+
+
+def restore(source: str, statements: Sequence[str]) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program with these statements where they stand commented out, as in one whose working
+    variant alone was left to run.
+    """
+    fixes = list[ScriptFix]()
+    for code in statements:
+        pattern = rf"^([^\S\n]*)#+[^\S\n]*({re.escape(code)}(?:[^\S\n]+#.*)?)$"
+        restored_source = re.sub(pattern, r"\1\2", source, count=1, flags=re.M)
+        if restored_source != source and module_of(restored_source).body:
+            source = restored_source
+            why = "the bug report says that it fails"
+            fixes.append(ScriptFix(what=f"restored the commented-out line `{code[:120]}`", why=why))
+    return source, tuple(fixes)
+
+
+_SMALL = (
+    "hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, "
+    "intermediate_size=64"
+)
+_NO_MODEL = re.compile(
+    r"Tokenizer|Processor|Extractor|Config|Pipeline|Scheduler|^(?:TF|Flax|T5|Whisper|GPTNeo(?!X))"
+)
+_HUB_NAME = re.compile(r"^[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?$")
+_LOADING = {
+    *("torch_dtype", "dtype", "device_map", "low_cpu_mem_usage", "revision", "cache_dir", "token"),
+    *("use_auth_token", "local_files_only", "use_safetensors", "force_download", "resume_download"),
+    *("pretrained_model_name_or_path", "config"),
+}
+_DECISIVE = {
+    *("quantization_config", "load_in_8bit", "load_in_4bit", "trust_remote_code", "subfolder"),
+    *("state_dict", "from_tf", "from_flax", "gguf_file", "variant", "adapter_kwargs", None),
+}
+_MODEL_TYPES = (
+    *("distilbert", "roberta", "albert", "electra", "deberta", "bert", "gpt_neox", "gpt2", "bart"),
+    *("opt", "llama", "mistral", "qwen2", "gemma", "phi", "vit", "bloom"),
+)
+
+
+def without_weights(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program with a random model of the same class in the place of each that it would load
+    from a hub. What it has saved itself it loads as before.
+    """
+    tree, text = module_of(source), Text(source)
+    calls = nodes(tree, ast.Call)
+    changes = [change for call in calls for change in _untrained(tree, text, call)]
+    ends = set[int]()
+    for call in calls if "save_pretrained" not in source else ():
+        if new := _random_model(tree, text, call):
+            changes.append(((*text.span(call), new), _random_note(text, call)))
+            ends.add(call.end_lineno or 0)
+    endings = (
+        text.span(node)[1]
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign | ast.Expr) and node.end_lineno in ends
+    )
+    marks = [(at, at, f"  {FILLED}") for at in endings if _ends_line(source, at)]
+    _, fixes = apply_noted(source, changes, UNTRAINED)
+    if not fixes:
+        return source, ()
+    return apply(source, [*(edit for edit, _ in changes), *marks]), fixes
+
+
+def _ends_line(source: str, at: int) -> bool:
+    """Whether nothing but a comment follows on a line."""
+    return not source[at:].partition("\n")[0].partition("#")[0].strip()
+
+
+def _random_note(text: Text, call: ast.Call) -> str:
+    code, owner = (
+        " ".join(text.of(call).split()),
+        ast.unparse(call.func).removesuffix(".from_pretrained"),
+    )
+    code = code if len(code) <= 60 else f"{code[:57]}..."
+    return f"{code} → a small {owner} with random weights"
+
+
+def _random_model(tree: ast.Module, text: Text, call: ast.Call) -> str:
+    """What makes a random model where `X.from_pretrained("name")` would load one, or ""."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    words = {word.arg: word.value for word in call.keywords}
+    if owner is None or name_of(call.func) != "from_pretrained" or _DECISIVE & set(words):
+        return ""
+    first = call.args[0] if call.args else words.get("pretrained_model_name_or_path")
+    name = _text_value(tree, first)
+    if _is_foreign(tree, owner) or len(call.args) > 1 or not _HUB_NAME.match(name):
+        return ""
+    options = [f"{word}={text.of(value)}" for word, value in words.items() if word not in _LOADING]
+    small = ", ".join((_SMALL, *options))
+    model, dtype = text.of(owner), words.get("torch_dtype", words.get("dtype"))
+    config = text.of(words["config"]) if "config" in words else ""
+    if name_of(owner).startswith("Auto"):
+        kind = _model_type(name)
+        transformers = f'__import__("transformers").AutoConfig.for_model("{kind}", {small})'
+        config = config or (transformers if kind else "")
+        random_model = f"{model}.from_config({config})" if config else ""
+    else:
+        random_model = f"{model}({config or f'{model}.config_class({small})'})"
+    is_cast = dtype is not None and not isinstance(dtype, ast.Constant)
+    cast = f".to({text.of(dtype)})" if dtype is not None and is_cast else ""
+    return f"{random_model}{cast}.eval()" if random_model else ""
+
+
+def _model_type(name: str) -> str:
+    plain = name.rpartition("/")[2].lower().replace("-", "_")
+    kinds = (kind for kind in _MODEL_TYPES if re.match(rf"{kind}(?![a-z])", plain))
+    return next(kinds, "")
+
+
+def _is_foreign(tree: ast.Module, owner: ast.expr) -> bool:
+    """Whether a class is no model of transformers, by the imports of the program."""
+    module = _origin(tree, owner)
+    return module.split(".")[0] != "transformers" or bool(_NO_MODEL.search(name_of(owner)))
+
+
+def _origin(tree: ast.Module, node: ast.expr) -> str:
+    """The module from which the first name of a dotted one is imported, or ""."""
+    first = dotted(node).split(".")[0]
+    for statement in ast.walk(tree):
+        if isinstance(statement, ast.Import | ast.ImportFrom):
+            module = (statement.module or "") if isinstance(statement, ast.ImportFrom) else ""
+            for alias in statement.names:
+                if first and (alias.asname or alias.name.split(".")[0]) == first:
+                    return module or alias.name
+    return ""
+
+
+def _text_value(tree: ast.Module, node: ast.expr | None) -> str:
+    """A text that stands where a node does, or that a name is given once."""
+    if isinstance(node, ast.Name):
+        values = [
+            row.value
+            for row in tree.body
+            if isinstance(row, ast.Assign) and isinstance(row.targets[0], ast.Name)
+            if row.targets[0].id == node.id
+        ]
+        node = values[0] if len(values) == 1 else None
+    is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+    return str(node.value) if is_text and isinstance(node, ast.Constant) else ""
+
+
+def _untrained(tree: ast.Module, text: Text, call: ast.AST) -> Iterator[tuple[Edit, str]]:
+    """The changes that ask a model of torchvision or timm for no trained weights."""
+    if not isinstance(call, ast.Call):
+        return
+    if _origin(tree, call.func).split(".")[0] not in {"torchvision", "timm"}:
+        return
+    for word in call.keywords:
+        new = {"pretrained": "False", "weights": "None"}.get(word.arg or "", "")
+        is_none = isinstance(word.value, ast.Constant) and not word.value.value
+        if new and not is_none:
+            what = f"{word.arg}={text.of(word.value)} → {word.arg}={new}"
+            yield (*text.span(word.value), new), what
+
+
+def _config_for(tree: ast.Module) -> str:
+    """A small configuration of the class of transformers that the program gives its `config`."""
+    owners = [
+        node.func
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and not _is_foreign(tree, node.func)
+        if any(isinstance(part, ast.Name) and part.id == "config" for part in node.args)
+    ]
+    is_plain = owners and not name_of(owners[0]).startswith("Auto")
+    return f"{ast.unparse(owners[0])}.config_class({_SMALL})" if is_plain else ""

@@ -179,6 +179,17 @@ class Output(Record):
     line: int = 0
 
 
+class Described(Record):
+    """A value that a program of the report uses and that only its words describe: an array of
+    these `sizes`, or any model.
+    """
+
+    name: str
+    kind: Literal["array", "model"]
+    sizes: tuple[int, ...] = ()
+    quote: Quote
+
+
 class Missing(Record):
     """Something the report points at that cannot be had here: an attachment, a screenshot, a
     gist, a hub checkpoint.
@@ -232,6 +243,7 @@ class BugReport(Record):
     missing: tuple[Missing, ...] = ()
     complaint: TrainingComplaint | None = None
     commands: tuple[ShellCommand, ...] = ()
+    described: tuple[Described, ...] = ()
     unread: tuple[str, ...] = ()
 
     @property

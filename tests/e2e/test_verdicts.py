@@ -21,8 +21,11 @@ def decide(interpreter):
     return lambda *args, **options: _decide(interpreter, *args, **options)
 
 
-def _decide(home, program, shown, title="It fails", **options):
-    body = f"Please see below.\n\n### To reproduce\n\n```python\n{program}\n```\n\n### Actual output\n\n```\n{shown}\n```\n"
+def _decide(home, program, shown="", title="It fails", body="", **options):
+    body = (
+        body
+        or f"Please see below.\n\n### To reproduce\n\n```python\n{program}\n```\n\n### Actual output\n\n```\n{shown}\n```\n"
+    )
     here = Environment(
         id="here",
         python="3",
@@ -201,3 +204,27 @@ def test_without_the_clone_a_command_is_no_question_to_the_reporter(decide):
     )
     assert report.verdict.kind == "inconclusive"
     assert report.needs_reader
+
+
+BESIDE = (
+    "import math\nexpected = math.inf - math.inf\nprint(expected)\nprint(math.sqrt(float({!r})))"
+)
+
+
+@pytest.mark.parametrize(("number", "kind"), [("4", "inconclusive"), ("nan", "reproduced")])
+def test_a_nan_that_is_expected_does_not_count_and_one_beside_it_does(decide, number, kind):
+    body = f"See below.\n\n```python\n{BESIDE.format(number)}\n```\n"
+    assert decide("", title="The loss is NaN", body=body).verdict.kind == kind
+
+
+@pytest.mark.parametrize(
+    ("program", "shown", "kind"),
+    [
+        ("import math\nmath.sqrt(len(device))", "IndexError: list index out of range", "inconclusive"),
+        ("import json\njson.loads(device[:0])", "json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)", "reproduced"),
+    ],
+)  # fmt: skip
+def test_a_program_with_a_filled_in_value_shows_the_failure_or_nothing(
+    decide, program, shown, kind
+):
+    assert decide(program, shown).verdict.kind == kind

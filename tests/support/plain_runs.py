@@ -1,5 +1,5 @@
-"""Runs of training programs with frameworks that train nothing: what they write on their standard
-error.
+"""Runs without a sandbox: of training programs with frameworks that train nothing, and of a report's
+programs with the probe and a small library.
 """
 
 from __future__ import annotations
@@ -8,10 +8,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bot.kernel import launch
 from bot.kernel.training_types import TrainingProgram
+from sandbox.port import RunResult
 
 STUBS = Path(__file__).parent / "stub_frameworks"
 
@@ -32,3 +34,37 @@ def _run(program: TrainingProgram) -> str:
             cwd=folder, capture_output=True, text=True, timeout=60, check=False,
             env={**os.environ, "PYTHONPATH": str(STUBS), "PYTHONDONTWRITEBYTECODE": "1"},
         ).stderr  # fmt: skip
+
+
+def run_with_probe(
+    folder: Path, libraries: Mapping[str, str], source: str, variables: Mapping[str, str]
+) -> RunResult:
+    """A run of a program with the probe and with libraries of one file each, as in a sandbox."""
+    probe, packages = folder / ".reprise", folder / "site-packages"
+    for name, text in libraries.items():
+        (packages / name).mkdir(parents=True, exist_ok=True)
+        (packages / name / "__init__.py").write_text(text)
+    probe.mkdir(exist_ok=True)
+    for old in probe.glob("trace-*"):
+        old.unlink()
+    for name in launch.PROBES:
+        (probe / name).write_bytes(launch.probe(name))
+    (folder / "repro.py").write_text(source)
+    path = os.pathsep.join(map(str, (probe, packages)))
+    inherited = {name: value for name, value in os.environ.items() if name != "REPRISE_MAIN"}
+    done = subprocess.run(
+        [sys.executable, "repro.py"],
+        cwd=folder,
+        env={**inherited, **variables, "PYTHONPATH": path, "REPRISE_TRACE": str(probe)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return RunResult(
+        exit_code=done.returncode,
+        stdout=done.stdout,
+        stderr=done.stderr,
+        seconds=0.1,
+        artifacts={f".reprise/{file.name}": file.read_bytes() for file in probe.glob("trace-*")},
+    )

@@ -106,7 +106,7 @@ def test_the_last_line_alone_is_the_reported_failure(line, place):
 @pytest.mark.parametrize("line", OTHERS)
 def test_what_only_looks_like_it_is_printed_output(line, place):
     found = read(SHOWN[place].format(line))
-    assert found.tracebacks == ()
+    assert not any(row.exception or row.message for row in found.tracebacks)
     if place in {"block", "log"} and "Warning" not in line:
         frozen = freeze.freeze(found)
         assert isinstance(frozen, OutputSignature)
@@ -127,7 +127,7 @@ def test_what_only_looks_like_it_is_printed_output(line, place):
     ],
 )
 def test_a_class_that_is_talked_about_was_not_raised(body):
-    assert read(body).tracebacks == ()
+    assert not any(row.exception or row.message for row in read(body).tracebacks)
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,5 @@
 """Reports from their text to a judged run of their program: what rules read, run for real."""
 
-import os
-import subprocess
-import sys
-
 import pytest
 
 from bot.issues.judge import judge
@@ -15,8 +11,8 @@ from bot.kernel import launch
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import Issue, WarningSignature
 from bot.kernel.environment import Environment
-from sandbox.port import RunResult
 from tests.support.jobs import job_options
+from tests.support.plain_runs import run_with_probe
 
 LIBRARY = """import warnings
 class ShapeMismatchError(Exception): pass
@@ -59,37 +55,9 @@ def fence(text, tag="python"):
 @pytest.fixture
 def execute(tmp_path):
     """Runs a program with the probe and a small library, as a sandbox does."""
-    package = tmp_path / "site-packages" / "acme"
-    package.mkdir(parents=True)
-    (package / "__init__.py").write_text(LIBRARY)
-    probe = tmp_path / ".reprise"
-    probe.mkdir()
-    for name in launch.PROBES:
-        (probe / name).write_bytes(launch.probe(name))
 
     def run(source, variables=None):
-        for old in probe.glob("trace-*"):
-            old.unlink()
-        (tmp_path / "repro.py").write_text(source)
-        path = os.pathsep.join(map(str, (probe, package.parent)))
-        known = {name: value for name, value in os.environ.items() if name != "REPRISE_MAIN"}
-        done = subprocess.run(
-            [sys.executable, "repro.py"],
-            cwd=tmp_path,
-            env={**known, **(variables or {}), "PYTHONPATH": path, "REPRISE_TRACE": str(probe)},
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        traces = {f".reprise/{file.name}": file.read_bytes() for file in probe.glob("trace-*")}
-        return RunResult(
-            exit_code=done.returncode,
-            stdout=done.stdout,
-            stderr=done.stderr,
-            seconds=0.1,
-            artifacts=traces,
-        )
+        return run_with_probe(tmp_path, {"acme": LIBRARY}, source, variables or {})
 
     return run
 

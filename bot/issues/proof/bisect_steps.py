@@ -216,12 +216,15 @@ class Subject:
     tops: tuple[str, ...]
     commits: Commits
     source: RepoSource
+    is_in_tree: bool = False
 
     def unbuilt(self, commit: str) -> str:
         """Why nothing can be tested at a commit that only lies on the path; "" when it can.
         Where its modules are not found there, the program would import what is installed. Raises
         as reading the history does.
         """
+        if self.is_in_tree:
+            return ""
         provided_packages = self.commits.provides(self.source, commit)
         if provided.importable(provided_packages, self.name, self.tops):
             return ""
@@ -264,6 +267,8 @@ def subject(
     failing program uses: every commit would be tested on the installed package, and found alike.
     """
     tops = _tops(runner, failing.script)
+    if failing.script.command:  # a program of the repository uses what lies beside it
+        return Subject(failing.script.entry, tops, commits, source, is_in_tree=True)
     name = ""
     for end in ends:
         provided_packages = commits.provides(source, end.commit.id)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from bot.issues.reading.markdown import ProseLine, Sentence
+from bot.issues.signature import data_flow, references
 from bot.kernel import tracebacks
 from bot.kernel.bug import Fence, FenceKind, Frame, Issue, Quote, Role, Traceback, WarningText
 from bot.kernel.source.syntax import is_call_of, module_of, name_of
@@ -208,8 +209,9 @@ _CLASS = (
 )
 _FAILS = (
     r"\b(?:fails?|crash(?:es)?|raises|throws?|breaks|boom|does(?: not|n't) work)\b"
-    r"|\berrors?(?: (?:here|out)\b|!|$)"
+    r"|\b(?:errors?|crash|fail(?:ure)?)(?: (?:here|out)\b|!|$)"
 )
+_SILENT = re.compile(r"^\s*#+\s*(?P<code>[^#\s][^#]*?)\s+#+\s*(?P<note>\S.*)$")
 _FAILURE_WORDS = re.compile(rf"{_CLASS}|(?i:{_FAILS})")
 _DENIED = re.compile(
     r"\b(?:no|not|never|without|should|would|could|might|may|can|expect\w*|used to|instead|when"
@@ -219,10 +221,13 @@ _DENIED = re.compile(
 _ELSEWHERE = re.compile(
     r"\?|\b(?:works?|worked|fixed|expected|if|when|unless|only|for|in|on|with|without)\b", re.I
 )
+_WORKS = re.compile(r"(?<!not )(?<!n't )\b(?:works?|okay|ok|fine|passes|succeeds)\b|\u2705", re.I)
 _LONGEST, _MOST_REMARKED_LINES, _MOST = 160, 3000, 2
 _ROLES = {Role.REPRODUCER, Role.UNSTATED, Role.OBSERVED}
 _ACTIVE = (ast.Call, ast.BinOp, ast.Subscript, ast.Attribute, ast.Compare)
-_SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Delete)
+_SIMPLE = (
+    *(ast.Expr, ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Return, ast.Delete, ast.Assert),
+)
 _HEADED_STATEMENTS = (ast.For, ast.With, ast.If, ast.While)
 
 
@@ -238,14 +243,27 @@ def _of(fence: Fence) -> Iterator[Traceback]:
     tree, lines = module_of(fence.text), fence.text.split("\n")
     for at, line in enumerate(lines[:_MOST_REMARKED_LINES]):
         match = _REMARK.match(line) if "#" in line and len(line) < 1000 else None
-        traceback = _traceback_of_note(match["note"]) if match else None
+        silent = _silent_statement(line) if match and not match["code"].strip() else None
+        traceback = _traceback_of_note((silent or match)["note"]) if match else None
         if match is None or traceback is None or match["code"].count('"') % 2:
             continue
         following = lines[at + 1] if at + 1 < len(lines) else ""
         number = at + 1 if match["code"].strip() else at + 2 if following.strip() else at
-        if code := _statement(tree, lines, number):
-            frames = (Frame(path="", code=code),)
-            yield traceback.model_copy(update={"frames": frames, "fence": fence.index})
+        if code := silent["code"] if silent else _statement(tree, lines, number):
+            is_assert = not traceback.exception and code.startswith("assert ")
+            update = {"frames": (Frame(path="", code=code),), "fence": fence.index}
+            yield traceback.model_copy(
+                update=update | ({"exception": "AssertionError"} if is_assert else {})
+            )
+
+
+def _silent_statement(line: str) -> re.Match[str] | None:
+    """A statement that is commented out, with a remark behind it; it says nothing of the
+    statements around it.
+    """
+    match = _SILENT.match(line)
+    body = module_of(match["code"]).body if match else []
+    return match if body and isinstance(body[0], _SIMPLE) and _acts(body[0]) else None
 
 
 def _traceback_of_note(note: str) -> Traceback | None:
@@ -263,15 +281,133 @@ def _traceback_of_note(note: str) -> Traceback | None:
 
 
 def _statement(tree: ast.Module, lines: list[str], number: int) -> str:
-    """The lines of the statement on a line: what it calls, or the head of a block."""
+    """The lines of the statement on a line: what it calls, or the head of a block. For a value
+    that is only given a name, the one statement that uses it.
+    """
     for node in ast.walk(tree):
         if isinstance(node, _SIMPLE) and node.lineno <= number <= (node.end_lineno or node.lineno):
-            acts = any(isinstance(part, _ACTIVE) for part in ast.walk(node))
-            statement_lines = lines[node.lineno - 1 : node.end_lineno]
-            return "\n".join(line.strip() for line in statement_lines) if acts else ""
+            users = [node] if _acts(node) else _users(tree, node)
+            return _lines_of(users[0], lines) if len(users) == 1 else ""
         if isinstance(node, _HEADED_STATEMENTS) and node.lineno == number:
             return lines[number - 1].strip()
     return ""
+
+
+def _acts(node: ast.AST) -> bool:
+    return any(isinstance(part, _ACTIVE) for part in ast.walk(node))
+
+
+def _lines_of(node: ast.stmt, lines: list[str]) -> str:
+    return "\n".join(line.strip() for line in lines[node.lineno - 1 : node.end_lineno])
+
+
+def _users(tree: ast.Module, node: ast.stmt) -> list[ast.stmt]:
+    """The later statements that do something with the names which a statement binds."""
+    names = data_flow.names_in(node, ast.Store)
+    return [
+        other
+        for other in ast.walk(tree)
+        if isinstance(other, _SIMPLE) and other.lineno > node.lineno and _acts(other)
+        if names & data_flow.names_in(other, ast.Load)
+    ]
+
+
+# Failures that a sentence claims of a call or of the program, without an error's text:
+# "`f(x)` crashes". The class is "", as for a remark.
+
+_CLAIM = re.compile(
+    r"\b(?:crashes|crash|is crashing|errors out|blows up|does(?: not|n't) run"
+    r"|(?:raises|throws|gives|triggers|results in|ends in) an? (?:unexpected |strange |internal "
+    r"|cryptic |weird )?(?:error|exception|crash)(?! of\b)"
+    r"|fails(?! silently| to (?!(?:run|start|load|build|compile|import|execute|parse)\b)))\b",
+    re.I,
+)
+_NO_CLAIM = re.compile(
+    r"\b(?:no|not|never|without|should|would|could|might|may|expect\w*|used to|instead|previously"
+    r"|older|earlier|avoids?|prevents?|handles?|unless|whether|another|tests?|assert\w*|sometimes)\b|n't\b",
+    re.I,
+)
+_WHOLE = re.compile(
+    r"\b(?:this|it|following|code|script|snippet|program|example|last (?:line|statement|call))\b"
+    r"(?:\W+\w+){0,4}\W*$",
+    re.I,
+)
+_CALLED = re.compile(r"`([^`\n]{2,120})`|(?<![\w./@-])((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*)")
+_MOST_CLAIMS = 20
+
+
+def find_claims(
+    issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence], home: str
+) -> Iterator[Traceback]:
+    """The first failure that the title or a sentence claims, at the one statement that it can
+    mean: what it names and one statement alone calls, else the end of the only program. That
+    another library than `home` fails is no claim.
+    """
+    programs = [
+        fence for fence in fences if fence.kind is FenceKind.PROGRAM and fence.role in _ROLES
+    ]
+    texts = [(issue.title, 0), *((row.text, row.line) for row in words[:_MOST_CLAIMS])]
+    for text, line in ((text[:2000], line) for text, line in texts):
+        match = _CLAIM.search(text)
+        before = text[: match.start()] if match else ""
+        if match is None or _NO_CLAIM.search(before) or text.rstrip().endswith("?"):
+            continue
+        if references.is_about_reference(f"{before} ", home):
+            continue
+        for fence, codes in _claimed(text, before, programs):
+            frames = tuple(Frame(path="", code=code) for code in codes)
+            yield Traceback(exception="", message="", frames=frames, fence=fence.index, line=line)
+            return
+
+
+def _claimed(
+    text: str, before: str, programs: Sequence[Fence]
+) -> Iterator[tuple[Fence, list[str]]]:
+    """The statements that a claim may mean, the surest first."""
+    names = [match[1] or match[2] for match in _CALLED.finditer(before)][::-1]
+    for piece in names or [match[1] or match[2] for match in _CALLED.finditer(text)]:
+        hits = [
+            (fence, node)
+            for fence in programs
+            for node in _statements(fence)
+            if _means(node, piece)
+        ]
+        if len(hits) == 1:
+            fence, node = hits[0]
+            lines, tree = fence.text.split("\n"), module_of(fence.text)
+            is_made = re.search(r"(?:^|\.)[A-Z]\w*$", piece.split("(")[0].strip())
+            users = _users(tree, node) if is_made and isinstance(node, ast.Assign) else []
+            yield fence, [_lines_of(one, lines) for one in (node, *users)]
+    ends = [rows[-1] for fence in programs if (rows := _statements(fence))]
+    is_meant = len(ends) == 1 and any(_means(ends[0], piece) for piece in names)
+    if is_meant or (len(ends) == 1 and _WHOLE.search(before)):
+        fence = next(fence for fence in programs if _statements(fence))
+        yield fence, [_lines_of(ends[0], fence.text.split("\n"))]
+
+
+def _statements(fence: Fence) -> list[ast.stmt]:
+    """What a program does, in its functions too, without what a remark says works."""
+    lines = fence.text.split("\n")
+    nodes = (node for node in ast.walk(module_of(fence.text)) if isinstance(node, _SIMPLE))
+    acting = (node for node in nodes if _acts(node) and not isinstance(node, ast.Assert))
+    works = (
+        node
+        for node in acting
+        if not _WORKS.search(lines[(node.end_lineno or 1) - 1].partition("#")[2])
+    )
+    return sorted(works, key=lambda node: node.lineno)
+
+
+def _means(node: ast.stmt, piece: str) -> bool:
+    """Whether a statement holds a piece of code, or calls what it names."""
+    if "(" in piece and not piece.rstrip().endswith(("()", "(...)", "(…)")):
+        return _plain_code(piece) in _plain_code(ast.unparse(node))
+    name = piece.partition("(")[0].strip().rpartition(".")[2]
+    return any(isinstance(part, ast.Call) and name_of(part.func) == name for part in ast.walk(node))
+
+
+def _plain_code(text: str) -> str:
+    return re.sub(r"\s+", "", text).replace('"', "'")
 
 
 # Exceptions that a program of the report catches and prints in words of its own.

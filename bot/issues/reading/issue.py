@@ -21,6 +21,7 @@ from bot.issues.reading import (
 )
 from bot.issues.reading.code import Cleaned, clean
 from bot.issues.reading.markdown import MOST_BLOCKS, CodeBlock, ReportDocument, Sentence, sentences
+from bot.issues.signature import references
 from bot.kernel import plain_text
 from bot.kernel.bug import (
     MOST_BODY,
@@ -29,7 +30,9 @@ from bot.kernel.bug import (
     FenceKind,
     Issue,
     Output,
+    ReportKind,
     Role,
+    Symptom,
     Traceback,
     WarningText,
 )
@@ -196,29 +199,37 @@ def _classes(row: Traceback) -> set[str]:
 
 
 def shown_outputs(
-    document: ReportDocument, words: Sequence[Sentence], readings: Sequence[FenceReading]
+    document: ReportDocument,
+    words: Sequence[Sentence],
+    readings: Sequence[FenceReading],
+    home: str = "",
 ) -> tuple[Output, ...]:
-    """Every output in the order of the body."""
+    """Every output in the order of the body; `home` is the module of the repository."""
     programs = [block.fence for block in readings if block.fence.kind is FenceKind.PROGRAM]
     literals = outputs.literals_of(programs)
     out: list[Output] = []
     for block in readings:
         fence = block.fence
         if fence.kind is FenceKind.PROGRAM:
-            out.extend(_pasted(block))
+            out.extend(_pasted(block, home))
             if fence.role in {Role.REPRODUCER, Role.UNSTATED, Role.CONTRAST}:
-                out += [*outputs.of_lines(fence), *outputs.of_blocks(fence)]
-        elif output := outputs.from_fence(fence, block.spans, literals):
+                out += [*outputs.of_lines(fence, home), *outputs.of_blocks(fence, home)]
+        elif output := outputs.from_fence(fence, block.spans, literals, home):
             out.append(output)
     out += outputs.from_lines(document.prose)
-    out += [*outputs.from_tables(document.prose), *outputs.from_words(words)]
+    out += [*outputs.from_tables(document.prose, home), *outputs.from_words(words, home)]
     out.sort(key=lambda output: output.line)
     return distinct(out, lambda output: (output.text, output.role))
 
 
-def _pasted(block: FenceReading) -> Iterator[Output]:
-    """Output that stood inside a program's block, less its tracebacks."""
+def _pasted(block: FenceReading, home: str) -> Iterator[Output]:
+    """Output that stood inside a program's block, less its tracebacks and what is right."""
+    right_code = references.right_code(block.fence.text, home)
+    rows = block.fence.raw.split("\n")
     for offset, text in block.shown:
+        above = next((row for row in reversed(rows[:offset]) if row.strip()), "")
+        if references.is_code_of(above, right_code):
+            continue
         lines = text.split("\n")
         covered_lines = {i for span in find(lines, loose=True) for i in range(span.start, span.end)}
         remaining_text = "\n".join(
@@ -259,7 +270,7 @@ def read_issue(issue: Issue) -> BugReport:
     blocks = read_blocks(paper, package_names.import_home(issue.repository))
     fences = tuple(block.fence for block in blocks)
     traceback_list = tracebacks(issue, paper, words, blocks)
-    outputs = shown_outputs(paper, words, blocks)
+    outputs = shown_outputs(paper, words, blocks, package_names.import_home(issue.repository))
     warnings = read_warnings(paper, words, blocks)
     failing = any(t.message or t.frames for t in traceback_list) or any(
         output.role == "observed" for output in outputs
@@ -269,6 +280,8 @@ def read_issue(issue: Issue) -> BugReport:
         for fence in fences
     )
     kind, kind_quote = symptoms.kind(issue, words, failing=failing, runnable=runnable)
+    if kind is ReportKind.BUG and not traceback_list and not failing:
+        traceback_list = tuple(_claims(issue, words, fences))
     symptom, symptom_quote = symptoms.symptom(
         issue, words, traceback_list, warnings, outputs, paper.lines
     )
@@ -292,6 +305,7 @@ def read_issue(issue: Issue) -> BugReport:
         if shell_commands or _trains(fences)
         else None,
         commands=shell_commands,
+        described=surroundings.described(words, fences),
         unread=tuple(_unread(issue, paper)),
     )
 
@@ -301,6 +315,15 @@ def _trains(fences: Sequence[Fence]) -> bool:
     programs = [fence.text for fence in fences if fence.kind is FenceKind.PROGRAM]
     texts = (*programs, "\n".join(programs))
     return any(training_loops.training_score(module_of(text)) > 0 for text in texts)
+
+
+def _claims(
+    issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence]
+) -> Iterator[Traceback]:
+    """A crash that the report only claims, unless its title is about something else."""
+    if symptoms.of_text(issue.title) in {None, Symptom.CRASH}:
+        home = package_names.import_home(issue.repository)
+        yield from exceptions.find_claims(issue, words, fences, home)
 
 
 def _unread(issue: Issue, paper: ReportDocument) -> Iterator[str]:

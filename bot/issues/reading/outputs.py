@@ -3,11 +3,12 @@
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from itertools import dropwhile, groupby
+from itertools import compress, dropwhile, groupby
 from typing import Literal
 
 from bot.issues.reading.markdown import ProseLine, Sentence
 from bot.issues.reading.python import is_label, is_prose
+from bot.issues.signature import references
 from bot.kernel.bug import Fence, FenceKind, Output, Role
 from bot.kernel.plain_text import VALUE, bare, is_value
 from bot.kernel.source.syntax import is_call_of, pasted_tree
@@ -70,12 +71,20 @@ _WISH_SENTENCE = re.compile(
     rf"|:)?) (?P<value>{VALUE})",
     re.I,
 )
+_STATED = re.compile(
+    r"\b(?:(?:it|this|that|which|line|call|`[^`\n]{1,80}`|i|we) (?:currently |now |actually |instead )?"
+    r"(?:prints?|printed|returns?|returned|gives?|outputs?|gets?|got)|(?:result|output|value)(?: i get)? is)"
+    rf" (?P<value>{VALUE})[.!]?$",
+    re.I,
+)
 # Only in comments: a typo is told the same way.
 _BEGINNING: tuple[tuple[re.Pattern[str], Side], ...] = (
     (
         re.compile(
-            rf"^(?P<a>{VALUE}),?\s+(?:instead of|rather than|(?:but )?should (?:be|have been)"
-            rf"|(?:but )?(?:i )?expect(?:ed)?(?: (?:to be|is|was))?)\s+(?P<b>{VALUE})",
+            rf"^(?:[-=]+>\s*)?(?P<a>{VALUE})\s*(?:\([^\d\n()]{{2,20}}\)\s*)?[,;(]?\s*(?:\w+, )?(?:instead of|rather than"
+            r"|(?:but )?(?:it )?should (?:be|have been|print|return|give)"
+            r"|(?:but )?(?:i )?expect(?:ed|s)?(?: (?:to be|is|was))?"
+            rf"|(?:but )?(?:numpy|scipy|the reference)(?: gives| says| returns| prints| has)?):?\s+(?P<b>{VALUE})",
             re.I,
         ),
         "observed",
@@ -90,9 +99,11 @@ _WISH = re.compile(r"\b(?:should|would|must|approximately|expected to)\b", re.I)
 
 
 def from_fence(
-    fence: Fence, spans: Sequence[TracebackSpan], literals: frozenset[str]
+    fence: Fence, spans: Sequence[TracebackSpan], literals: frozenset[str], home: str = ""
 ) -> Output | None:
-    """A block that shows what was or should have been printed, without the tracebacks in it."""
+    """A block that shows what was or should have been printed, without the tracebacks in it and,
+    where it shows what was, without the lines that it labels as right.
+    """
     side = _SIDES.get(fence.role)
     if fence.role is Role.UNSTATED and echoes(fence.raw, literals):
         side = "observed"
@@ -106,6 +117,9 @@ def from_fence(
         and not is_prose(line)
         and not (side == "expected" and _WISH.search(line))
     ]
+    if side == "observed":
+        left = references.lines_left([line for _, line in lines], home)
+        lines = list(compress(lines, left))
     output_lines = list(dropwhile(lambda pair: not pair[1].strip(), lines))
     has_frames = any(span.traceback.frames for span in spans) or len(output_lines) > 20
     if not output_lines or (fence.kind is FenceKind.TRACEBACK and has_frames):
@@ -123,17 +137,8 @@ def literals_of(programs: Sequence[Fence]) -> frozenset[str]:
         for node in ast.walk(tree)
     )
     calls = (node for node in nodes if isinstance(node, ast.Call) and is_call_of(node, "print"))
-    firsts = (re.split(r"[{%\n]", _beginning(call.args[0]))[0] for call in calls if call.args)
-    return frozenset(words.strip() for words in firsts if len(words.strip()) >= 3)
-
-
-def _beginning(node: ast.expr) -> str:
-    """The literal text that a printed expression begins with."""
-    if isinstance(node, ast.JoinedStr) and node.values:
-        node = node.values[0]
-    if isinstance(node, ast.BinOp):
-        node = node.left
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    labels = (references.label_of(call) for call in calls if call.args)
+    return frozenset(label for label in labels if len(label) >= 3)
 
 
 def echoes(text: str, literals: frozenset[str]) -> bool:
@@ -143,8 +148,10 @@ def echoes(text: str, literals: frozenset[str]) -> bool:
     return hits > 0 and hits >= 0.5 * len(lines)
 
 
-def from_tables(prose: Sequence[ProseLine]) -> Iterator[Output]:
-    """Rows of a table with a column for what is and one for what should be."""
+def from_tables(prose: Sequence[ProseLine], home: str = "") -> Iterator[Output]:
+    """Rows of a table with a column for what is and one for what should be: `expected`, or the
+    library that the one in question (`home`) is compared with.
+    """
     columns: dict[int, Side] = {}
     for line in prose:
         if "|" not in line.text or len(line.text) > 1000:
@@ -152,7 +159,7 @@ def from_tables(prose: Sequence[ProseLine]) -> Iterator[Output]:
             continue
         cells = [cell.strip() for cell in line.text.strip().strip("|").split("|")]
         if not columns:
-            sides = {i: _asks(cell) for i, cell in enumerate(cells)}
+            sides = {i: _asks(cell) or _column(cell, home) for i, cell in enumerate(cells)}
             columns = {i: side for i, side in sides.items() if side}
             columns = columns if set(columns.values()) == {"observed", "expected"} else {}
             continue
@@ -167,19 +174,43 @@ def from_tables(prose: Sequence[ProseLine]) -> Iterator[Output]:
             )
 
 
-def from_words(words: Sequence[Sentence]) -> Iterator[Output]:
-    """Short values set against each other in a sentence."""
+def _column(heading: str, home: str) -> Side | None:
+    plain = heading.strip(" *_`").lower()
+    if home and plain in {home, home.replace("_", "-")}:
+        return "observed"
+    return "expected" if references.is_labelled_right(f"{plain}: 0", home) else None
+
+
+def from_words(words: Sequence[Sentence], home: str = "") -> Iterator[Output]:
+    """Short values set against each other in a sentence, or in one and the next: "It prints 1.98.
+    It should be 2.08."
+    """
+    before: Sentence | None = None
     for sentence in words:
         if len(sentence.text) < 1200:
-            yield from pairs_in(sentence)
+            rows = list(pairs_in(sentence, home=home))
+            yield from rows
+            is_wish = [row.role for row in rows] == ["expected"]
+            match = _STATED.search(before.text) if is_wish and before is not None else None
+            if (
+                match
+                and before
+                and not references.is_about_reference(before.text[: match.start()], home)
+            ):
+                line = before.line_at(match.start("value"))
+                yield Output(text=bare(match["value"]), role="observed", line=line)
+        before = sentence if len(sentence.text) < 1200 else None
 
 
-def pairs_in(sentence: Sentence, fence: int | None = None) -> Iterator[Output]:
+def pairs_in(sentence: Sentence, fence: int | None = None, home: str = "") -> Iterator[Output]:
     """Two values of which a sentence says that the one stands for the other, or the one that it
-    wishes for.
+    wishes for. What it says of another library than `home` is left out.
     """
     for pattern, first in (*_PAIRS, *(_BEGINNING if fence is not None else ())):
-        if match := pattern.search(sentence.text):
+        match = pattern.search(sentence.text)
+        if match and references.is_about_reference(sentence.text[: match.start()], home):
+            return
+        if match:
             second: Side = "expected" if first == "observed" else "observed"
             for side, value in ((first, "a"), (second, "b")):
                 line = sentence.line_at(match.start(value))
@@ -239,36 +270,47 @@ _NOTE = re.compile(
 )
 
 
-def of_lines(fence: Fence) -> Iterator[Output]:
-    """Comments of a program that state what its lines print."""
+def of_lines(fence: Fence, home: str = "") -> Iterator[Output]:
+    """Comments of a program that state what its lines print. What a line shows that is right, such
+    as a value of a library that the one in question (`home`) is compared with, is left out.
+    """
+    right_code = references.right_code(fence.text, home)
     for number, line in enumerate(fence.raw.split("\n")[:3000], fence.line):
         match = _COMMENT.match(line) if "#" in line and len(line) <= 1000 else None
         if not match or match["code"].count('"') % 2 or match["code"].count("'") % 2:
             continue
         note, code = match["note"].strip(), match["code"].strip()
-        pairs = list(pairs_in(Sentence(note, number, ()), fence.index))
-        note_match = _NOTE.match(note)
-        value = note_match["value"] if note_match else ""
-        if pairs:
-            yield from pairs
-        elif note_match and (is_value(value) or (not code and is_value(value.split("  ")[0]))):
-            side = _side(note_match["verb"])
-            yield Output(text=bare(value), role=side, fence=fence.index, line=number)
-        elif is_value(note) and _PRINTS.match(code):
-            yield Output(text=bare(note), role="observed", fence=fence.index, line=number)
+        for text, side in _stated(note, code, home):
+            if side == "expected" or not references.is_code_of(code, right_code):
+                yield Output(text=text, role=side, fence=fence.index, line=number)
 
 
-def of_blocks(fence: Fence) -> Iterator[Output]:
+def _stated(note: str, code: str, home: str) -> Iterator[tuple[str, Side]]:
+    """The values that a comment states, and whether they are or should be printed."""
+    pairs = [(row.text, row.role) for row in pairs_in(Sentence(note, 0, ()), 0, home)]
+    note_match = _NOTE.match(note)
+    value = note_match["value"] if note_match else ""
+    marked, marking = references.marked_value(note)
+    if pairs:
+        yield from pairs
+    elif note_match and (is_value(value) or (not code and is_value(value.split("  ")[0]))):
+        yield bare(value), _side(note_match["verb"])
+    elif _PRINTS.match(code) and (is_value(note) or marking == "wrong"):
+        yield (marked if marking == "wrong" else bare(note)), "observed"
+
+
+def of_blocks(fence: Fence, home: str = "") -> Iterator[Output]:
     """Outputs that run over several lines of comment, below a label or below the line that
-    prints them.
+    prints them, without those of right values.
     """
-    rows = fence.raw.split("\n")[:3000]
+    rows, right_code = fence.raw.split("\n")[:3000], references.right_code(fence.text, home)
     for is_comment, run in groupby(range(len(rows)), key=lambda at: _is_comment(rows[at])):
         at, *others = run
         notes = [rows[i].lstrip().lstrip("#").removeprefix(" ").rstrip() for i in (at, *others)]
         label = _BLOCK_LABEL.match(notes[0]) if others else None
         body = "\n".join(notes[1:] if label else notes).strip("\n")
-        is_print = at > 0 and _PRINTS.match(rows[at - 1].lstrip())
+        is_right = at > 0 and references.is_code_of(rows[at - 1], right_code)
+        is_print = at > 0 and not is_right and _PRINTS.match(rows[at - 1].lstrip())
         states_output = label or (is_print and is_value(" ".join(body.split())))
         if is_comment and body and states_output and not any(map(is_prose, notes[1:])):
             side, line = _side(label[1] if label else ""), fence.line + at + bool(label)

@@ -1,14 +1,17 @@
-"""Device, operating system, the calls a report is about, and links and attachments that are
-not available here.
+"""Device, operating system, the calls a report is about, values that it only describes, and
+links and attachments that are not available here.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Literal
 
+from bot.environment import imports
 from bot.issues.reading.markdown import ReportDocument, Sentence
-from bot.kernel.bug import Fence, FenceKind, Issue, Missing, Quote, Role
+from bot.kernel.bug import Described, Fence, FenceKind, Issue, Missing, Quote, Role
+from bot.kernel.plain_text import distinct
 
 Device = Literal["cpu", "gpu", "tpu", "mps", ""]
 _CODE: tuple[tuple[Device, re.Pattern[str]], ...] = (
@@ -195,3 +198,55 @@ def missing(document: ReportDocument) -> tuple[Missing, ...]:
                 quote = Quote(text=match[0][:500], line=prose.number)
                 by_text.setdefault((what, match[0]), Missing(what=what, quote=quote))
     return tuple(by_text.values())[:_MOST_MISSING]
+
+
+# Values that a program uses without making them, as the words of the report describe them.
+
+_ARRAY = re.compile(
+    r"(?<![\w.`])`?(?P<name>[A-Za-z_]\w{0,30})`?\s*(?:(?:is|are|has|have|being|with|of|in|a|an|the|any"
+    r"|some|random|float|float32|real|dense|input|tensors?|arrays?|batch|matrix|:|=)[\s:=]+){1,8}"
+    r"(?:shape|size)\s*(?:is|:|=|of)?\s*`?(?:torch\.Size)?[(\[]{1,2}(?P<sizes>\d{1,5}(?:\s*,\s*\d{1,5}){0,5}),?[)\]]",
+    re.I,
+)
+_MODEL = re.compile(
+    r"\b(?:any|some|arbitrary|whatever|simple|every)\b[^.`]{0,24}`?\b(?:model|module|network|nn\.Module"
+    r"|nn\.Linear|layer)\b",
+    re.I,
+)
+_MODEL_NAME = re.compile(r"`(?P<name>model|net|network|module|layer)`")
+_MOST_NUMBERS = 1_000_000
+_COMMENT = re.compile(r"#+\s*(\S.*)$")
+
+
+def described(words: Sequence[Sentence], fences: Sequence[Fence]) -> tuple[Described, ...]:
+    """The arrays whose shape, and the models whose kind, a sentence or a comment gives, of those
+    that a program uses and does not make.
+    """
+    programs = [fence for fence in fences if fence.kind is FenceKind.PROGRAM]
+    comments = (
+        (match[1], fence.line + at)
+        for fence in programs
+        for at, line in enumerate(fence.raw.split("\n")[:2000])
+        if (match := _COMMENT.search(line[:500]))
+    )
+    texts = chain(((row.text[:2000], row.line) for row in words), comments)
+    rows = [row for text, line in texts for row in _described_in(text, line)]
+    names = {name for fence in programs if rows for name in _open_names(fence.text)}
+    return distinct((row for row in rows if row.name in names), lambda row: row.name)[:_MOST_NAMES]
+
+
+def _open_names(source: str) -> Iterator[str]:
+    """The names that a program uses and does not define, or sets to `...`."""
+    yield from imports.undefined(source)
+    yield from re.findall(r"^\s*(\w+)\s*=\s*\.\.\.", source, re.M)
+
+
+def _described_in(text: str, line: int) -> Iterator[Described]:
+    quote = Quote(text=text[:300], line=line)
+    for match in _ARRAY.finditer(text):
+        sizes = tuple(map(int, match["sizes"].split(",")))
+        if math.prod(sizes) <= _MOST_NUMBERS:
+            yield Described(name=match["name"], kind="array", sizes=sizes, quote=quote)
+    model = _MODEL_NAME.search(text) if _MODEL.search(text) else None
+    if model:
+        yield Described(name=model["name"], kind="model", quote=quote)

@@ -301,7 +301,7 @@ def symptom(
     """The symptom and its quote. Pasted evidence decides, then the title, then the sentences."""
     if missing := _missing_error(issue, words):
         return Symptom.MISSING_ERROR, missing
-    by_title = _symptom_of_text(issue.title)
+    by_title = of_text(issue.title)
     # Two outputs set side by side are better evidence than a traceback beside them.
     sides = {output.role for output in outputs if output.fence is not None}
     are_compared = len(sides) == 2 and not any(t.exception.startswith("SIG") for t in tracebacks)
@@ -317,9 +317,7 @@ def symptom(
     if warnings:
         return Symptom.WARNING, warnings[0].quote
     symptoms = (
-        (symptom_of_text, s.quote)
-        for s in words[:60]
-        if (symptom_of_text := _symptom_of_text(s.text))
+        (symptom_of_text, s.quote) for s in words[:60] if (symptom_of_text := of_text(s.text))
     )
     return next(symptoms, by_output) or (Symptom.UNKNOWN, None)
 
@@ -334,7 +332,8 @@ def _of_outputs(outputs: Sequence[Output]) -> tuple[Symptom, Quote] | None:
     return next(((Symptom.WRONG_VALUE, quote) for quote in quotes), None)
 
 
-def _symptom_of_text(text: str) -> Symptom | None:
+def of_text(text: str) -> Symptom | None:
+    """The class of failure that words name."""
     return next(
         (symptom for symptom, pattern in _SYMPTOM_WORDS if pattern.search(text[:2000])), None
     )

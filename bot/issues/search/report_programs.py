@@ -23,11 +23,12 @@ from bot.kernel.bug import (
     FenceKind,
     Role,
     ScriptFix,
+    Symptom,
     members_of,
 )
 from bot.kernel.environment import EnvironmentSpec, PinSource
 from bot.kernel.errors import BuildError, Stopped
-from bot.kernel.report import Claim, NotReproduced
+from bot.kernel.report import AnyVerdict, Claim, DifferentFailure, NotReproduced
 from bot.kernel.session import SearchResult
 from bot.kernel.source import syntax
 from bot.kernel.source.syntax import is_call_of, module_of, tree_of
@@ -39,6 +40,7 @@ _MOST_LENT = 2
 _JOINED_AT_MOST = 200_000
 """Characters of all drafts together: to find the names that a program lacks takes 5 s a million."""
 _VERSIONS = re.compile(r"__version__|\bsys\.(?:version|platform)\b|\bplatform\.\w+\(")
+_LOADS = re.compile(r"from_pretrained|load_state_dict|create_model|hf_hub_download|get_weight")
 _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
 
 
@@ -67,7 +69,35 @@ def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
         unique.setdefault("\n".join(values.lines(draft.text)), draft)
     selection = list(unique.values())[:MOST]
     selection += _lending(bug, signature, usable)
-    return tuple(_with_variables(bug, _script(_borrowing(bug, draft))) for draft in selection)
+    scripts = (_script(_borrowing(bug, draft)) for draft in selection)
+    return tuple(_with_variables(bug, _completed_values(bug, signature, one)) for one in scripts)
+
+
+def _completed_values(bug: BugReport, signature: AnySignature, script: Script) -> Script:
+    """A script with the values that the report leaves open and, for a crash that has nothing to do
+    with loading them, a random model in the place of trained ones.
+    """
+    others = (fence for fence in bug.programs if fence.index not in script.fences)
+    elsewhere = set[str]().union(*map(_defines, others))
+    names = [name for name in imports.undefined(script.source) if name not in elsewhere]
+    members = members_of(signature)
+    checks = [check for one in members if isinstance(one, CrashSignature) for check in one.checks]
+    source, fixes = script_fixes.restore(script.source, checks)
+    source, more = script_fixes.fill_names(source, names, bug.described)
+    fixes = (*fixes, *more)
+    if all(isinstance(member, CrashSignature) and member.message for member in members):
+        source, more = script_fixes.drop_ellipses(source)
+        fixes = (*fixes, *more)
+    frames = (frame for row in bug.tracebacks for frame in row.frames)
+    loads = any(_LOADS.search(f"{frame.function} {frame.code}") for frame in frames)
+    is_crash = all(isinstance(member, CrashSignature) and member.exception for member in members)
+    if is_crash and not loads and bug.symptom is not Symptom.SAVE_LOAD:
+        source, more = script_fixes.without_weights(source)
+        fixes = (*fixes, *more)
+    if not fixes:
+        return script
+    files = {**script.files, script.entry: source}
+    return script.model_copy(update={"files": files, "fixes": (*script.fixes, *fixes)})
 
 
 def _lending(bug: BugReport, signature: AnySignature, usable: list[Fence]) -> list[_Draft]:
@@ -312,12 +342,22 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
         runner.note("the bug report names a release, so the clone was not run; --ref HEAD runs it")
     result = search(runner, _as_quoted(runner, spec), scripts)
     verdict, match = confirm(runner, result)
-    decision = Decision(verdict, runner.bug, runner.signature, result)
+    decision = Decision(_as_open(verdict, result.script), runner.bug, runner.signature, result)
     if match is not Match.MATCHED:
         return _elsewhere(runner, result, decision) if _may_differ(result) else decision
     note_place(runner)
     contrasts, claims = _contrasts(runner, result)
     return replace(decision, contrasts=contrasts, claims=claims)
+
+
+def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:
+    """The verdict, but no negative one on a program with values that are not the reporter's."""
+    why = {script_fixes.OPEN, script_fixes.UNTRAINED}
+    changes = [fix.what for fix in script.fixes if fix.why in why]
+    if not changes or not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    reason = f"the program ran with values that are not the reporter's ({'; '.join(changes)[:300]})"
+    return issues_confirm.undecided(verdict, reason)
 
 
 def _as_quoted(runner: Runner, spec: EnvironmentSpec) -> EnvironmentSpec:

@@ -3,8 +3,9 @@
 import ast
 import re
 from dataclasses import dataclass
+from typing import Literal
 
-from bot.issues.signature import staged, values, wording
+from bot.issues.signature import references, staged, values, wording
 from bot.kernel import tracebacks
 from bot.kernel.bug import (
     AlternativesSignature,
@@ -50,6 +51,7 @@ _ASSERTIONS = (
     *("assertAlmost", "assertNot", "assertIn", "assertIs"),
 )
 _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
+_VAGUE = {"the", "nan", "inf", "and", "for", "with", "has", "any", "value"}
 
 
 def freeze(bug: BugReport) -> AnySignature | None:
@@ -104,6 +106,8 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
         return CrashSignature(exception=row.exception)
     third_party = [frame for frame in row.frames if frame.package and frame.package != "<stdlib>"]
     own = [frame.code for frame in row.frames if not frame.package and frame.code]
+    # Only the last frame of a stack fails; a remark or a claim may mean several statements.
+    own = own if not any(frame.path for frame in row.frames) else own[-1:]
     fault = third_party[-1] if third_party else Frame(path="")
     check = row.exception.rsplit(".", 1)[-1] == "AssertionError"
     unnamed = not row.message and not third_party
@@ -114,7 +118,7 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
         frame=fault.module_path,
         function=fault.function,
         places=tuple(map(_place, row.frames[-_MOST_PLACES:])),
-        checks=(tuple(own[-1:]) or (_asserts if check else _calls)(bug)) if unnamed else (),
+        checks=(tuple(own) or (_asserts if check else _calls)(bug)) if unnamed else (),
     )
 
 
@@ -180,22 +184,46 @@ def _comparable(texts: list[str]) -> dict[values.Chunk, values.Chunk]:
 
 
 def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
-    """Values noted next to the prints of what the report is about, without an expected value."""
+    """Values noted next to the prints of what the report is about, without an expected value:
+    those that are called wrong, if any is.
+    """
     about = _last_name(bug.api[0]) if bug.api else ""
     lines = {
-        number: line.split("#")[0]
+        number: line.partition("#")
         for fence in bug.programs
         for number, line in enumerate(fence.raw.split("\n"), fence.line)
     }
+    stated = [
+        (row, *lines.get(row.line, ("", "", "")))
+        for row in rows
+        if row.role == "observed" and row.fence is not None and _is_value(row.text)
+    ]
+    marked = [
+        (code, row.text)
+        for row, code, _, note in stated
+        if references.marked_value(note.strip())[1] == "wrong"
+    ]
+    if marked:
+        return _marked(marked)
     # A printed truth value is the reporter's own check, as an assertion would be.
     telling = tuple(
         (values.clean_display(row.text),)
-        for row in rows
-        if row.role == "observed" and row.fence is not None and _is_value(row.text)
-        if row.text in {"True", "False"} or (about and about in lines.get(row.line, ""))
+        for row, code, _, _ in stated
+        if row.text in {"True", "False"} or (about and about in code)
     )
     wrong = bug.symptom is Symptom.WRONG_VALUE and telling
     return [OutputSignature(observed=telling)] if wrong else []
+
+
+def _marked(marked: list[tuple[str, str]]) -> list[OutputSignature]:
+    """Values that comments call wrong. Behind words of its own a print shows a value as a part of
+    its line.
+    """
+    if any(re.search(r"[\"']", code) for code, _ in marked):
+        chunks: tuple[values.Chunk, ...] = ((values.clean_display(marked[0][1]),),)
+        return [OutputSignature(observed=chunks, within_line=True)]
+    chunks = tuple((values.clean_display(text),) for _, text in marked)
+    return [OutputSignature(observed=chunks)]
 
 
 def _last_name(api: str) -> str:
@@ -276,10 +304,34 @@ def _is_check(node: ast.stmt) -> bool:
 
 
 def _nonfinite(bug: BugReport) -> list[NonFiniteSignature]:
+    """A non-finite value among the prints, unless the report calls that value right."""
     if bug.symptom is not Symptom.NONFINITE or not bug.programs or bug.symptom_quote is None:
         return []
-    text = bug.symptom_quote.text.lower()
-    return [NonFiniteSignature(values=("nan",) if "nan" in text or "inf" not in text else ("inf",))]
+    text = bug.symptom_quote.text
+    kind: Literal["nan", "inf"] = (
+        "nan" if "nan" in text.lower() or "inf" not in text.lower() else "inf"
+    )
+    expected = (row.text for row in bug.outputs if row.role == "expected")
+    is_right = references.claims_right(text, kind) or any(
+        kind in values.nonfinite(line) for row in expected for line in row.splitlines()
+    )
+    return [] if is_right else [NonFiniteSignature(values=(kind,), labels=_labels(bug, text))]
+
+
+def _labels(bug: BugReport, quote: str) -> tuple[str, ...]:
+    """The words before a printed value that a sentence names, where others are printed too; those
+    of all values but the right ones, where the program prints such and labels each.
+    """
+    programs = (fence for fence in bug.programs if fence.role not in _ASIDE)
+    prints = [row for fence in programs for row in references.prints_of(fence.text)]
+    own = [row.label for row in prints if not row.is_right]
+    labels = [label for label in own if _names(quote, label)] or (own if all(own) else [])
+    return tuple(dict.fromkeys(labels)) if len(labels) < len(prints) else ()
+
+
+def _names(sentence: str, label: str) -> bool:
+    words = [word for word in re.findall(r"[A-Za-z]{3,}", label) if word.lower() not in _VAGUE]
+    return bool(words) and all(re.search(rf"\b{word}\b", sentence, re.I) for word in words)
 
 
 _UNLEARNED = 0.25  # of the way from the reported value to a perfect one

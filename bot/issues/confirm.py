@@ -240,7 +240,8 @@ def blocked(judgement: Judgement) -> AnyVerdict:
         names = ", ".join(f"`{name}`" for name in failure.names)
         return triage.needs_reader(f"the program uses {names}, which nothing in it defines")
     if failure.needs:
-        return triage.needs_reader(f"the program cannot run as it is: it needs {failure.needs}")
+        why = f"the program cannot run here: {failure.what}; it takes {failure.needs}"
+        return triage.needs_reader(why)
     return SetupFailed(
         reason=f"the environment lacks something that could not be installed: {failure.what}",
         tried=(failure.module or failure.requirement,),

@@ -209,7 +209,7 @@ class End:
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What a clone provides of what fails; `tops` are the modules by which the failing program
-    gets at it.
+    gets at it. A program that lies in the tree itself uses what lies beside it.
     """
 
     name: str

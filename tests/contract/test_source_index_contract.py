@@ -170,7 +170,7 @@ def test_the_definition_around_a_line(index: SourceIndex) -> None:
 
 def test_calls_are_followed_both_ways(index: SourceIndex) -> None:
     make = index.symbol("pkg.make")[0]
-    assert [chunk.name for chunk in index.callees(make)] == ["pkg.layers.Linear"]
+    assert [chunk.name for chunk in index.callees(make)] == ["pkg.layers.Linear.__init__"]
     scale = index.symbol("pkg.sub.scale")[0]
     assert [chunk.name for chunk in index.callers(scale)] == ["pkg.layers.Linear.forward"]
     made = index.symbol("pkg.layers.Linear.__init__")[0]

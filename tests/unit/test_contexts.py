@@ -165,7 +165,8 @@ def test_a_named_function_is_shown_whole_without_its_docstring() -> None:
     assert "keys = align_right(keys, 0)" in seen
     assert "return self.soften(keys)" in seen
     seen = prompt_text.show_contexts(ranked("`Attention` ignores its mask", ""))
-    assert "Scores keys." in seen
+    assert "class Attention:" in seen
+    assert "Scores keys." not in seen, "a class line with words of its docstring tells nothing"
     assert "Much more." not in seen
     assert "self.heads = heads" in seen, "the constructor of a named class"
     assert "return self.soften(keys)" in seen, "and what its call does"
@@ -242,7 +243,7 @@ def test_no_line_is_shown_twice() -> None:
         for chunk in each.chunks
         for at in range(chunk.start, chunk.end + 1)
     ]
-    assert len(made) > 1
+    assert len({path for path, _ in lines}) > 1
     assert len(lines) == len(set(lines))
 
 
@@ -275,7 +276,7 @@ def test_bodies_go_before_chunks() -> None:
     text = 'def f(a):\n    """F."""\n' + "\n".join(f"    b = {n}" for n in range(20))
     chunks = [Chunk(path=f"{n}.py", start=1, end=22, text=text) for n in range(3)]
     assert [chunk.end for chunk in fit_chunks(chunks, 66)] == [22, 22, 22]
-    assert [chunk.end for chunk in fit_chunks(chunks, 30)] == [22, 2, 2]
+    assert [chunk.end for chunk in fit_chunks(chunks, 30)] == [22], "a head alone is no help"
     assert [chunk.end for chunk in fit_chunks(chunks, 5)] == [5]
     assert size(fit_chunks(chunks, 1)) == 1
 
@@ -319,3 +320,338 @@ def test_what_a_function_calls_is_shown_from_its_own_package_only():
     made = contexts.contexts(reading_issue.read_issue(subject), subject, shelf)
     paths = {chunk.path for context in made for chunk in context.chunks}
     assert paths == {"net/a.py", "net/b.py"}
+
+
+def shown_of(
+    texts: dict[str, str], title: str, body: str = "", main: tuple[str, ...] = ("net",)
+) -> str:
+    """What a prompt shows of these sources for a report."""
+    issue = Issue(title=title, body=body, repository="o/net")
+    sources = FakeSourceIndex(texts, main=main)
+    return prompt_text.show_contexts(
+        contexts.contexts(reading_issue.read_issue(issue), issue, sources)
+    )
+
+
+SPLITTERS = {
+    "net/split.py": """from net.base import Base
+
+
+class Folds(Base):
+    def __init__(self, n=5):
+        self.n = n
+
+    def parts(self, y):
+        return self.make(y)
+
+    def make(self, y):
+        if self.n > len(y):
+            raise ValueError(f"more folds ({self.n}) than members of any class")
+        return [self.n]
+
+
+class GroupFolds(Base):
+    def parts(self, y):
+        if len(y):
+            raise ValueError(f"more folds ({y}) than members of any class")
+        return "namesake"
+""",
+    "net/base.py": """class Base:
+    def split(self, y):
+        return self.run(y)
+
+    def run(self, y):
+        return self.parts(y)
+
+    def parts(self, y):
+        raise NotImplementedError
+""",
+}
+
+
+def test_calls_are_followed_to_the_raise_through_the_base_and_back() -> None:
+    program = (
+        "```python\nfrom net.split import Folds\nfolds = Folds(n=9)\nfolds.split([1, 2])\n```\n"
+    )
+    body = f'{program}It says "more folds (9) than members of any class".'
+    seen = shown_of(SPLITTERS, "Splitting fails", body)
+    assert "return self.make(y)" in seen
+    assert "if self.n > len(y):" in seen
+    assert seen.index("if self.n > len(y):") < seen.index("Context 2") if "Context 2" in seen else 1
+    assert "raise NotImplementedError" not in seen
+
+
+MODELS = {
+    "net/model.py": """from net.layers import Block, Dense
+
+
+class Model:
+    def __init__(self, config):
+        self.blocks = ModuleList([Block(config) for _ in range(2)])
+        self.pooler = Pooler(config) if config.pool else None
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x)
+        return self.pooler(x)
+
+
+class Pooler:
+    def __init__(self, config):
+        self.dense = Dense(config)
+
+    def forward(self, x):
+        return self.dense(x[:, 0])
+""",
+    "net/layers.py": """class Block:
+    def forward(self, x):
+        return x * 1.25
+
+
+class Dense:
+    def build(self, shape):
+        self.width = shape[-1]
+
+    def call(self, x):
+        return x / self.scale
+
+    @property
+    def scale(self):
+        return self.width ** 0.25
+""",
+}
+
+
+def test_an_object_that_is_called_leads_to_its_forward_and_to_those_of_its_parts() -> None:
+    program = "```python\nfrom net.model import Model\nmodel = Model(config).eval()\nprint(model(x))\n```\n"
+    seen = shown_of(MODELS, "The pooled output of a model is wrong", program)
+    for line in ("return self.pooler(x)", "return self.dense(x[:, 0])", "return x * 1.25"):
+        assert line in seen
+    seen = shown_of(MODELS, "`Dense` is wrong")
+    for line in ("return x / self.scale", "self.width ** 0.25", "self.width = shape[-1]"):
+        assert line in seen
+
+
+ACCESS = {
+    "net/box.py": """class Box:
+    def __getitem__(self, key):
+        return self.items[key - 1]
+
+    def __setattr__(self, name, value):
+        raise ValueError(f"{name} is fixed")
+
+    def __getattr__(self, name):
+        return self.wrapped.lookup(name)
+
+    def __len__(self):
+        return 7
+""",
+    "other/box.py": "class Other:\n    def wanted(self):\n        return 'namesake'\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("use", "line"),
+    [
+        ("box[1]", "return self.items[key - 1]"),
+        ("box.size = 3", "is fixed"),
+        ("box.wanted", "return self.wrapped.lookup(name)"),
+        ("len(box)", "return 7"),
+        ("Own()[0]", "return self.items[key - 1]"),
+    ],
+)
+def test_operators_and_attributes_lead_to_what_answers_for_them(use: str, line: str) -> None:
+    program = (
+        f"```python\nfrom net.box import Box\nclass Own(Box):\n    pass\nbox = Box()\n{use}\n```\n"
+    )
+    seen = shown_of(ACCESS, "It is wrong", program)
+    assert line in seen
+    assert "namesake" not in seen
+
+
+def test_a_decorator_leads_to_what_it_wraps_the_call_in() -> None:
+    texts = {
+        "net/api.py": "from net.checks import Checked, wrapped\n\n\n@wrapped\n@Checked(3)\n"
+        "def train(x):\n    return x\n",
+        "net/checks.py": "class Checked:\n    def __init__(self, most):\n        self.most = most\n\n"
+        "    def __call__(self, function):\n        return lambda x: function(min(x, self.most))\n\n\n"
+        "def wrapped(function):\n    def inner(x):\n        return function(x + 1)\n\n    return inner\n",
+    }
+    seen = shown_of(texts, "`net.api.train` is wrong")
+    assert "return lambda x: function(min(x, self.most))" in seen
+    assert "return function(x + 1)" in seen
+
+
+NAMESAKES = {
+    "net/tokens.py": "class TokenizerBase:\n    def render(self, x):\n        return 'by tokens'\n",
+    "net/process.py": "class ProcessorMixin:\n    def render(self, x):\n        return 'by processor'\n",
+    "net/auto.py": "class AutoTokenizer:\n    @classmethod\n    def from_saved(cls, name):\n        return load(name)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [
+        ("`render` in tokens.py is wrong", ""),
+        ("`TokenizerBase` and its `render` are wrong", ""),
+        (
+            "`render` is wrong",
+            (
+                "```python\nfrom net.auto import AutoTokenizer\n"
+                "t = AutoTokenizer.from_saved('x')\nt.render('y')\n```"
+            ),
+        ),
+    ],
+)
+def test_of_namesakes_the_one_of_the_named_file_or_class_is_shown(title: str, body: str) -> None:
+    seen = shown_of(NAMESAKES, title, body)
+    assert "by tokens" in seen
+    assert "by processor" not in seen
+
+
+def test_a_longer_name_that_holds_the_word_is_no_match() -> None:
+    texts = {
+        "net/beta.py": "class Beta:\n    def sample(self):\n        return 'beta'\n",
+        "net/binomial.py": "class BetaBinomial:\n    def sample(self):\n        return 'binomial'\n",
+        "other/beta.py": "class Beta:\n    def sample(self):\n        return 'of a dependency'\n",
+    }
+    body = "```python\nfrom net.beta import Beta\nBeta().sample()\n```"
+    seen = shown_of(texts, "Sampling of `Beta` is wrong", body)
+    assert "return 'beta'" in seen
+    assert "binomial" not in seen
+    assert "of a dependency" not in seen
+
+
+def test_the_raise_of_an_exception_of_the_package_is_followed_to() -> None:
+    texts = {
+        "net/run.py": "from net.steps import first\n\n\ndef run(x):\n    return first(x)\n",
+        "net/steps.py": "from net.checks import fits\n\n\ndef first(x):\n    return fits(x)\n",
+        "net/checks.py": "class SizeError(Exception):\n    pass\n\n\ndef fits(x):\n    if x > 3:\n"
+        "        raise SizeError(x)\n    return x\n",
+        "net/other.py": "def size():\n    raise SizeError('namesake')\n",
+    }
+    seen = shown_of(texts, "`net.run.run` throws a SizeError")
+    assert "if x > 3:" in seen
+    assert "namesake" not in seen
+
+
+def test_what_tells_nothing_is_not_shown() -> None:
+    texts = {
+        "net/layer.py": "# Copyright of somebody\nimport os\n\nfrom net.base import Base, published_export\n\n"
+        "SCALE_TABLE = {'wide': 3}\n\n\n"
+        '@published_export(\n    "net.Layer",\n)\nclass Layer(Base):\n    """A layer."""\n\n'
+        "    def scale(self, x):\n        # one\n        # two\n        # three\n        # four\n"
+        "        return x * SCALE_TABLE['wide']\n",
+        "net/base.py": 'class Base:\n    """A base."""\n\n    def build(self):\n        """Build it."""\n'
+        "        raise NotImplementedError\n",
+    }
+    seen = shown_of(texts, "`Layer.scale` and `SCALE_TABLE` are wrong")
+    assert "return x * SCALE_TABLE['wide']" in seen
+    assert "class Layer(Base):" in seen
+    assert "SCALE_TABLE = {'wide': 3}" in seen
+    for waste in ("Copyright", "import", "export", "A layer", "Build it", "A base", "# four"):
+        assert waste not in seen, waste
+
+
+def test_words_lead_into_the_package_itself_and_into_nothing_that_it_carries_along() -> None:
+    words = "def polish(surface):\n    return surface\n"
+    texts = {
+        "net/_vendor/tool.py": words,
+        "other/tool.py": words,
+        "net/own.py": "def surfaces(x):\n    return 'own'\n",
+    }
+    seen = shown_of(texts, "How does one polish surfaces?")
+    assert "return 'own'" in seen
+    assert "_vendor" not in seen
+    assert "other/tool.py" not in seen
+    del texts["net/own.py"]
+    assert "other/tool.py" in shown_of(texts, "How does one polish surfaces?")
+
+
+def test_a_copy_in_another_module_is_not_shown_again() -> None:
+    text = "def soften(x):\n    y = x * 3\n    return y\n"
+    texts = {"net/a.py": text, "net/copied/a.py": text}
+    assert shown_of(texts, "`soften` is wrong").count("y = x * 3") == 1
+
+
+def test_a_long_body_is_cut_around_the_words_of_the_report() -> None:
+    lines = [f"    total = step_{at}(total)" for at in range(300)]
+    lines[222] = "    total = total * padding_share"
+    texts = {"net/long.py": "\n".join(["def work(total):", *lines, "    return total", ""])}
+    seen = shown_of(texts, "`work` gives a wrong share of padding")
+    assert "total * padding_share" in seen
+    assert "step_3(" not in seen
+
+
+def test_functions_that_are_given_to_a_call_are_followed() -> None:
+    texts = {
+        "net/loss.py": "from net.core import Wrapper\n\n\ndef huber(x):\n    return x * 1.5\n\n\n"
+        "class Huber(Wrapper):\n    def __init__(self):\n        super().__init__(huber, name='huber')\n",
+        "net/core.py": "class Wrapper:\n    def __init__(self, function, name):\n"
+        "        self.function = function\n\n    def call(self, x):\n        return self.function(x)\n",
+    }
+    assert "return x * 1.5" in shown_of(texts, "`Huber` is wrong")
+
+
+@pytest.mark.parametrize(
+    "head", ["def make(x) -> Box:\n    return build(x)", "def make(x):\n    return Box(x)"]
+)
+def test_methods_of_what_a_function_returns_are_those_of_its_class(head: str) -> None:
+    texts = {
+        "net/make.py": f"from net.box import Box\n\n\n{head}\n",
+        "net/box.py": "class Box:\n    def merge(self):\n        return 'of the box'\n",
+        "net/other.py": "class Other:\n    def merge(self):\n        return 'namesake'\n",
+    }
+    program = "```python\nfrom net.make import make\nbox = make(3)\nbox.merge()\n```"
+    seen = shown_of(texts, "It does not merge", program)
+    assert "of the box" in seen
+    assert "namesake" not in seen
+
+
+def test_of_an_object_that_is_handed_on_the_methods_that_fit_the_report_are_shown() -> None:
+    texts = {
+        "net/pruners.py": "class Percentile:\n    def prune(self, trial):\n        return trial.value > 0.5\n\n"
+        "    def describe(self):\n        return 'percentile'\n\n\n"
+        "class Median(Percentile):\n    def __init__(self, startup=1):\n        self.startup = startup\n",
+        "net/study.py": "class Study:\n    def __init__(self, pruner):\n        self.pruner = pruner\n",
+    }
+    program = "```python\nfrom net.pruners import Median\nfrom net.study import Study\nStudy(Median(startup=3))\n```"
+    assert "return trial.value > 0.5" in shown_of(
+        texts, "`Median` prunes a trial with nan", program
+    )
+
+
+def test_what_is_iterated_over_leads_to_its_iterator() -> None:
+    texts = {"net/shard.py": "class Shard:\n    def __iter__(self):\n        return self.some()\n\n"
+        "    def some(self):\n        yield 3 // 2\n\n    def other(self):\n        return 'other'\n"}  # fmt: skip
+    program = "```python\nfrom net.shard import Shard\nshard = Shard()\nprint(list(shard))\n```"
+    assert "yield 3 // 2" in shown_of(texts, "It repeats", program)
+
+
+def test_what_raises_in_another_module_is_shown_with_what_is_named() -> None:
+    texts = {
+        "net/study.py": "from net.storage import Storage\n\n\nclass Study:\n"
+        "    def __init__(self, storage: Storage):\n        self._storage = storage\n\n"
+        "    @property\n    def best(self):\n        return self._storage.best_of(3)\n",
+        "net/storage.py": "class Storage:\n    def best_of(self, n):\n        if n > 2:\n"
+        "            raise ValueError('No trials are completed yet.')\n        return n\n",
+    }
+    body = 'The property says "No trials are completed yet."'
+    seen = shown_of(texts, "`Study.best` raises", body)
+    assert "if n > 2:" in seen.partition("Context 2")[0]
+
+
+def test_a_thought_that_names_something_keeps_its_context_in_sight() -> None:
+    one, two, three = (
+        Context(
+            rank=rank,
+            title="t",
+            chunks=(
+                Chunk(path=f"{rank}.py", start=1, end=1, text=f"def {name}(self): 1", kind="method", name=f"m.{name}"),
+            ),
+        )
+        for rank, name in ((1, "Box.one"), (2, "Box.two"), (3, "Box.twofold"))
+    )  # fmt: skip
+    notebook = prompt_text.Notebook((one, two, three))
+    notebook.answered(1, "Box.two calls what fails.")
+    assert [context.rank for context in notebook.contexts] == [1, 2]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.kernel.source import symbols, symbols as source_symbols, syntax
+from bot.kernel.source import objects, symbols, symbols as source_symbols, syntax
 from tests.support.source_index import FakeSourceIndex
 
 NESTED = """
@@ -61,3 +61,54 @@ def test_statements_come_in_the_order_of_a_walk(module: str) -> None:
     kinds = (ast.Import, ast.ImportFrom, ast.ClassDef)
     walked = [node for node in ast.walk(tree) if isinstance(node, kinds)]
     assert [node for node in syntax.statements(tree) if isinstance(node, kinds)] == walked
+
+
+MAKING = """
+model = nn.Sequential(Layer(3)).eval()
+blocks = [Block(i) for i in range(3)]
+for at, block in enumerate(blocks):
+    block(x)
+loaded = Auto.from_pretrained("x")
+study = make_study()
+head = Head(4) if wide else None
+with Precision() as precision:
+    precision.cast(model[0])
+list(study.trials)
+study.size = len(loaded)
+"""
+
+
+def test_objects_are_told_from_what_they_are_made_by() -> None:
+    tree = ast.parse(MAKING)
+    classes = objects.objects_of(tree)
+    assert classes["model"] == "Layer", "what a container holds"
+    assert classes["block"] == classes["blocks"] == "Block"
+    assert classes["loaded"] == "Auto"
+    assert classes["study"] == "make_study()"
+    assert classes["head"] == "Head"
+    assert classes["precision"] == "Precision"
+    used = {(use.owner, use.member) for use in objects.uses(tree, classes)}
+    assert {
+        ("Block", "__call__"),
+        ("Layer", "__getitem__"),
+        ("Auto", "__len__"),
+        ("make_study()", "__setattr__"),
+        ("Precision", "__enter__"),
+        ("Precision", "cast"),
+    } <= used
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("def f(x) -> Box:\n    return g(x)", "Box"),
+        ("def f(x) -> str | boxes.Box:\n    return g(x)", "boxes.Box"),
+        ("def f(x):\n    if x:\n        return 1\n    return Box(x)", "Box"),
+        ("def f(x):\n    return g(x)", ""),
+        ("x = 1", ""),
+    ],
+)
+def test_what_a_function_returns_is_told_from_its_annotation_or_its_end(
+    text: str, name: str
+) -> None:
+    assert objects.returned(text) == name

@@ -1,6 +1,7 @@
 """BugReport + the available sources → ranked contexts, within a number of lines."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
 from typing import NamedTuple
 
 from bot.issues.search import hints
@@ -9,15 +10,17 @@ from bot.kernel.bug import BugReport, Issue
 from bot.kernel.dialogue import Interpretation, ReadAction, SearchAction
 from bot.kernel.environment import Chunk, Context
 from bot.kernel.ports import SourceIndex
-from bot.kernel.source import outline, symbols
+from bot.kernel.source.index import identifiers, index_words, prose, query_words
 from bot.kernel.source.outline import (
     beyond,
+    body,
+    class_line,
     cut,
     fit_chunks,
     merge_chunks,
     module_of,
+    nonempty_lines,
     size,
-    trimmed,
 )
 from prompts import shared
 
@@ -30,11 +33,15 @@ from prompts import shared
 # differ by module (RepGen, arXiv 2512.14990).
 
 _MOST = 4
-_FIRST, _NEXT, _LEAST = 0.6, 0.5, 24
+_FIRST, _NEXT, _LEAST = 0.72, 0.5, 16
 _PER_MODULE = 8
 _FAINT = 0.12
-_WEAK = 0.2
-_CALLER_LINES = 20
+_WEAK = 0.18
+_CALLER_LINES = 12
+_LONG_BODY = 40
+_CONSTRUCTOR_LINES = 30
+_HEAD = 0.5
+_MOST_OTHERS = 3
 _OVERLOADS = ("@overload", "@typing.overload", "@torch.jit._overload")
 
 
@@ -42,7 +49,7 @@ def contexts(
     bug: BugReport,
     issue: Issue,
     sources: SourceIndex,
-    budget_lines: int = 200,
+    budget_lines: int = 160,
     *,
     lineage: Sequence[Chunk] = (),
     refined: Interpretation | None = None,
@@ -52,17 +59,74 @@ def contexts(
     and pull requests), where someone knows it, `refined` a model's reading of the report.
     """
     ranked_chunks = ranking(bug, issue, sources, lineage, refined)
+    words = set(query_words(f"{issue.title} {prose(issue)}", 200))
     results: list[Context] = []
     lines_left = budget_lines
     for path, chunks in by_module(ranked_chunks)[:_MOST]:
         pieces = [piece for context in results for piece in context.chunks]
-        candidates = beyond(merge_chunks([*chunks, *_closure(sources, chunks)]), pieces)
+        closure = _closure(sources, chunks, first=not results)
+        ends, others = ((), ()) if results else _beyond_module(ranked_chunks, chunks)
+        strongest = sorted([*chunks, *ends], key=lambda chunk: -chunk.score)
+        candidates = _telling([*strongest, *closure, *others], pieces, words)
         most = lines_left * _FIRST if not results else lines_left * _NEXT
         fitting = fit_chunks(candidates, max(int(most), _LEAST))
-        if fitting and (not results or chunks[0].score >= ranked_chunks[0].score * _WEAK):
+        if fitting and (
+            not results or chunks[0].score >= ranked_chunks[0].score * _WEAK * len(results)
+        ):
             lines_left -= size(fitting)
             results.append(_context(len(results) + 1, path, chunks, fitting))
     return tuple(results)
+
+
+def _beyond_module(
+    ranked_chunks: Sequence[Chunk], chunks: Sequence[Chunk]
+) -> tuple[Sequence[Chunk], Sequence[Chunk]]:
+    """What belongs to the pieces of a module although it is in others: what raises the quoted
+    message, and the strongest bodies of the package, for the room that is left.
+    """
+    why = shared("why_message")
+    others = [chunk for chunk in ranked_chunks if chunk.path != chunks[0].path]
+    ends = [chunk for chunk in others if why in chunk.why]
+    bodies = [
+        chunk
+        for chunk in others
+        if chunk.package == chunks[0].package and chunk.kind in {"function", "method"}
+    ]
+    return ends[:2], bodies[:_MOST_OTHERS]
+
+
+def _telling(chunks: Sequence[Chunk], shown: Sequence[Chunk], words: Set[str]) -> Sequence[Chunk]:
+    """What of the chunks tells something and is not shown yet, neither these lines nor a copy of
+    them; a long one with the line that shares most words with the report.
+    """
+    bodies = [piece for chunk in merge_chunks(chunks) for piece in body(chunk)]
+    wordings = {_wording(piece) for piece in shown}
+    new: list[Chunk] = []
+    for piece in beyond(bodies, shown):
+        if _wording(piece) not in wordings:
+            wordings.add(_wording(piece))
+            new.append(_focused(piece, words))
+    return new
+
+
+def _focused(chunk: Chunk, words: Set[str]) -> Chunk:
+    """A long chunk without a focus, with the line around which most of these words stand; those
+    that stand in many of its lines count less.
+    """
+    shown = nonempty_lines(chunk.text)
+    if chunk.focus or len(shown) <= _LONG_BODY:
+        return chunk
+    lines = chunk.text.split("\n")
+    words_by_line = [words & set(index_words(identifiers(lines[at])).split()) for at in shown]
+    counts = Counter(word for line in words_by_line for word in line)
+    worth = [sum(1 / counts[word] for word in line) for line in words_by_line]
+    sums = [sum(worth[max(at - 4, 0) : at + 5]) for at in range(len(worth))]
+    best = max(range(len(sums)), key=lambda at: (sums[at], worth[at], -at))
+    return chunk.model_copy(update={"focus": chunk.start + shown[best]}) if sums[best] else chunk
+
+
+def _wording(piece: Chunk) -> str:
+    return " ".join(piece.text.split())
 
 
 def _context(rank: int, path: str, chunks: Sequence[Chunk], pieces: Sequence[Chunk]) -> Context:
@@ -96,6 +160,8 @@ def _summed(hints: Iterable[Hint]) -> tuple[Chunk, ...]:
             continue
         ordered = sorted(several, key=lambda hint: (-hint.weight, hint.why))
         score = sum(hint.weight * 0.6**place for place, hint in enumerate(ordered))
+        if ordered[0].chunk.kind == "class":  # its methods tell more than its head
+            score *= _HEAD
         why = tuple(dict.fromkeys(hint.why for hint in ordered))
         focus = next((hint.chunk.focus for hint in ordered if hint.chunk.focus), 0)
         changes = {"score": round(score, 4), "why": why, "focus": focus}
@@ -119,29 +185,25 @@ def by_module(ranked_chunks: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
     ]
 
 
-def _closure(sources: SourceIndex, chunks: Sequence[Chunk]) -> list[Chunk]:
-    """What is needed to build what the pieces are about: heads of the class and its constructor,
-    and one who calls it.
+def _closure(sources: SourceIndex, chunks: Sequence[Chunk], *, first: bool) -> list[Chunk]:
+    """What is needed to build what the pieces are about: the first lines of the class, its
+    constructor, and, for the `first`, one who calls it.
     """
     definitions: list[Chunk] = []
-    for owner in list(
-        dict.fromkeys(_class_name(chunk) for chunk in chunks[:3] if _class_name(chunk))
-    )[:2]:
-        for name, why in (
-            (owner, shared("why_owner")),
-            (f"{owner}.__init__", shared("why_constructor", name=owner.rpartition(".")[2])),
-        ):
-            definitions += [_with(trimmed(chunk), why) for chunk in sources.symbol(name, 1)]
-        definitions += _bases(sources, owner)
+    owners = dict.fromkeys(filter(None, (_class_name(chunk) for chunk in chunks[:3])))
+    for owner in list(owners)[:2]:
+        heads = map(class_line, sources.symbol(owner, 1))
+        definitions += [_with(head, shared("why_owner")) for head in heads]
+        for chunk in sources.symbol(f"{owner}.__init__", 1):
+            why = shared("why_constructor", name=owner.rpartition(".")[2])
+            if chunk.package == chunks[0].package and size([chunk]) <= _CONSTRUCTOR_LINES:
+                definitions.append(_with(chunk, why))
     main = chunks[0]
-    for chunk in [caller for caller in sources.callers(main, 4) if caller.package == main.package][
-        :2
-    ]:
+    callers = sources.callers(main, 4) if first else ()
+    for chunk in [one for one in callers if one.package == main.package][:1]:
         calling = _calling(chunk, short(main).rpartition(".")[2])
         definitions += [_with(piece, shared("why_calls", name=short(main))) for piece in calling]
-    return list(
-        {chunk.text: chunk for chunk in reversed(definitions) if chunk.text.strip()}.values()
-    )[::-1]
+    return [chunk.model_copy(update={"score": 0.0}) for chunk in definitions]
 
 
 def _calling(chunk: Chunk, name: str) -> tuple[Chunk, ...]:
@@ -149,21 +211,6 @@ def _calling(chunk: Chunk, name: str) -> tuple[Chunk, ...]:
     lines = enumerate(chunk.text.split("\n"), chunk.start)
     at = next((number for number, line in lines if f"{name}(" in line), 0)
     return cut(chunk.model_copy(update={"focus": at}), _CALLER_LINES)
-
-
-def _bases(sources: SourceIndex, owner: str) -> list[Chunk]:
-    """Heads of the bases of a class that are of its own package."""
-    chunks = []
-    for chunk in sources.symbol(owner, 1):
-        bases = symbols.bases(chunk.text, owner.rpartition(".")[2])
-        for base in bases[:3]:
-            definitions = sources.symbol(f"{outline.module_of(chunk.path)}.{base}", 1)
-            chunks += [
-                _with(trimmed(base_class), shared("why_base", name=short(chunk)))
-                for base_class in definitions
-                if base_class.package == chunk.package
-            ]
-    return chunks
 
 
 def _class_name(chunk: Chunk) -> str:

@@ -1,8 +1,9 @@
 """What in a report leads to which code: words, names, quoted lines."""
 
+import builtins
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import NamedTuple
 
@@ -19,9 +20,9 @@ from bot.kernel.bug import (
 from bot.kernel.dialogue import Interpretation
 from bot.kernel.environment import Chunk
 from bot.kernel.ports import SourceIndex
-from bot.kernel.source import index
+from bot.kernel.source import index, objects, symbols
 from bot.kernel.source.index import Name, identifiers, index_words, query_words
-from bot.kernel.source.outline import Segment, cut, outline
+from bot.kernel.source.outline import Segment, body, outline, size
 from bot.kernel.source.syntax import tree_of
 from prompts import shared
 
@@ -54,46 +55,147 @@ def telling(path: str, text: str, issue: Issue, most: int) -> Sequence[Segment]:
 
 # What the report's words name exactly: definitions, files, arguments, words of messages.
 
+_MESSAGE = re.compile(
+    r"""\b\w+(?:Error|Exception|Warning)`?: *(?P<raised>[^\n`]{12,300})"""
+    r"""|(?<!\w)["“](?P<quoted>[^"“”\n]{12,300})["”](?!\w)"""
+)
+_EXCEPTION = re.compile(r"\b[A-Z]\w+(?:Error|Exception|Warning)\b")
 _MANY = 8
 _MOST_WINDOWS = 10
+_NEARLY = 0.6
 _HIT_LINES = 50
 _READ_LINES = 2_000
-_ENTRIES = ("__init__", "forward", "__call__")
+_ENTRIES = (("__init__",), ("forward", "call", "__call__"), ("build",))
+_ENTRY_SHARES = (0.45, 0.6, 0.45)
+_FAR = 0.3
+_OWN = 0.15
+"""Less is the score of code that a package carries along from others."""
 
 
 class Hint(NamedTuple):
-    """A piece that something in the report leads to, how strongly, and why."""
+    """A piece that something in the report leads to, how strongly, and why; `receiver` is the
+    class of the object that it is called on, where that may be a subclass of its own.
+    """
 
     chunk: Chunk
     weight: float
     why: str
+    receiver: str = ""
 
 
-def named_definitions(names: Iterable[Name], sources: SourceIndex) -> Iterator[Hint]:
+def named_definitions(
+    names: Sequence[Name], sources: SourceIndex, paths: Sequence[str] = ()
+) -> Iterator[Hint]:
     """Definitions of names, a class with its constructor and its call; a name with many
-    definitions says little about each, and one with none is an attribute or an argument: whoever
-    holds the word.
+    definitions says little about each, unless the report names the file or the class of one.
+    `paths` are the files that it names.
     """
+    parts = Counter(part for name in names for part in name.text.split("."))
+    words = set(index_words(parts).split())
     for name in names:
-        chunks = [
-            piece
-            for piece in sources.symbol(name.text, 5)
-            if piece.kind != "module" or "." in name.text
-        ]
-        share = _share(name.text, len(chunks))
+        chunks, close = _closest(_definitions(name.text, sources), parts, words, paths)
+        close = close or ("." in name.text and len(chunks) == 1)
+        share = _share(name.text, len(chunks)) * (1.0 if close else _FAR)
         why = shared("why_named", name=name.text, where=name.where)
         for place, chunk in enumerate(chunks[:3]):
-            yield Hint(chunk, name.weight * share / (1 + place), why)
+            weight = name.weight * share * chunk.score**2 / (1 + place)
+            yield Hint(chunk, weight, why, _receiver(name.text, chunk, sources))
         if len(chunks) == 1 and chunks[0].kind == "class":
             yield from _entries(chunks[0], name.weight * share, why, sources)
-        if not chunks:
-            yield from _holders(name, sources)
+
+
+def _definitions(name: str, sources: SourceIndex) -> Sequence[Chunk]:
+    """What a name means, and of an object that is called or asked for what it lacks, what does
+    the work; "make().run" is a method of what `make` returns.
+    """
+    owner, _, last = name.rpartition(".")
+    if owner.endswith("()"):
+        owner = _returned(owner.removesuffix("()"), sources)
+        if not owner:  # whose method it is nobody knows, unless there is only one
+            only = sources.symbol(last, 2)
+            return only if len(only) == 1 and not _is_foreign(only[0], last) else ()
+        name = f"{owner}.{last}"
+    for member in (*objects.ENTRIES.get(last, ()), last) if owner else ():
+        if method := _member(owner, member, sources):
+            return method
+    chunks = [
+        piece
+        for piece in sources.symbol(name, 5)
+        if (piece.kind != "module" or "." in name) and not _is_foreign(piece, name)
+    ]
+    return chunks or (_member(owner, "__getattr__", sources) if owner and "__" not in last else ())
+
+
+def _is_foreign(chunk: Chunk, name: str) -> bool:
+    """Whether a definition is of code that is carried along, or an inner one of a dependency that
+    merely ends like the name.
+    """
+    inner = any(part.startswith("_") and part not in name for part in chunk.name.split("."))
+    return chunk.score < _OWN or (chunk.score < 1.0 and inner)
+
+
+def _returned(function: str, sources: SourceIndex) -> str:
+    """The class of what a function returns, by its annotation or what it constructs."""
+    for chunk in sources.symbol(function, 3):
+        if chunk.kind in {"function", "method"} and (name := objects.returned(chunk.text)):
+            module = chunk.name if chunk.kind == "function" else chunk.name.rpartition(".")[0]
+            scope = module.rpartition(".")[0]
+            classes = [one for one in sources.symbol(f"{scope}.{name}", 1) if one.kind == "class"]
+            return next((one.name for one in classes), "")
+    return ""
+
+
+def _member(owner: str, name: str, sources: SourceIndex) -> Sequence[Chunk]:
+    """A method of a class or of its bases, nothing that merely ends like it."""
+    classes = [chunk for chunk in sources.symbol(owner, 1) if chunk.kind == "class"]
+    methods = [method for one in classes for method in sources.symbol(f"{one.name}.{name}", 1)]
+    same_package = [method for method in methods if method.package == classes[0].package]
+    return [method for method in same_package if method.name.endswith(f".{name}")]
+
+
+def _closest(
+    chunks: Sequence[Chunk], parts: Mapping[str, int], words: Set[str], paths: Sequence[str]
+) -> tuple[Sequence[Chunk], bool]:
+    """Of several definitions of a name those in a file or a class that the report names, else
+    those whose class shares words with what it names; none of a dependency beside one of the
+    package itself. Also whether anything but the name leads to them, or there is no class.
+    """
+    worth = {}
+    for chunk in chunks:
+        owner = chunk.name.rpartition(".")[0].rpartition(".")[2]
+        common = words & set(index_words([owner]).split())
+        worth[chunk] = (
+            chunk.score,
+            chunk.path in paths,
+            chunk.kind == "method" and owner in parts,
+            len(common) if chunk.kind == "method" else 0,
+        )
+    best = max(worth.values(), default=(0.0, False, False, 0))
+    closest = [chunk for chunk in chunks if worth[chunk] == best]
+    return closest, any(best[1:]) or any(chunk.kind != "method" for chunk in closest)
+
+
+def _receiver(name: str, chunk: Chunk, sources: SourceIndex) -> str:
+    """The class that a method is named with, where it inherits it."""
+    owner = name.rpartition(".")[0]
+    if chunk.kind != "method" or not owner:
+        return ""
+    classes = [one.name for one in sources.symbol(owner, 1) if one.kind == "class"]
+    return next(iter(classes), "")
 
 
 def names_of_reading(refined: Interpretation) -> Iterator[Name]:
     """The names in a model's reading of the report, most specific first."""
     for place, text in enumerate(refined.api[:6]):
         yield Name(text, 11.0 * 0.8**place, shared("reading"))
+
+
+def file_names(issue: Issue, refined: Interpretation | None) -> Iterator[str]:
+    """The files that the reading and the report name, as they are written."""
+    place = refined.signature if refined is not None else None
+    if isinstance(place, CrashSignature) and place.frame:
+        yield place.frame
+    yield from files_named(issue)
 
 
 def files(
@@ -106,9 +208,7 @@ def files(
     definitions that share most words with the report.
     """
     hints = list(hints_before)
-    place = refined.signature if refined is not None else None
-    frames = (place.frame,) if isinstance(place, CrashSignature) and place.frame else ()
-    for text in (*frames, *files_named(issue)):
+    for text in file_names(issue, refined):
         path = index.installed_file(text, sources.files())
         why = shared("why_file", name=text.rpartition("/")[2])
         inside = [hint for hint in hints if hint.chunk.path == path]
@@ -126,15 +226,16 @@ def messages(
         counts: Counter[tuple[str, int]] = Counter()
         chunks: dict[tuple[str, int], Chunk] = {}
         for words in index.windows(message)[:_MOST_WINDOWS]:
-            hits = sources.literal(words, _MANY)
+            hits = [hit for hit in sources.literal(words, _MANY) if hit.score >= _OWN]
             for chunk in hits if len(hits) < _MANY else ():
                 chunks.setdefault((chunk.path, chunk.start), chunk)
                 counts[chunk.path, chunk.start] += 1
-        best = [at for at in counts if counts[at] == max(counts.values())]
-        for place, at in enumerate(best[:3]):
-            weight = 10.0 * chunks[at].score ** 2 / (len(best) ** 0.5 + place)
-            for piece in cut(chunks[at], _HIT_LINES):
-                yield Hint(piece, weight, shared("why_message"))
+        most = max(counts.values(), default=0)
+        best = [at for at, count in counts.most_common(3) if count >= most * _NEARLY]
+        for place, at in enumerate(best):
+            share = counts[at] / most * chunks[at].score
+            weight = 10.0 * share**2 / (len(best) ** 0.5 + place)
+            yield Hint(chunks[at], weight, shared("why_message"))
 
 
 def _quoted_messages(bug: BugReport, issue: Issue, refined: Interpretation | None) -> Iterator[str]:
@@ -145,30 +246,46 @@ def _quoted_messages(bug: BugReport, issue: Issue, refined: Interpretation | Non
     for member in members_of(signature) if signature is not None else ():
         if isinstance(member, CrashSignature | WarningSignature):
             yield member.message
-    texts = index.code_spans(f"{issue.title}\n{index.prose(issue)}")
-    yield from [text for text in texts if tree_of(text) is None][:4]
+    words = f"{issue.title}\n{index.prose(issue)}"
+    yield from [text for text in index.code_spans(words) if tree_of(text) is None][:4]
+    yield from [match["quoted"] or match["raised"] for match in islice(_MESSAGE.finditer(words), 6)]
 
 
 def _entries(owner: Chunk, weight: float, why: str, sources: SourceIndex) -> Iterator[Hint]:
-    """How an object of a class is made and called."""
-    for place, name in enumerate(_ENTRIES):
-        definitions = sources.symbol(f"{owner.name}.{name}", 1)
-        for chunk in definitions:
-            if chunk.path == owner.path and chunk.name == f"{owner.name}.{name}":
-                yield Hint(chunk, weight * 0.6 * 0.8**place, why)
+    """How an object of a class is made, called and built, in the class or where it inherits it."""
+    for place, names in enumerate(_ENTRIES):
+        for chunk in next(filter(None, (_member(owner.name, name, sources) for name in names)), ()):
+            own = chunk.name.startswith(f"{owner.name}.")
+            if own or place < len(_ENTRIES) - 1:
+                share = _ENTRY_SHARES[place] * (1.0 if own else 0.4)
+                yield Hint(chunk, weight * share, why, owner.name)
 
 
-def _holders(name: Name, sources: SourceIndex) -> Iterator[Hint]:
-    """Pieces that hold the parts of a name as they are written."""
-    for part in name.text.split("."):
-        if "_" in part.strip("_") or not (part.islower() or part.isupper()):
-            hits = sources.literal(part, _MANY)
+def holders(
+    names: Iterable[Name], sources: SourceIndex, hints_before: Sequence[Hint]
+) -> Iterator[Hint]:
+    """Who holds the parts of a name that has no definition, such as an argument. Beside what is
+    pointed at exactly only a rare word counts, or one in what is pointed at.
+    """
+    positions = {(hint.chunk.path, hint.chunk.start) for hint in hints_before}
+    exact = _exact(hints_before)
+    for name in names:
+        for part in _telling_parts(name.text):
+            hits = [hit for hit in sources.literal(part, _MANY) if hit.score >= _OWN]
+            best = max((hit.score for hit in hits), default=0.0)
             rare = 1.0 if len(hits) < 3 else 0.6 if len(hits) < _MANY else 0.3
-            for place, chunk in enumerate(hits[:4]):
+            for place, chunk in enumerate([hit for hit in hits if hit.score == best][:4]):
+                if exact and rare < 1.0 and (chunk.path, chunk.start) not in positions:
+                    continue
                 why = shared("why_word", name=part, where=name.where)
                 weight = name.weight * 0.6 * rare * chunk.score / (1 + 0.4 * place)
-                for piece in cut(chunk, _HIT_LINES):
-                    yield Hint(piece, weight, why)
+                yield Hint(chunk, weight, why)
+
+
+def _telling_parts(name: str) -> Iterator[str]:
+    for part in name.replace("()", "").split("."):
+        if "_" in part.strip("_") or not (part.islower() or part.isupper()):
+            yield part
 
 
 def _inside(path: str, issue: Issue, sources: SourceIndex, why: str) -> Iterator[Hint]:
@@ -193,6 +310,11 @@ def _share(name: str, definitions: int) -> float:
 
 _FRAMES = 12
 _MOST_FOLLOWED = 6
+_MOST_STEPS = 24
+_UNREACHED = 0.6
+_MOST_METHODS, _METHOD_SHARE = 2, 0.4
+_BESIDE = 0.5
+_SHORT, _THIN = 15, 5
 _EXACT = 4.0
 _LEARNING = {Symptom.NOT_LEARNING, Symptom.NONFINITE}
 
@@ -208,19 +330,25 @@ def gather(
     and training loops; what has similar words only where nothing is pointed at.
     """
     names = (*(names_of_reading(refined) if refined is not None else ()), *index.names(bug, issue))
+    all_files = sources.files()
+    paths = [index.installed_file(name, all_files) or "" for name in file_names(issue, refined)]
     hints = [
         *(Hint(chunk, 7.0, shared("why_lineage")) for chunk in lineage),
         *_hints_of_frames(bug, sources),
         *_hints_of_links(bug, issue, sources),
         *messages(bug, issue, sources, refined),
-        *named_definitions(names, sources),
+        *named_definitions(names, sources, paths),
     ]
+    undefined = [name for name in names if not _definitions(name.text, sources)]
+    hints += holders(undefined, sources, hints)
     hints += files(issue, sources, hints, refined)
-    strongest = sorted(hints, key=lambda hint: -hint.weight)[:_MOST_FOLLOWED]
+    goal = _Goal(bug, issue, refined)
+    hints += [*_hints_of_methods(sources, hints, goal)]
+    calls = [*_hints_of_calls(sources, hints, goal)]
     return (
-        *hints,
+        *_reached(hints, calls),
+        *calls,
         *_hints_of_words(bug, issue, sources, hints),
-        *_hints_of_calls(sources, strongest),
         *(_learning(bug, sources) if not _exact(hints) else ()),
     )
 
@@ -321,19 +449,165 @@ def _hints_of_words(
         (f"{issue.title} {index.prose(issue)}", 4.0, shared("why_text")),
     )
     for words, weight, why in queries:
-        for place, chunk in enumerate(sources.search(words, 12) if words.strip() else ()):
-            if not exact or (chunk.path, chunk.start) in positions:
-                yield Hint(chunk, weight * chunk.score / (1 + 0.2 * place), why)
+        hits = sources.search(words, 12) if words.strip() else ()
+        for place, chunk in enumerate(hits):
+            own = chunk.package == hits[0].package and chunk.score >= _OWN
+            if (own and not exact) or (chunk.path, chunk.start) in positions:
+                share = _BESIDE if exact else 1.0
+                yield Hint(chunk, weight * share * chunk.score / (1 + 0.2 * place), why)
 
 
-def _hints_of_calls(sources: SourceIndex, strongest: Sequence[Hint]) -> Iterator[Hint]:
-    """What these call in their own package; what they call of another one is rarely at fault."""
-    for hint in strongest:
-        callees = sources.callees(hint.chunk, 12)
-        own = (chunk for chunk in callees if chunk.package == hint.chunk.package)
-        for place, chunk in enumerate(islice(own, 6)):
-            why = shared("why_called", caller=short(hint.chunk))
-            yield Hint(chunk, hint.weight * 0.4 / (1 + 0.2 * place), why)
+class _Goal:
+    """What calls are followed to: the words of a quoted message, else the words of the report."""
+
+    def __init__(self, bug: BugReport, issue: Issue, refined: Interpretation | None) -> None:
+        texts = dict.fromkeys(_quoted_messages(bug, issue, refined))
+        windows = (window for text in texts for window in index.windows(text)[:_MOST_WINDOWS])
+        self.patterns = [index.literal_pattern(window) for window in dict.fromkeys(windows)]
+        self.patterns += map(_raising, dict.fromkeys(_own_exceptions(bug, issue)))
+        self.words = set(query_words(f"{issue.title} {index.prose(issue)}", 200))
+
+    def message(self, text: str) -> int:
+        """The line (from 0) of a text that holds words of the message; -1 for none."""
+        hits = [hit for pattern in self.patterns if (hit := pattern.search(text))]
+        return text.count("\n", 0, hits[0].start()) if hits else -1
+
+    def closeness(self, chunk: Chunk) -> float:
+        """How much a piece shares with the words of the report: 0.5 for nothing, 1.6 for much."""
+        own = set(index_words(identifiers(chunk.text)).split())
+        name = set(index_words(identifiers(short(chunk))).split())
+        worth = (len(self.words & own) + 4 * len(self.words & name)) / (8 + len(own)) ** 0.5
+        return min(0.5 + 0.4 * float(worth), 1.6)
+
+
+def _hints_of_methods(sources: SourceIndex, hints: Sequence[Hint], goal: _Goal) -> Iterator[Hint]:
+    """Of a named class of which nothing but the constructor is pointed at (an object that is handed
+    on) the methods that share most words with the report.
+    """
+    methods = [hint for hint in hints if not hint.chunk.name.endswith(".__init__")]
+    used = {hint.receiver or hint.chunk.name.rpartition(".")[0] for hint in methods}
+    classes = _strongest(hint for hint in hints if hint.chunk.kind == "class")
+    for hint in classes[:2]:
+        own = () if hint.chunk.name in used else _methods(hint.chunk, sources)
+        for method in sorted(own, key=lambda one: -goal.closeness(one))[:_MOST_METHODS]:
+            weight = hint.weight * _METHOD_SHARE * goal.closeness(method)
+            yield Hint(method, weight, hint.why, hint.chunk.name)
+
+
+def _methods(owner: Chunk, sources: SourceIndex) -> Iterator[Chunk]:
+    """The methods of a class and of its bases in its own package."""
+    head = owner.name.rpartition(".")
+    bases = symbols.bases(owner.text, head[2])
+    inherited = (chunk for base in bases for chunk in sources.symbol(f"{head[0]}.{base}", 1))
+    for one in (owner, *(base for base in inherited if base.package == owner.package)):
+        text = sources.read(one.path, one.start, one.start + _READ_LINES - 1)
+        prefix = f"{one.name.rpartition('.')[2]}."
+        for segment in outline(text.text, one.path) if text is not None else ():
+            if segment.name.startswith(prefix) and "__" not in segment.name and not segment.part:
+                chunk = sources.around(one.path, one.start + segment.start - 1)
+                if chunk is not None and _tells(chunk):
+                    yield chunk.model_copy(update={"focus": 0})
+
+
+def _own_exceptions(bug: BugReport, issue: Issue) -> Iterator[str]:
+    """Names of the exceptions that the report speaks of and that are not Python's own: few places
+    raise one.
+    """
+    raised = (traceback.exception.rpartition(".")[2] for traceback in bug.tracebacks[:3])
+    spoken = _EXCEPTION.findall(f"{issue.title}\n{index.prose(issue)}")
+    yield from (name for name in (*raised, *spoken[:4]) if name and not hasattr(builtins, name))
+
+
+def _raising(name: str) -> re.Pattern[str]:
+    return re.compile(rf"raise\s+(?:\w+\.)*{re.escape(name)}\b")
+
+
+def _hints_of_calls(sources: SourceIndex, hints: Sequence[Hint], goal: _Goal) -> Iterator[Hint]:
+    """What the strongest call in their own package, and what these call, up to where the words of
+    the message stand; what they call of another package is rarely at fault.
+    """
+    strongest = _strongest(hint for hint in hints if hint.why != shared("why_message"))
+    waiting = [*strongest]
+    visited = {(hint.chunk.path, hint.chunk.start) for hint in strongest}
+    for _ in range(_MOST_STEPS):
+        if not waiting:
+            break
+        hint = max(waiting, key=lambda one: one.weight)
+        waiting.remove(hint)
+        for callee in _callees(sources, hint, goal):
+            at = (callee.chunk.path, callee.chunk.start)
+            line = goal.message(callee.chunk.text)
+            if line >= 0 and at not in visited:
+                focused = callee.chunk.model_copy(update={"focus": callee.chunk.start + line})
+                yield Hint(focused, _EXACT * 3, shared("why_message"))
+            yield callee
+            if at not in visited:
+                visited.add(at)
+                waiting.append(callee)
+
+
+def _strongest(hints: Iterable[Hint]) -> Sequence[Hint]:
+    """The pieces to which most leads, as a hint each."""
+    by_place: dict[tuple[str, int], Hint] = {}
+    for hint in sorted(hints, key=lambda hint: -hint.weight):
+        at = (hint.chunk.path, hint.chunk.start)
+        first = by_place.get(at)
+        if first is not None:
+            weight, receiver = first.weight + hint.weight / 3, first.receiver or hint.receiver
+            hint = first._replace(weight=weight, receiver=receiver)
+        by_place[at] = hint
+    return sorted(by_place.values(), key=lambda hint: -hint.weight)[:_MOST_FOLLOWED]
+
+
+def _callees(sources: SourceIndex, hint: Hint, goal: _Goal) -> Iterator[Hint]:
+    """What a piece calls; what a thin one passes on to counts nearly as much as itself."""
+    caller = hint.chunk
+    why = shared("why_called", caller=short(caller))
+    lines = size([caller])
+    share = 0.9 if lines <= _THIN else 0.7 if lines <= _SHORT else 0.6
+    share = 0.3 if caller.name.endswith(".__init__") else share
+    callees = sources.callees(caller, 16) if caller.kind != "class" else ()
+    chunks = [chunk for chunk in callees if chunk.package == caller.package]
+    for place, chunk in enumerate(chunks):
+        receiver = _receiver_of_call(hint, chunk)
+        override = sources.symbol(f"{receiver}.{_last_part(chunk)}", 1) if receiver else ()
+        target = next((one for one in override if one.package == chunk.package), chunk)
+        if _last_part(target) == _last_part(caller):  # what super() leads to
+            target = chunk
+        if not _tells(target):
+            continue
+        own = 1.5 if target.start != chunk.start or target.path != chunk.path else 1.0
+        weight = hint.weight * share * own * goal.closeness(target) / (1 + 0.1 * place)
+        yield Hint(target, weight, why, receiver)
+
+
+def _tells(chunk: Chunk) -> bool:
+    """Whether a callee has a body: a class only where it has attributes."""
+    return chunk.kind != "module" and size(body(chunk)) > (chunk.kind == "class")
+
+
+def _receiver_of_call(hint: Hint, callee: Chunk) -> str:
+    """The class whose own methods a call may mean: a base calls those of the subclass."""
+    caller = hint.chunk
+    if not hint.receiver or callee.kind != "method" or caller.kind != "method":
+        return ""
+    same_class = callee.name.rpartition(".")[0] == caller.name.rpartition(".")[0]
+    return hint.receiver if same_class or _last_part(callee) == _last_part(caller) else ""
+
+
+def _last_part(chunk: Chunk) -> str:
+    return chunk.name.rpartition(".")[2]
+
+
+def _reached(hints: Sequence[Hint], calls: Sequence[Hint]) -> Iterator[Hint]:
+    """The hints; of what holds words of a message that to which no calls lead counts less, where
+    they lead to another.
+    """
+    why = shared("why_message")
+    reached = {(hint.chunk.path, hint.chunk.start) for hint in calls if hint.why == why}
+    for hint in hints:
+        apart = hint.why == why and (hint.chunk.path, hint.chunk.start) not in reached
+        yield hint._replace(weight=hint.weight * _UNREACHED) if apart and reached else hint
 
 
 def _learning(bug: BugReport, sources: SourceIndex) -> Iterator[Hint]:

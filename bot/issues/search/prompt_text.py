@@ -1,11 +1,12 @@
 """What prompts show: source code, environments, attempts and what a model has learned."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
 from bot.environment import evidence, imports, package_names, versions
-from bot.issues.search import contexts as search_contexts
+from bot.issues.search import contexts as search_contexts, hints
 from bot.kernel.attempt import Attempt, Execution
 from bot.kernel.dialogue import ReadAction, SearchAction
 from bot.kernel.environment import (
@@ -251,6 +252,7 @@ def _shorten(text: str) -> str:
 # full, the rest in a line each, and no piece of source twice.
 
 _NOTES = 6
+_DEFINITIONS = frozenset({"class", "method"})
 _MOST_FOUND = 200  # lines
 
 
@@ -276,8 +278,14 @@ class Notebook:
     is_new: bool = True
 
     def answered(self, relied_on: int, last_thought: str) -> None:
-        """The model has seen all of it: what it relies on is shown again, the rest only named."""
-        self.contexts = tuple(context for context in self.contexts if context.rank == relied_on)
+        """The model has seen all of it: what it relies on is shown again, by its number or because
+        its thought names what is in it; the rest is only named.
+        """
+        self.contexts = tuple(
+            context
+            for context in self.contexts
+            if context.rank == relied_on or _is_named(context, last_thought)
+        )
         self.thought, self.is_new, self.newest = last_thought, False, ()
         for note in self.notes:
             note.fresh = False
@@ -320,6 +328,12 @@ class Notebook:
         if self.thought:
             parts.append(shared("earlier_thought", thought=fence("thought", self.thought)))
         return show_history(program, contrast, parts)
+
+
+def _is_named(context: Context, text: str) -> bool:
+    """Whether a text names a definition of a context, a method with its class."""
+    names = {hints.short(piece) for piece in context.chunks if piece.kind in _DEFINITIONS}
+    return any(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", text) for name in names if name)
 
 
 def _within(pieces: Iterable[Chunk], newest: int) -> tuple[Chunk, ...]:

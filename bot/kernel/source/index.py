@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 from bot.kernel.bug import BugReport, FenceKind, Issue, Role
 from bot.kernel.environment import Chunk, Origin
-from bot.kernel.source import symbols, syntax, training_loops
+from bot.kernel.source import objects, symbols, syntax, training_loops
 from bot.kernel.source.outline import Segment, line_starts, normal, outline
 from bot.kernel.source.symbols import DefinitionStore
 from bot.kernel.source.syntax import tree_of
@@ -336,17 +336,23 @@ def _in_programs(bug: BugReport) -> Iterator[Name]:
         own = {
             node.name for node in ast.walk(tree) if isinstance(node, syntax.Function | ast.ClassDef)
         }
+        classes = objects.objects_of(tree)
         for full in full_names.values():
             yield Name(full, 2.0, "its program")
         for call in syntax.calls(tree):
             head, _, rest = call.partition(".")
-            if head in full_names:
-                yield Name(
-                    f"{full_names[head]}.{rest}" if rest else full_names[head], 3.0, "its program"
-                )
-            elif rest and head not in own:
+            if full := _full_name(call, full_names):
+                yield Name(full, 3.0, "its program")
+            elif rest and not {head, call.rpartition(".")[0]} & {*own, *classes}:
                 yield Name(call.rpartition(".")[2], 1.5, "its program")
-        yield from (Name(base, 2.5, "its program") for base in _bases(tree, full_names))
+        bases = {
+            node.name: [*_bases(node, full_names)] for node in syntax.nodes(tree, ast.ClassDef)
+        }
+        for use in objects.uses(tree, classes):
+            full_owner = _full_name(use.owner, full_names)
+            for owner in (full_owner,) if full_owner else bases.get(use.owner, ()):
+                yield Name(f"{owner}.{use.member}", 4.0, "its program")
+        yield from (Name(base, 2.5, "its program") for each in bases.values() for base in each)
 
 
 def _names_imported(tree: ast.Module) -> dict[str, str]:
@@ -363,11 +369,16 @@ def _names_imported(tree: ast.Module) -> dict[str, str]:
     return full_names
 
 
-def _bases(tree: ast.Module, full_names: dict[str, str]) -> Iterator[str]:
-    for base in (base for node in syntax.nodes(tree, ast.ClassDef) for base in node.bases):
-        head, _, rest = syntax.dotted(base).partition(".")
-        if head in full_names:
-            yield f"{full_names[head]}.{rest}" if rest else full_names[head]
+def _bases(node: ast.ClassDef, full_names: Mapping[str, str]) -> Iterator[str]:
+    names = (_full_name(syntax.dotted(base), full_names) for base in node.bases)
+    return filter(None, names)
+
+
+def _full_name(name: str, full_names: Mapping[str, str]) -> str:
+    """What a name stands for by the imports; "" for what is not imported."""
+    head = name.partition(".")[0].removesuffix("()")
+    full = full_names.get(head, "")
+    return f"{full}{name.removeprefix(head)}" if full else ""
 
 
 def links(text: str) -> Iterator[Link]:
@@ -414,9 +425,20 @@ _CALLERS = 1_600
 _READ_LINES = 2_000
 _MOST_SEGMENTS = 400
 _SHOWN_WHOLE = 600
-_SECONDARY = frozenset(
-    {"tests", "test", "testing", "_internal", "_vendor", "vendor", "benchmarks", "examples"}
+_SECONDARY = frozenset({"tests", "test", "testing", "_internal", "benchmarks", "examples"})
+_CARRIED = frozenset(
+    {
+        "_vendor",
+        "vendor",
+        "_vendored",
+        "vendored",
+        "third_party",
+        "extern",
+        "externals",
+        "_distutils",
+    }
 )
+_CARRIED_WEIGHT = 0.1
 
 
 class Provenance(NamedTuple):
@@ -461,7 +483,7 @@ class SegmentIndex:
         return self._chunks(best, limit, scores)
 
     def symbol(self, name: str, limit: int = 5) -> tuple[Chunk, ...]:
-        """What the name resolves to, then what ends with it."""
+        """What the name resolves to, then what ends with it, each with the weight of its file."""
         plain = name.strip().strip(".").removesuffix("()")
         rest = plain.partition(".")[2]
         if len(plain) > 300 or not all(part.isidentifier() for part in plain.split(".")):
@@ -469,7 +491,9 @@ class SegmentIndex:
         segment_lists = (
             symbols.lookup(self.store, one, limit, self._main) for one in (plain, rest) if one
         )
-        return self._chunks(map(self._whole, next(filter(None, segment_lists), ())), limit)
+        segments = [*map(self._whole, next(filter(None, segment_lists), ()))]
+        weights = {segment: self._weight(segment.path) for segment in segments}
+        return self._chunks(segments, limit, weights)
 
     def literal(self, text: str, limit: int = 5) -> tuple[Chunk, ...]:
         """The main packages first, tests last."""
@@ -562,7 +586,12 @@ class SegmentIndex:
         return own[0]._replace(end=own[-1].end) if own else segment
 
     def _weight(self, path: str) -> float:
-        secondary = any(part in _SECONDARY or part.startswith("test_") for part in path.split("/"))
+        parts = path.split("/")
+        if any(part in _CARRIED for part in parts):
+            return _CARRIED_WEIGHT
+        secondary = path.endswith("_test.py") or any(
+            part in _SECONDARY or part.startswith("test_") for part in parts
+        )
         main = self.store.provenance(path).main
         return (1.0 if main else _LOWER) * (_LOWER if secondary else 1.0)
 

@@ -173,11 +173,14 @@ def _statements(text: str, starts: list[int], block: _Block, after: int) -> list
     return [line for line, indent in rows if indent == least]
 
 
-# Fits chunks into a number of lines: the strongest whole, then the heads of the others. Lines of
-# docstrings that no prompt shows do not count.
+# Fits chunks into a number of lines: whole bodies of few. Lines of docstrings that no prompt
+# shows do not count.
 
-LONGEST_BODY = 120
+LONGEST_BODY = 90
 _WHOLE = 0.3
+_SMALL = 30
+_MOST_COMMENTS = 3
+_PUBLISHING = ("export", "doc", "deprecat")
 _SHORTEST = 12
 _BEFORE = 0.6
 
@@ -205,9 +208,67 @@ def head_lines(text: str) -> int:
     return max(1, min(end, total))
 
 
-def trimmed(chunk: Chunk) -> Chunk:
-    """The chunk without its body."""
-    return part(chunk, 0, head_lines(chunk.text))
+def body(chunk: Chunk) -> tuple[Chunk, ...]:
+    """What tells something of a chunk, in as many parts as it takes: no decorators that only
+    publish or document, no imports and comments of a module, of a class without attributes its
+    first line, and nothing of a definition that does nothing.
+    """
+    tree = syntax.tree_of_lines(chunk.text)
+    first = tree.body[0] if tree is not None and tree.body else None
+    if isinstance(first, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return _definition(chunk, first)
+    if tree is None or chunk.kind != "module":
+        return (chunk,)
+    statements = [one for one in tree.body if not _is_preamble(one)]
+    runs = [(one.lineno - 1, one.end_lineno or one.lineno) for one in statements]
+    return tuple(part(chunk, start, end) for start, end in _joined(runs))
+
+
+def _definition(
+    chunk: Chunk, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+) -> tuple[Chunk, ...]:
+    decorators = [one.lineno - 1 for one in node.decorator_list if not publishes(one)]
+    does_something = not all(map(_does_nothing, node.body))
+    if not does_something and not isinstance(node, ast.ClassDef):
+        return ()
+    end = (
+        chunk.end - chunk.start + 1 if does_something else max(node.body[0].lineno - 1, node.lineno)
+    )
+    return (part(chunk, min([*decorators, node.lineno - 1]), end),)
+
+
+def publishes(decorator: ast.expr) -> bool:
+    """Whether a decorator only makes a definition known or documents it, going by its name."""
+    name = syntax.name_of(decorator.func if isinstance(decorator, ast.Call) else decorator)
+    return any(word in name for word in _PUBLISHING)
+
+
+def _does_nothing(node: ast.stmt) -> bool:
+    match node:
+        case ast.Pass() | ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Raise(exc=ast.Call(func=raised) | (ast.Name() as raised)):
+            return syntax.name_of(raised) == "NotImplementedError" and isinstance(
+                node.exc, ast.Name
+            )
+    return False
+
+
+def _is_preamble(node: ast.stmt) -> bool:
+    literal = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return literal or isinstance(node, ast.Import | ast.ImportFrom)
+
+
+def _joined(runs: Sequence[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Runs of lines, those that nearly touch as one."""
+    start, end = runs[0] if runs else (0, 0)
+    for first, last in runs[1:]:
+        if first > end + 2:
+            yield start, end
+            start = first
+        end = last
+    if end:
+        yield start, end
 
 
 def part(chunk: Chunk, first: int, end: int) -> Chunk:
@@ -219,9 +280,17 @@ def part(chunk: Chunk, first: int, end: int) -> Chunk:
 
 
 def nonempty_lines(text: str) -> list[int]:
-    """The offsets of the lines of a source that a prompt shows."""
+    """The offsets of the lines of a source that a prompt shows: no blank ones, of docstrings and
+    long comments the beginning.
+    """
     left_out = syntax.docstrings(text)
-    return [at for at in range(text.count("\n") + 1) if at not in left_out]
+    shown: list[int] = []
+    comments = 0
+    for at, line in enumerate(text.split("\n")):
+        comments = comments + 1 if line.lstrip().startswith("#") else 0
+        if line.strip() and at not in left_out and comments <= _MOST_COMMENTS:
+            shown.append(at)
+    return shown or [0]
 
 
 def size(chunks: Iterable[Chunk]) -> int:
@@ -246,18 +315,28 @@ def cut(chunk: Chunk, lines: int) -> tuple[Chunk, ...]:
     return (part(chunk, 0, line_numbers[head - 1] + 1), window) if head else (window,)
 
 
+def class_line(chunk: Chunk) -> Chunk:
+    """The first line of a class: its name and its bases."""
+    lines = chunk.text.split("\n")
+    at = next((at for at, line in enumerate(lines) if line.lstrip().startswith("class ")), 0)
+    end = next((end for end, line in enumerate(lines[at:], at) if line.rstrip().endswith(":")), at)
+    return part(chunk, at, end + 1)
+
+
 def fit_chunks(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
     """The chunks, given most important first, in about so many lines: the bodies of those that
-    count nearly as much as the first, then the heads of the others.
+    count nearly as much as the first, then such of the others as there is room for. A head alone
+    decides nothing.
     """
     best = max((chunk.score for chunk in chunks), default=0.0)
     by_place: dict[int, tuple[Chunk, ...]] = {}
-    for heads in (False, True):
+    for rest in (False, True):
         for at, chunk in enumerate(chunks):
             strong = chunk.score >= best * _WHOLE
             lines_left = lines - size(piece for pieces in by_place.values() for piece in pieces)
-            if at not in by_place and (heads or strong):
-                by_place |= _room(at, trimmed(chunk) if heads else chunk, lines_left, not by_place)
+            fits = min(size([chunk]), _SMALL) <= lines_left if rest else strong
+            if at not in by_place and fits:
+                by_place |= _room(at, chunk, lines_left, not by_place)
     return tuple(piece for at in sorted(by_place) for piece in by_place[at])
 
 

@@ -4,12 +4,13 @@ import ast
 import builtins
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
-from bot.kernel.source import syntax
-from bot.kernel.source.outline import Segment, module_of
+from bot.kernel.source import objects as source_objects, syntax
+from bot.kernel.source.objects import ENTRIES, objects_of
+from bot.kernel.source.outline import Segment, module_of, publishes
 from bot.kernel.source.syntax import name_of, tree_of
 
 # The modules that a program imports, by name.
@@ -321,10 +322,17 @@ _COMMON = frozenset(
 
 
 def callees(store: DefinitionStore, segment: Segment, text: str) -> Iterator[Segment]:
-    """Definitions of what a segment calls, each once, in the order of the calls."""
+    """Definitions of what a segment calls, each once, in the order of the calls: of a class its
+    constructor, of an object that is called its forward pass.
+    """
     visited = {segment}
-    for name in dict.fromkeys(_calls_in(text)):
-        definition = _target(store, segment, name)
+    objects = _objects_in(store, segment, text)
+    for name in dict.fromkeys((*_calls_in(text), *_uses_in(text, objects))):
+        definition = _target(store, segment, name, objects)
+        if definition is not None and definition.kind == "class":
+            constructor = _Resolution(store).member(definition.path, definition.name, "__init__")
+            same = constructor is not None and _package(constructor) == _package(segment)
+            definition = constructor if same else definition
         if definition is not None and definition not in visited:
             visited.add(definition)
             yield definition
@@ -366,18 +374,111 @@ def _is_target(definition: Segment | None, target: Segment) -> bool:
 
 
 def _calls_in(text: str) -> Iterator[str]:
+    """What is called, then the functions that are given to calls, and last what decorates it:
+    mostly that only checks.
+    """
     tree = syntax.tree_of_lines(text)
-    names = syntax.calls(tree) if tree is not None else _CALL.findall(text)
-    return (name for name in names if name not in _BUILTIN)
+    if tree is None:
+        yield from (name for name in _CALL.findall(text) if name not in _BUILTIN)
+        return
+    decorators = dict(_decorators(tree))
+    telling = [name for name, publishing in decorators.items() if not publishing]
+    called = (name for name in syntax.calls(tree) if name not in decorators)
+    names = (*called, *_arguments(tree), *telling, *(f"{name}.__call__" for name in telling))
+    yield from (name for name in names if name not in _BUILTIN)
 
 
-def _target(store: DefinitionStore, caller: Segment, name: str) -> Segment | None:
+def _decorators(tree: ast.AST) -> Iterator[tuple[str, bool]]:
+    """The decorators, and whether they only publish what they decorate."""
+    for node in syntax.statements(tree):
+        for decorator in getattr(node, "decorator_list", ()):
+            function = decorator.func if isinstance(decorator, ast.Call) else decorator
+            if name := syntax.dotted(function):
+                yield name, publishes(decorator)
+
+
+def _arguments(tree: ast.AST) -> Iterator[str]:
+    """Names that are given to calls: functions among them are called there."""
+    bound = {argument.arg for argument in syntax.nodes(tree, ast.arg)}
+    for call in syntax.nodes(tree, ast.Call):
+        for value in (*call.args, *(keyword.value for keyword in call.keywords)):
+            name = syntax.dotted(value)
+            if name and name.partition(".")[0] not in bound and name != "super":
+                yield name
+
+
+def _uses_in(text: str, objects: Mapping[str, str]) -> Iterator[str]:
+    """What the operators of a segment use of its objects, and its own attributes, which may be
+    properties.
+    """
+    tree = syntax.tree_of_lines(text) or ast.Module([], [])
+    yield from (
+        use.dotted for use in source_objects.uses(tree, objects) if use.member.startswith("__")
+    )
+    names = map(syntax.dotted, syntax.nodes(tree, ast.Attribute))
+    yield from (name for name in names if name.startswith("self.") and name.count(".") == 1)
+
+
+def _target(
+    store: DefinitionStore, caller: Segment, name: str, objects: Mapping[str, str] | None = None
+) -> Segment | None:
     owner = caller.name if caller.kind == "class" else caller.name.rpartition(".")[0]
     definition = definition_of(store, caller.path, name, owner)
+    if definition is None and objects:
+        definition = _of_object(store, caller.path, name, objects)
     last = name.rpartition(".")[2]
     if definition is not None or "." not in name or last in _COMMON or len(last) < 4:
         return definition
     namesakes = store.named(last)
-    package = caller.path.partition("/")[0]
-    same = [other for other in namesakes if other.path.partition("/")[0] == package]
+    same = [other for other in namesakes if _package(other) == _package(caller)]
     return same[0] if len(same) == 1 and len(namesakes) <= _MAX_NAMESAKES else None
+
+
+def _of_object(
+    store: DefinitionStore, path: str, name: str, objects: Mapping[str, str]
+) -> Segment | None:
+    """What a call means through the class of the object that it goes through."""
+    holder, _, member = name.rpartition(".")
+    for variable, called in ((name, "__call__"), (holder, member)):
+        if variable in objects:
+            owner = _Resolution(store).inside(path, objects[variable])
+            if owner is not None and owner.kind == "class":
+                return member_of(store, owner, called)
+    return None
+
+
+def member_of(store: DefinitionStore, owner: Segment, name: str) -> Segment | None:
+    """A method of a class or its bases; of a call what does the work, of an attribute without a
+    definition what answers for it.
+    """
+    for entry in (*ENTRIES.get(name, ()), name, *(() if name in ENTRIES else ("__getattr__",))):
+        definition = _Resolution(store).member(owner.path, owner.name, entry)
+        if definition is not None and _package(definition) == _package(owner):
+            return definition
+    return None
+
+
+def _package(segment: Segment) -> str:
+    return segment.path.removeprefix("src/").partition("/")[0]
+
+
+_SETUPS = ("__init__", "build", "setup", "__post_init__")
+
+
+def _objects_in(store: DefinitionStore, segment: Segment, text: str) -> dict[str, str]:
+    """The objects of a method: its own, and those that its class sets up."""
+    classes: dict[str, str] = {}
+    owner = segment.name.rpartition(".")[0] if segment.kind == "method" else ""
+    for name in _SETUPS if owner else ():
+        setup = _Resolution(store).member(segment.path, owner, name)
+        if setup is not None and setup.path == segment.path:
+            classes = objects_of(_tree_of(store, setup), classes)
+    classes = {name: made for name, made in classes.items() if name.startswith("self.")}
+    tree = syntax.tree_of_lines(text)
+    return objects_of(tree, classes) if tree is not None else classes
+
+
+def _tree_of(store: DefinitionStore, segment: Segment) -> ast.AST:
+    lines = (store.text(segment.path) or "").split("\n")
+    tree = syntax.tree_of_lines("\n".join(lines[segment.start - 1 : segment.end]))
+    return tree or ast.Module([], [])

@@ -213,14 +213,14 @@ def add_repair(
             _add_note(report, f"the repair did not finish: {stopped}")
 
 
-def with_patch(verdict: AnyVerdict, signature: AnySignature | None, found: Repair) -> AnyVerdict:
+def with_patch(verdict: AnyVerdict, signature: AnySignature | None, repair: Repair) -> AnyVerdict:
     """The verdict with the proven patch of a training that learns too little as its control: the
     same program with the patch, over the same fresh seeds.
     """
     members = members_of(signature) if signature is not None else ()
     member = next((row for row in members if isinstance(row, TrainingSignature)), None)
-    gain, metric = found.improvement, found.metric
-    if not (isinstance(verdict, Reproduced) and member and gain and metric and found.proven):
+    gain, metric = repair.improvement, repair.metric
+    if not (isinstance(verdict, Reproduced) and member and gain and metric and repair.proven):
         return verdict
     is_same = metrics.plain_name(metric.name) == metrics.plain_name(member.metric)
     if member.bound is None or not is_same:

@@ -95,14 +95,16 @@ def _beyond_module(
     return ends[:2], bodies[:_MOST_OTHERS]
 
 
-def _telling(chunks: Sequence[Chunk], shown: Sequence[Chunk], words: Set[str]) -> Sequence[Chunk]:
+def _telling(
+    chunks: Sequence[Chunk], visible_chunks: Sequence[Chunk], words: Set[str]
+) -> Sequence[Chunk]:
     """What of the chunks tells something and is not shown yet, neither these lines nor a copy of
     them; a long one with the line that shares most words with the report.
     """
     bodies = [piece for chunk in merge_chunks(chunks) for piece in body(chunk)]
-    wordings = {_wording(piece) for piece in shown}
+    wordings = {_wording(piece) for piece in visible_chunks}
     new: list[Chunk] = []
-    for piece in beyond(bodies, shown):
+    for piece in beyond(bodies, visible_chunks):
         if _wording(piece) not in wordings:
             wordings.add(_wording(piece))
             new.append(_focused(piece, words))
@@ -113,16 +115,22 @@ def _focused(chunk: Chunk, words: Set[str]) -> Chunk:
     """A long chunk without a focus, with the line around which most of these words stand; those
     that stand in many of its lines count less.
     """
-    shown = nonempty_lines(chunk.text)
-    if chunk.focus or len(shown) <= _LONG_BODY:
+    line_numbers = nonempty_lines(chunk.text)
+    if chunk.focus or len(line_numbers) <= _LONG_BODY:
         return chunk
     lines = chunk.text.split("\n")
-    words_by_line = [words & set(index_words(identifiers(lines[at])).split()) for at in shown]
+    words_by_line = [
+        words & set(index_words(identifiers(lines[at])).split()) for at in line_numbers
+    ]
     counts = Counter(word for line in words_by_line for word in line)
     worth = [sum(1 / counts[word] for word in line) for line in words_by_line]
     sums = [sum(worth[max(at - 4, 0) : at + 5]) for at in range(len(worth))]
     best = max(range(len(sums)), key=lambda at: (sums[at], worth[at], -at))
-    return chunk.model_copy(update={"focus": chunk.start + shown[best]}) if sums[best] else chunk
+    return (
+        chunk.model_copy(update={"focus": chunk.start + line_numbers[best]})
+        if sums[best]
+        else chunk
+    )
 
 
 def _wording(piece: Chunk) -> str:

@@ -485,10 +485,10 @@ def _hints_of_methods(sources: SourceIndex, hints: Sequence[Hint], goal: _Goal) 
     on) the methods that share most words with the report.
     """
     methods = [hint for hint in hints if not hint.chunk.name.endswith(".__init__")]
-    used = {hint.receiver or hint.chunk.name.rpartition(".")[0] for hint in methods}
+    owners = {hint.receiver or hint.chunk.name.rpartition(".")[0] for hint in methods}
     classes = _strongest(hint for hint in hints if hint.chunk.kind == "class")
     for hint in classes[:2]:
-        own = () if hint.chunk.name in used else _methods(hint.chunk, sources)
+        own = () if hint.chunk.name in owners else _methods(hint.chunk, sources)
         for method in sorted(own, key=lambda one: -goal.closeness(one))[:_MOST_METHODS]:
             weight = hint.weight * _METHOD_SHARE * goal.closeness(method)
             yield Hint(method, weight, hint.why, hint.chunk.name)
@@ -514,8 +514,8 @@ def _own_exceptions(bug: BugReport, issue: Issue) -> Iterator[str]:
     raise one.
     """
     raised = (traceback.exception.rpartition(".")[2] for traceback in bug.tracebacks[:3])
-    spoken = _EXCEPTION.findall(f"{issue.title}\n{index.prose(issue)}")
-    yield from (name for name in (*raised, *spoken[:4]) if name and not hasattr(builtins, name))
+    mentions = _EXCEPTION.findall(f"{issue.title}\n{index.prose(issue)}")
+    yield from (name for name in (*raised, *mentions[:4]) if name and not hasattr(builtins, name))
 
 
 def _raising(name: str) -> re.Pattern[str]:

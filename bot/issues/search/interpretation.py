@@ -99,8 +99,8 @@ def parse(data: dict[str, Any], issue: Issue, rules: AnySignature | None) -> Int
     report, does not replace theirs either. What is not taken is in its refusals.
     """
     notes = _Notes()
-    api = tuple(_named(data["api"], _DOTTED_NAME, "api", notes))
-    packages = tuple(_named(data["packages"], _NAME, "package", notes))
+    api = tuple(_valid_names(data["api"], _DOTTED_NAME, "api", notes))
+    packages = tuple(_valid_names(data["packages"], _NAME, "package", notes))
     quotes = [words for words in data["quotes"] if markdown.is_quoted(words, issue)]
     for words in data["quotes"]:
         if words not in quotes:
@@ -128,7 +128,9 @@ def parse(data: dict[str, Any], issue: Issue, rules: AnySignature | None) -> Int
     )
 
 
-def _named(names: list[str], form: re.Pattern[str], gate: str, notes: _Notes) -> Iterator[str]:
+def _valid_names(
+    names: list[str], form: re.Pattern[str], gate: str, notes: _Notes
+) -> Iterator[str]:
     for name in names:
         if form.fullmatch(name):
             yield name

@@ -390,6 +390,6 @@ def _requirements_of(
             changes = {"specifier": specifier, "rung": PinSource.ISSUE}
             changes["reason"] = f"the report says {version} (read by a model)"
             new = new.model_copy(update=changes)
-        named = {"modules": specify.modules(plain, refined.api), "named": True}
-        requirements.append(new.model_copy(update=named))
+        fields = {"modules": specify.modules(plain, refined.api), "named": True}
+        requirements.append(new.model_copy(update=fields))
     return requirements

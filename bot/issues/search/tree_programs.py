@@ -62,11 +62,11 @@ def _entry(argv: tuple[str, ...], folder: str, tree: Mapping[str, bytes]) -> str
     """The file of the tree that a command starts, "" for none of it."""
     if argv[0] == "-m" and argv[1] == "pytest":
         names = [word.partition("::")[0] for word in argv[2:] if not word.startswith("-")]
-        return next((found for name in names if (found := _file(name, folder, tree))), "")
+        return next(filter(None, (_file(name, folder, tree) for name in names)), "")
     if argv[0] == "-m":
         module = argv[1].replace(".", "/")
         names = [f"{root}{module}{end}" for root in ("", "src/") for end in (".py", "/__main__.py")]
-        return next((found for name in names if (found := _file(name, folder, tree))), "")
+        return next(filter(None, (_file(name, folder, tree) for name in names)), "")
     return _file(argv[0], folder, tree)
 
 
@@ -106,13 +106,13 @@ def imports(scripts: tuple[Script, ...], tree: Mapping[str, bytes]) -> str:
     """
     own = {PurePosixPath(path).parts[0].removesuffix(".py") for path in tree}
     own |= {PurePosixPath(path).stem for path in tree if path.endswith(".py")}
-    waiting, read, names = [script.entry for script in scripts], set[str](), dict[str, None]()
-    while waiting and len(read) < _MOST_MODULES:
+    waiting, paths_read, names = [script.entry for script in scripts], set[str](), dict[str, None]()
+    while waiting and len(paths_read) < _MOST_MODULES:
         path = waiting.pop()
-        read.add(path)
+        paths_read.add(path)
         for name in _modules(tree[path].decode("utf-8", "replace")):
             top = name.partition(".")[0]
-            inside = [file for file in _files_of(name, path, tree) if file not in read]
+            inside = [file for file in _files_of(name, path, tree) if file not in paths_read]
             waiting += [file for file in inside if file not in waiting]
             if top not in own and top not in sys.stdlib_module_names:
                 names[top] = None

@@ -334,6 +334,7 @@ def _names(sentence: str, label: str) -> bool:
     return bool(words) and all(re.search(rf"\b{word}\b", sentence, re.I) for word in words)
 
 
+_PRINTS = re.compile(r"\b(?:print|fit|evaluate|log\w*|info)\(")
 _UNLEARNED = 0.25  # of the way from the reported value to a perfect one
 _SHORT_OF = 0.1  # of an expected value
 
@@ -342,6 +343,9 @@ def _training(bug: BugReport) -> TrainingSignature | None:
     complaint = bug.complaint
     others = {Symptom.CRASH, Symptom.NONFINITE, Symptom.HANG}
     if complaint is None or (complaint.reported is None and bug.symptom in others):
+        return None
+    programs = "\n".join(fence.text for fence in bug.programs)
+    if programs and not _PRINTS.search(programs):  # what nothing prints cannot be compared
         return None
     return training_signature(complaint.metric, complaint.reported, complaint.expected)
 

@@ -379,8 +379,8 @@ def _use_flows(tree: ast.Module) -> Iterator[data_flow.Flow]:
     for node in ast.walk(tree):
         if isinstance(node, ast.With | ast.AsyncWith):
             # What is made under a context (`with precision():`) may come from it.
-            made = set[str]().union(*(data_flow.names_in(row, ast.Store) for row in node.body))
-            yield from ((made, item.context_expr) for item in node.items)
+            bound = set[str]().union(*(data_flow.names_in(row, ast.Store) for row in node.body))
+            yield from ((bound, item.context_expr) for item in node.items)
         elif isinstance(node, ast.Try):
             handler_names = {handler.name for handler in node.handlers if handler.name}
             yield from ((handler_names, statement) for statement in node.body)

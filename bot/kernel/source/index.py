@@ -352,7 +352,7 @@ def _in_programs(bug: BugReport) -> Iterator[Name]:
             full_owner = _full_name(use.owner, full_names)
             for owner in (full_owner,) if full_owner else bases.get(use.owner, ()):
                 yield Name(f"{owner}.{use.member}", 4.0, "its program")
-        yield from (Name(base, 2.5, "its program") for each in bases.values() for base in each)
+        yield from (Name(base, 2.5, "its program") for row in bases.values() for base in row)
 
 
 def _names_imported(tree: ast.Module) -> dict[str, str]:

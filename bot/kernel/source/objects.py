@@ -35,11 +35,11 @@ class Use(NamedTuple):
         return f"{self.variable}.{self.member}"
 
 
-def objects_of(tree: ast.AST, known: Mapping[str, str] | None = None) -> dict[str, str]:
+def objects_of(tree: ast.AST, earlier: Mapping[str, str] | None = None) -> dict[str, str]:
     """The class of each variable ("model", "self.layers") that is made of one, as the program
-    names it; of a list of objects the class of its members. `known` are those of before.
+    names it; of a list of objects the class of its members. `earlier` are those of before.
     """
-    classes = dict(known or {})
+    classes = dict(earlier or {})
     for argument in syntax.nodes(tree, ast.arg):
         if owner := _class_named(argument.annotation):
             classes.setdefault(argument.arg, owner)
@@ -55,7 +55,7 @@ def objects_of(tree: ast.AST, known: Mapping[str, str] | None = None) -> dict[st
 def uses(tree: ast.AST, objects: Mapping[str, str]) -> Iterator[Use]:
     """What a program uses of its objects, in the order of a walk, with repeats."""
     for node in ast.walk(tree):
-        for holder, member in _used(node):
+        for holder, member in _uses(node):
             name = syntax.dotted(holder)
             owner = objects.get(name) or _class_of(holder)
             if owner:
@@ -93,8 +93,8 @@ def _class_of(value: ast.AST) -> str:
     function returns; "" for any other.
     """
     match value:
-        case ast.Call(func=ast.Attribute(value=ast.Call() as made, attr=attr)) if attr in _ITSELF:
-            return _class_of(made)
+        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr=attr)) if attr in _ITSELF:
+            return _class_of(inner)
         case ast.Call(func=function, args=arguments):
             name = syntax.dotted(function)
             owner, _, last = name.rpartition(".")
@@ -120,12 +120,12 @@ def returned(text: str) -> str:
     """
     tree = syntax.tree_of_lines(text) or ast.Module([], [])
     for function in (node for node in tree.body if isinstance(node, syntax.Function)):
-        made = [
+        names = [
             syntax.dotted(node.value.func)
             for node in syntax.nodes(function, ast.Return)
             if isinstance(node.value, ast.Call)
         ]
-        classes = [name for name in made if name.rpartition(".")[2].lstrip("_")[:1].isupper()]
+        classes = [name for name in names if name.rpartition(".")[2].lstrip("_")[:1].isupper()]
         return _class_named(function.returns) or next(reversed(classes), "")
     return ""
 
@@ -143,7 +143,7 @@ def _class_named(annotation: ast.AST | None) -> str:
     return ""
 
 
-def _used(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
+def _uses(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     match node:
         case ast.Call(func=ast.Name(id="len" | "next" as name), args=[holder]):
             yield holder, f"__{name}__"

@@ -284,13 +284,13 @@ def nonempty_lines(text: str) -> list[int]:
     long comments the beginning.
     """
     left_out = syntax.docstrings(text)
-    shown: list[int] = []
+    visible: list[int] = []
     comments = 0
     for at, line in enumerate(text.split("\n")):
         comments = comments + 1 if line.lstrip().startswith("#") else 0
         if line.strip() and at not in left_out and comments <= _MOST_COMMENTS:
-            shown.append(at)
-    return shown or [0]
+            visible.append(at)
+    return visible or [0]
 
 
 def size(chunks: Iterable[Chunk]) -> int:

@@ -473,7 +473,7 @@ def _objects_in(store: DefinitionStore, segment: Segment, text: str) -> dict[str
         setup = _Resolution(store).member(segment.path, owner, name)
         if setup is not None and setup.path == segment.path:
             classes = objects_of(_tree_of(store, setup), classes)
-    classes = {name: made for name, made in classes.items() if name.startswith("self.")}
+    classes = {name: owner for name, owner in classes.items() if name.startswith("self.")}
     tree = syntax.tree_of_lines(text)
     return objects_of(tree, classes) if tree is not None else classes
 

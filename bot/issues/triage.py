@@ -36,6 +36,7 @@ _KINDS = {
 # Blocks that a reader can act on: all but what describes the reporter's machine.
 _SILENT_BLOCKS = {FenceKind.EMPTY, FenceKind.ENVIRONMENT, FenceKind.REQUIREMENTS}
 _FEWEST_WORDS = 12
+_CODE_NAME = re.compile(r"\w[._]\w|\(|[a-z][A-Z]|^[A-Z][a-z]+$")
 _WORD = re.compile(r"[A-Za-z]{2,}")
 PROGRAM = "a short program that fails when run"
 _ERROR = "the full error text or the values that are printed, and what you expected instead"
@@ -83,7 +84,8 @@ def _is_readable(issue: Issue, bug: BugReport) -> bool:
     if blocks or bug.tracebacks or bug.outputs or bug.warnings:
         return True
     words = _WORD.findall(f"{issue.title} {markdown.visible(issue.body)}")
-    return bool(bug.api) and len(words) >= _FEWEST_WORDS
+    names = any(_CODE_NAME.search(name) for name in bug.api)
+    return names and len(words) >= _FEWEST_WORDS
 
 
 def _hardware(signature: AnySignature, options: EnvironmentOptions) -> AnyVerdict | None:

@@ -126,6 +126,10 @@ def match_probable_exception(line: str) -> re.Match[str] | None:
     return match if len(_WORDS.findall(message_text)) >= _FEW else None
 
 
+# What JAX raises beside an exception, to say that it hides frames.
+_NOTES = {"SimplifiedTraceback"}
+
+
 def is_class_name(name: str) -> bool:
     """Whether a name by itself is that of an exception."""
     *modules, last = name.split(".")
@@ -484,7 +488,7 @@ def find(
     while at < len(lines):
         span = _at(lines, at, home, tight) or (_ending(lines, at) if loose else None)
         at = max(span.end, at + 1) if span else at + 1
-        if span and span.traceback.exception:
+        if span and span.traceback.exception.rpartition(".")[2] not in {"", *_NOTES}:
             spans.append(_unfold(span))
     return _link(lines, spans)
 

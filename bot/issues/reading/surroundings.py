@@ -44,13 +44,19 @@ _TEXT: tuple[tuple[Device, re.Pattern[str]], ...] = (
             r"\b(?:CUDA (?:error|out of memory)|on (?:a |an |the |my )?(?:single |multi-?|\d+ ?x? "
             r"?)?(?:GPUs?|A100|H100"
             r"|V100|T4|RTX|CUDA)\b|(?:A100|H100|V100|RTX ?\w?\d{4}|GTX "
-            r"?\d{4}|L40S?)\b|\bNCCL\b|multi-?GPU)",
+            r"?\d{4}|L40S?)\b|\bNCCL\b|multi-?GPU"
+            r"|CUDNN_STATUS\w*|cuDNN error|cuda_dnn\.cc|CUBLAS_STATUS\w*|DNN library init)",
             re.I,
         ),
     ),
 )
 # Kinds of block that show what a run did, each with the device of which it says nothing.
-_PRINTED_DEVICES = {FenceKind.ENVIRONMENT: "gpu", FenceKind.TRACEBACK: "cpu", FenceKind.OUTPUT: ""}
+_PRINTED_DEVICES = {
+    FenceKind.ENVIRONMENT: "gpu",
+    FenceKind.TRACEBACK: "cpu",
+    FenceKind.OUTPUT: "",
+    FenceKind.LOG: "",
+}
 _CODE_WORD = re.compile(r"`([^`\n]{2,80})`")
 _DOTTED_NAME = re.compile(
     r"(?<![\w./@`-])((?:[A-Za-z_]\w{0,50}\.){1,7}[A-Za-z_]\w{0,60})(?:\(\))?(?![\w/]|\.\w)"

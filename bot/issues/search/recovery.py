@@ -5,7 +5,7 @@ iterations.
 import ast
 from dataclasses import dataclass
 
-from bot.environment import imports, specify
+from bot.environment import imports, package_names, specify
 from bot.environment.imports import distribution
 from bot.issues import script_fixes
 from bot.issues.runner import Runner
@@ -97,6 +97,17 @@ def next_fix(
     return Fix(spec, fixed, change) if fixed is not script else None
 
 
+def with_home(runner: Runner, spec: EnvironmentSpec, script: Script) -> EnvironmentSpec:
+    """The spec with the package of the repository itself, where a program leaves names undefined
+    and asks for none of it: they are most likely its own.
+    """
+    home = package_names.import_home(runner.job.issue.repository)
+    if not home or not imports.undefined(script.source):
+        return spec
+    requirement = specify.missing(home, "", runner.bug, spec)
+    return runner.matched(specify.add(spec, requirement)) if requirement is not None else spec
+
+
 def name_imports(runner: Runner, environment: Environment, script: Script) -> Script:
     """A script with the imports it lacks, looked up in the built environment."""
     return _import_names(runner, environment, script, imports.undefined(script.source))
@@ -150,7 +161,11 @@ def _import_names(
     """The script with imports for the names that the environment's packages offer; the very
     script when none does.
     """
-    lines_by_name = {name: imports.conventional(name, script.source) for name in names}
+    home = package_names.import_home(runner.job.issue.repository)
+    lines_by_name = {
+        name: f"import {name}" if name == home else imports.conventional(name, script.source)
+        for name in names
+    }
     unknown = tuple(name for name in names if not lines_by_name[name] and name.isidentifier())
     modules_by_name = _locate(runner, environment, script, unknown)
     statements = [

@@ -421,6 +421,7 @@ def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
 
 def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResult:
     if not script.command:
+        spec = recovery.with_home(runner, spec, script)
         script = recovery.name_imports(runner, runner.build(spec), script)
     fixes = "; ".join(fix.what for fix in script.fixes)
     change = f"with {fixes}" if fixes else "as reported"

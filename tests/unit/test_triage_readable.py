@@ -1,0 +1,66 @@
+"""Who is asked for what: only where something is missing for anybody."""
+
+import pytest
+
+from bot.issues.reproduce import plan
+from bot.kernel.bug import Issue
+from tests.support.jobs import issue_job
+
+
+def verdict(body, title="Something is wrong", **options):
+    return plan(issue_job(Issue(title=title, body=body, repository="acme/lib"), **options)).verdict
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [
+        ("Loss is wrong", "After the last update my loss is wrong, please fix. It worked before."),
+        ("done", "when i merge the model and train a new one it will raise these exceptions"),
+        (
+            "done",
+            "### Tasks\n\n- [ ] a task in the `examples` folder (give the details below)\n\nas info",
+        ),
+        ("It does not work", ""),
+        ("lib.fit fails", "See title."),
+        ("Please help", "```\nPython 3.11\ntorch 2.1.0\nLinux\n```\n"),
+    ],
+)
+def test_information_that_nobody_has_is_asked_for(title, body):
+    assert verdict(body, title).kind == "needs_info"
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [
+        (
+            "bias",
+            "The `bias` argument of `acme.nn.Layer` is not passed on to `lin_key`, so it stays.",
+        ),
+        ("It fails", "```\npython train.py --size 5\n```\nends in an error on my machine."),
+        ("It fails", "It ends in `ValueError: size 5 is not even` for me."),
+        ("Wrong value", "```python\nprint(lib.total([1, 2]))\n```\nis wrong for lists."),
+        (
+            "ResNet",
+            "`ResNet.forward` drops the last batch when the loader is shuffled, see its code.",
+        ),
+        (
+            "It fails",
+            "The cell\n\n```\n%run notebook.ipynb\n```\nfails for me with the new release.",
+        ),
+    ],
+)
+def test_what_a_reader_could_act_on_is_no_question(title, body):
+    found = verdict(body, title)
+    assert found is None or (found.kind == "inconclusive" and found.needs_reader), found
+
+
+def test_a_failure_of_the_graphics_processor_is_not_refuted_without_one():
+    body = (
+        "```python\nimport jax.numpy as jnp\nprint(jnp.dot(jnp.ones(3), jnp.ones(3)))\n```\n\n"
+        "```\nE external/xla/cuda_dnn.cc:461] Could not create cudnn handle: CUDNN_STATUS_INTERNAL_ERROR\n"
+        "jax.errors.SimplifiedTraceback: For simplicity, JAX has removed its internal frames.\n```\n"
+    )
+    title = "XlaRuntimeError: FAILED_PRECONDITION: DNN library initialization failed."
+    draft = plan(issue_job(Issue(title=title, body=body, repository="jax-ml/jax")))
+    assert draft.bug.device == "gpu"
+    assert all("Simplified" not in row.exception for row in draft.bug.tracebacks)

@@ -115,10 +115,7 @@ class _Filler(cst.CSTTransformer):
 
 def fill(template: str, **parts: cst.BaseExpression) -> cst.BaseExpression:
     """An expression with other ones in the place of some of its names."""
-    result = expression(template).visit(_Filler(parts))
-    if not isinstance(result, cst.BaseExpression):
-        raise NotApplicable(f"{template!r} is not an expression.")
-    return result
+    return cst.ensure_type(expression(template).visit(_Filler(parts)), cst.BaseExpression)
 
 
 # How names, lookups and entries are written.

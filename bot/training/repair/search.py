@@ -230,7 +230,7 @@ def _same(edit: Edit) -> bool:
 def _edit(parameter: Hyperparameter, value: str) -> Edit | None:
     """The edit that gives a hyperparameter a value, by the first of its names that fits."""
     names = (value, *_ALSO.get(value, ()))
-    return next((edit(parameter, name) for name in names if writable(parameter, name)), None)
+    return next((edit(parameter, x) for x in names if hyperparameters.writable(parameter, x)), None)
 
 
 def edit(parameter: Hyperparameter, value: str) -> Edit:
@@ -239,17 +239,6 @@ def edit(parameter: Hyperparameter, value: str) -> Edit:
         parameter=parameter.id, kind=parameter.kind, before=parameter.value, after=value,
         line=parameter.line, file=parameter.file,
     )  # fmt: skip
-
-
-def writable(parameter: Hyperparameter, value: str) -> bool:
-    """Whether a hyperparameter can have a value."""
-    if parameter.choices:
-        return value in parameter.choices
-    number = _number(value)
-    low, high = parameter.low, parameter.high
-    if number is None:
-        return False
-    return (low is None or number >= low) and (high is None or number <= high)
 
 
 def _steps(parameter: Hyperparameter) -> Iterator[Patch]:

@@ -59,6 +59,7 @@ def settings(shared: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]
     for name in [name for name in os.environ if name.startswith(("REPRISE_", "OPENAI_", "UV_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PYENV_ROOT", str(home))  # some cases try every Python: ours is enough
     monkeypatch.setenv("DEPLOY_NOTE", CANARY)
     monkeypatch.setenv("PIP_INDEX_URL", (shared / "index").as_uri())
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
 
 import libcst as cst
 
@@ -82,25 +80,11 @@ def _after(
         return
     uses = flow.uses.get(layer, []) if flow else []
     element = program.parents.get(layer.call)
-    unseen = _unseen(program, element)
-    if unseen is not None:
-        yield _own(program, replace(layer, type=unseen[0], call=unseen[1]))
-        return
     if following is None and len(uses) == 1 and _used_by_class(flow, layer):
         write = _wrapper(layer, uses[0])
         yield _linear(program, layer, write)
     elif isinstance(element, cst.Arg | cst.Element) and "." in f".{layer.path}":
         yield _linear(program, layer, _inserter(layer, element))
-
-
-def _unseen(program: ProgramTree, element: cst.CSTNode | None) -> tuple[str, cst.Call] | None:
-    """An activation that is next in the list and that the trace, which is older, does not have."""
-    holder = program.parents.get(element) if element else None
-    elements: Sequence[Any] = getattr(holder, "args", getattr(holder, "elements", ()))
-    after = next((n for n, x in enumerate(elements, 1) if x is element), len(elements))
-    value = elements[after].value if after < len(elements) else None
-    name = program.called(value).rpartition(".")[2] if isinstance(value, cst.Call) else ""
-    return (name, value) if isinstance(value, cst.Call) and of_module(name) else None
 
 
 def _following(layer: WrittenLayer, after: Sequence[WrittenLayer]) -> WrittenLayer | None:

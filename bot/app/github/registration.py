@@ -42,10 +42,9 @@ class Registration(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RegistrationFiles:
-    """Where the credentials were written, and where existing files were moved to."""
+    """Where the settings were written, which name the key, and where existing files were moved."""
 
     app_file: Path
-    key_file: Path
     moved: tuple[Path, ...] = ()
 
 
@@ -133,7 +132,7 @@ def keep(new: Registration, app_file: Path) -> RegistrationFiles:
     }
     settings = "".join(f"REPRISE_{name}={_quote(value)}\n" for name, value in lines.items())
     write(app_file, _HEAD + settings, 0o600)
-    return RegistrationFiles(app_file, key, paths_moved)
+    return RegistrationFiles(app_file, paths_moved)
 
 
 def _quote(value: str) -> str:

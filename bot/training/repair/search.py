@@ -18,6 +18,7 @@ from bot.kernel.training_types import (
     Patch,
 )
 from bot.training.program import hyperparameters
+from bot.training.program.text import parse_number
 from bot.training.repair.metric import score
 from bot.training.repair.trials import TrialRequest, Trials
 
@@ -223,7 +224,7 @@ def _edit_all(parameters: Iterable[Hyperparameter], value: str) -> Patch:
 
 
 def _same(edit: Edit) -> bool:
-    before, after = _number(edit.before), _number(edit.after)
+    before, after = parse_number(edit.before), parse_number(edit.after)
     return edit.before == edit.after or (before is not None and before == after)
 
 
@@ -243,7 +244,7 @@ def edit(parameter: Hyperparameter, value: str) -> Edit:
 
 def _steps(parameter: Hyperparameter) -> Iterator[Patch]:
     """A number up and down, as its kind is varied."""
-    value = _number(
+    value = parse_number(
         _DEFAULTS.get(parameter.kind, "") if parameter.value == "default" else parameter.value
     )
     if value is None:
@@ -279,13 +280,6 @@ def _distinct(patches: Iterable[Patch]) -> tuple[Patch, ...]:
         if patch:
             by_edits.setdefault(key, patch)
     return tuple(by_edits.values())
-
-
-def _number(value: str) -> float | None:
-    try:
-        return float(value)
-    except ValueError:
-        return None
 
 
 # Searches for a patch on the guide's part: what the diagnosis suggests, then steps beside the

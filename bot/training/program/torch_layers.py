@@ -263,6 +263,9 @@ def _through(result: Flow, node: cst.BaseExpression, depth: int) -> WrittenLayer
         return _through(result, node.value, depth + 1)
     if isinstance(node, cst.Call):
         return _called_function(result, node, depth + 1)
+    if isinstance(node, cst.Tuple | cst.List):
+        layers = [_through(result, x.value, depth + 1) for x in node.elements]
+        return layers[0] if layers else None
     if isinstance(node, cst.BinaryOperation):
         _through(result, node.left, depth + 1)
         _through(result, node.right, depth + 1)

@@ -226,7 +226,7 @@ def stopped_bisection(tmp_path: Path, number: signal.Signals) -> None:
 
 @pytest.mark.index
 def test_time_that_is_up_is_no_success_either(run: Path, tmp_path: Path) -> None:
-    (tmp_path / "slow.py").write_text("import time\n\ntime.sleep(1)\n" + LONG)
+    (tmp_path / "slow.py").write_text("import time\n\ntime.sleep(2)\n" + LONG)
     done = reprise(
         tmp_path,
         "minimize",
@@ -235,14 +235,14 @@ def test_time_that_is_up_is_no_success_either(run: Path, tmp_path: Path) -> None
         "run",
         *BOX,
         "--minutes",
-        "0.05",
+        "0.1",
         "--out",
         "small",
     )
     assert done.returncode == 3, done.stderr
     assert done.stdout.startswith("Minimal script: the time limit was reached.")
     assert (
-        "Next: Run reprise minimize small --minutes 0.1 --sandbox process to resume."
+        "Next: Run reprise minimize small --minutes 0.2 --sandbox process to resume."
         in done.stdout.splitlines()
     )
     assert report(tmp_path / "small")["minimized"]["ended"] == "time"

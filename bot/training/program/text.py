@@ -115,7 +115,9 @@ class _Filler(cst.CSTTransformer):
 
 def fill(template: str, **parts: cst.BaseExpression) -> cst.BaseExpression:
     """An expression with other ones in the place of some of its names."""
-    return cst.ensure_type(expression(template).visit(_Filler(parts)), cst.BaseExpression)
+    result = expression(template).visit(_Filler(parts))
+    assert isinstance(result, cst.BaseExpression)
+    return result
 
 
 # How names, lookups and entries are written.

@@ -38,13 +38,7 @@ def scratch() -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-OFTEN = pytest.mark.nightly  # two of these moments are tried in any case
-
-
-@pytest.mark.parametrize(
-    "delay",
-    [None, 0.0, pytest.param(0.05, marks=OFTEN), 0.15, pytest.param(0.3, marks=OFTEN)],
-)
+@pytest.mark.parametrize("delay", [None, 0.0, 0.05, 0.15, 0.3])
 def test_a_killed_runner_leaves_nothing(real, interpreter, scratch, delay):
     """SIGKILL at the moment the program runs (None), or so long after the sandbox was called."""
     name = {"docker": "DockerSandbox", "bwrap": "BwrapSandbox", "process": "ProcessSandbox"}[

@@ -199,7 +199,7 @@ def relisted(updated: Any, changes: Sequence[tuple[int, str | None]]) -> Any:
     end = elements[-1]
     removals = {index for index, text in changes if text is None}
     for index, text in sorted(((n, x) for n, x in changes if x), key=lambda x: -x[0]):
-        _insert(elements, index, text)
+        _insert(updated, elements, index, text)
     for index in sorted(removals, reverse=True):
         more = sum(n < index and x is not None for n, x in changes)
         del elements[index + more]
@@ -215,9 +215,9 @@ def _ending(element: Any) -> dict[str, Any]:
     return fields
 
 
-def _insert(elements: list[Any], index: int, text: str) -> None:
+def _insert(holder: Any, elements: list[Any], index: int, text: str) -> None:
     before = elements[index]
-    between = elements[index - 1].comma if index else _COMMA_AND_SPACE
+    between = elements[index - 1].comma if index else _between(holder, before)
     new = before.with_changes(value=expression(text))
     tight: dict[str, Any] = {}
     if isinstance(new, cst.Arg):
@@ -225,6 +225,25 @@ def _insert(elements: list[Any], index: int, text: str) -> None:
         tight = {"whitespace_after_arg": cst.SimpleWhitespace("")}
     elements[index] = before.with_changes(comma=between, **tight)
     elements.insert(index + 1, new)
+
+
+def _between(holder: Any, element: Any) -> cst.Comma:
+    """What stands between elements: a new line where the first of them has one of its own."""
+    if isinstance(element.comma, cst.Comma):
+        after = element.comma.whitespace_after
+        if isinstance(after, cst.ParenthesizedWhitespace) and not after.last_line.value:
+            return cst.Comma(whitespace_after=_opening(holder))
+        return cst.Comma(whitespace_after=after) if after else _COMMA_AND_SPACE
+    return _COMMA_AND_SPACE
+
+
+def _opening(holder: Any) -> cst.BaseParenthesizableWhitespace:
+    if isinstance(holder, cst.Call):
+        space = holder.whitespace_before_args
+    else:
+        bracket = holder.lbracket if isinstance(holder, cst.List) else holder.lpar[0]
+        space = bracket.whitespace_after
+    return space if isinstance(space, cst.ParenthesizedWhitespace) else cst.SimpleWhitespace(" ")
 
 
 def _statements(text: str) -> list[Any]:

@@ -42,9 +42,10 @@ class Registration(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class RegistrationFiles:
-    """Where the settings were written, which name the key, and where existing files were moved."""
+    """Where the credentials were written, and where existing files were moved to."""
 
     app_file: Path
+    key_file: Path
     moved: tuple[Path, ...] = ()
 
 
@@ -132,7 +133,7 @@ def keep(new: Registration, app_file: Path) -> RegistrationFiles:
     }
     settings = "".join(f"REPRISE_{name}={_quote(value)}\n" for name, value in lines.items())
     write(app_file, _HEAD + settings, 0o600)
-    return RegistrationFiles(app_file, paths_moved)
+    return RegistrationFiles(app_file, key, paths_moved)
 
 
 def _quote(value: str) -> str:

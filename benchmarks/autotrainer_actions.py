@@ -17,6 +17,7 @@ from benchmarks.published_tools.autotrainer import Symptom
 from bot.kernel.training_types import Hyperparameter, HyperparameterKind, Loss, Patch
 from bot.training.diagnosis.learning import BINARY, ENTROPIES
 from bot.training.diagnosis.loss_contract import width
+from bot.training.program import hyperparameters
 from bot.training.program.text import canonical_number
 from bot.training.repair import search
 
@@ -58,7 +59,8 @@ Action = Callable[[PresentValues, int], Patch]
 def _edits(parameters: Iterable[Hyperparameter], *values: str) -> Patch:
     """Each hyperparameter with the first of the values that can be written for it."""
     chosen = [
-        (one, next((x for x in values if search.writable(one, x)), one.value)) for one in parameters
+        (one, next((x for x in values if hyperparameters.writable(one, x)), one.value))
+        for one in parameters
     ]
     return tuple(search.edit(one, value) for one, value in chosen if value != one.value)
 

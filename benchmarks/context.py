@@ -94,7 +94,7 @@ def indexed(tree: Path, packages: Sequence[str], *, queries: int = _QUERIES) -> 
         pieces = sum(len(index.store.segments(path)) for path in index.files())
     return Indexed(
         files=len(files),
-        megabytes=sum(each.size for each in held) / 1e6,
+        megabytes=sum(size for each in held for _, size in each.files) / 1e6,
         pieces=pieces,
         build_s=build_s,
         warm_s=warm_s,

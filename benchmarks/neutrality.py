@@ -145,7 +145,7 @@ def _values(one: Hyperparameter) -> tuple[str, ...]:
 
 
 def _fits(one: Hyperparameter, value: str) -> bool:
-    return value == "none" or search.writable(one, value)
+    return value == "none" or hyperparameters.writable(one, value)
 
 
 def codes(patch: Patch, found: Sequence[Hyperparameter]) -> tuple[str, ...]:

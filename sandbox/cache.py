@@ -244,10 +244,6 @@ class Cache:
 # Keeps the cache below its caps: what was used last stays, what a run holds stays, and all of it
 # can be had again.
 
-_OLD_S = 7 * 86_400.0
-_OLD_BYTES = (
-    256 << 20
-)  # an environment of an older release: measuring one takes longer than it is worth
 _MOST_S = 30.0
 UNUSED_CLONES_S = 7 * 86_400.0
 """When a clone goes that nobody uses: it may be of a private repository that the App has left."""
@@ -302,11 +298,8 @@ def indexes(cache: Cache) -> Iterator[Item]:
 
 def _environments(cache: Cache) -> Iterator[Item]:
     for marker in cache.root.glob("envs/*/.complete"):
-        path, used_at = marker.parent, _last_use(marker)
-        size = footprint.noted_size(path)
-        if size is not None or time.time() - used_at > _OLD_S:
-            size = _OLD_BYTES if size is None else size
-            yield Item(path, size, used_at, (f"env-{path.name}", f"use-{path.name}"), (marker,))
+        path, locks = marker.parent, (f"env-{marker.parent.name}", f"use-{marker.parent.name}")
+        yield Item(path, footprint.noted_size(path), _last_use(marker), locks, (marker,))
 
 
 def _last_use(path: Path) -> float:

@@ -84,9 +84,9 @@ def note(environment: Path) -> None:
     (environment / _NOTE).write_text(str(size_of(environment, own=True)), encoding="ascii")
 
 
-def noted_size(environment: Path) -> int | None:
-    """The bytes that were noted; None for an environment of an older release."""
-    return number(environment / _NOTE)
+def noted_size(environment: Path) -> int:
+    """The bytes that were noted."""
+    return number(environment / _NOTE) or 0
 
 
 def remembered(folder: Path, marker: Path) -> int:
@@ -96,7 +96,7 @@ def remembered(folder: Path, marker: Path) -> int:
     note = folder / _NOTE
     with suppress(OSError):
         new = note.stat().st_mtime_ns < marker.stat().st_mtime_ns
-        if not new and (size := noted_size(folder)) is not None:
+        if not new and (size := number(note)) is not None:
             return size
     total = size_of(folder)
     with suppress(OSError):

@@ -23,6 +23,11 @@ BUSY = [hypothesis.HealthCheck.too_slow]  # a busy machine is no failure
 hypothesis.settings.register_profile("reprise", deadline=None, suppress_health_check=BUSY)
 hypothesis.settings.load_profile("reprise")
 
+SHARING = "test_training_probe.py"
+"""Its servers import PyTorch and TensorFlow. At the end of a test run workers take tests from each
+other, and each would start servers of its own.
+"""
+
 PYTHONS = "import os, sys; from sandbox.interpreters import discover; sys.exit(len(discover(os.environ)) < 2)"
 PROBES = {
     "docker": (("docker", "info"), "no Docker daemon answers"),
@@ -61,7 +66,10 @@ def why_missing(marker: str) -> str:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect what cannot run here, unless this is CI, where everything must run."""
+    """Deselect what cannot run here, unless this is CI, where everything must run. What shares much
+    comes first.
+    """
+    items.sort(key=lambda item: item.path.name != SHARING)
     if os.environ.get("CI") == "true":
         return
     kept, left_out = [], []

@@ -215,15 +215,6 @@ def test_below_the_reserve_caches_are_halved(world: World) -> None:
     assert built["new"].root.exists()
 
 
-def test_an_environment_of_an_older_release_goes_after_a_week(world: World) -> None:
-    built = made(world)
-    for name in ("old", "new"):
-        (built[name].root / ".size").unlink()
-    os.utime(built["old"].root / ".complete", (1, 1))
-    keep(world, environments=0)
-    assert [built[name].root.exists() for name in ("old", "used", "new")] == [False, False, True]
-
-
 def test_finished_runs_go_oldest_first_and_others_stay(tmp_path: Path) -> None:
     for hour, name in enumerate(("first", "second", "third", "going", "foreign")):
         (tmp_path / name).mkdir()

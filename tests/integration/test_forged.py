@@ -17,6 +17,7 @@ from bot.kernel import launch
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import CrashSignature, Place
 from bot.kernel.environment import Environment
+from tests.contract.conftest import bench_of
 from tests.support.jobs import job_options
 
 MESSAGE = "the two halves do not fit together at all"
@@ -96,6 +97,14 @@ def place() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.fixture(scope="module")
+def free(interpreter):
+    """The sandbox in which a program can do the most. What the host reads of it is the same in all:
+    the tests of what is honest and of the key have each.
+    """
+    return bench_of("process", interpreter)
+
+
 def judged(real, place, source, entry="repro.py"):
     environment = Environment(
         id="e",
@@ -123,18 +132,18 @@ def test_an_honest_failure_is_above_doubt(real, place):
 
 
 @pytest.mark.parametrize("source", ["print('done')", "import lib\ntry: lib.fit(1)\nexcept Exception: pass", "raise SystemExit(3)", "import os\nif os.fork() == 0: os._exit(0)\nos.wait()"])  # fmt: skip
-def test_an_honest_end_is_above_doubt(real, place, source):
-    assert judged(real, place, source)[0].doubt == ""
+def test_an_honest_end_is_above_doubt(free, place, source):
+    assert judged(free, place, source)[0].doubt == ""
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_a_forged_failure_is_no_match_or_in_doubt(real, place, what):
-    judgement, result = judged(real, place, FORGED[what])
+def test_a_forged_failure_is_no_match_or_in_doubt(free, place, what):
+    judgement, result = judged(free, place, FORGED[what])
     assert judgement.match is not Match.MATCHED or judgement.doubt, (judgement, result)
 
 
-def test_a_clean_end_that_skips_pythons_own_is_in_doubt(real, place):
-    judgement, _ = judged(real, place, "import os\nprint('done', flush=True)\nos._exit(0)")
+def test_a_clean_end_that_skips_pythons_own_is_in_doubt(free, place):
+    judgement, _ = judged(free, place, "import os\nprint('done', flush=True)\nos._exit(0)")
     assert (judgement.match, bool(judgement.doubt)) == (Match.PASSED, True)
 
 
@@ -144,8 +153,8 @@ def test_the_key_is_gone_before_the_program_starts(real, place):
     assert result.stdout == "['_reprise_trace.py', 'sitecustomize.py'] []\n"
 
 
-def test_a_file_that_is_not_as_its_wheel_brought_it_is_in_doubt(real, place):
+def test_a_file_that_is_not_as_its_wheel_brought_it_is_in_doubt(free, place):
     core = next(place.rglob("core.py"))
     core.write_text(CORE.replace("return inner(x)", "return inner(x)  # mended"))
-    judgement, _ = judged(real, place, HONEST)
+    judgement, _ = judged(free, place, HONEST)
     assert "changed after its installation" in judgement.doubt

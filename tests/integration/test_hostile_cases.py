@@ -59,6 +59,7 @@ def settings(shared: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]
     for name in [name for name in os.environ if name.startswith(("REPRISE_", "OPENAI_", "UV_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("PYENV_ROOT", str(home))  # some cases try every Python: ours is enough
     monkeypatch.setenv("DEPLOY_NOTE", CANARY)
     monkeypatch.setenv("PIP_INDEX_URL", (shared / "index").as_uri())
     monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
@@ -118,13 +119,15 @@ def marked(case: Case) -> object:
 
 
 class HurriedSandbox(BwrapSandbox):
-    """Ends a program after three seconds where a comment asked for the fewest that it may, ten."""
+    """Ends a program after three seconds where a comment asked for the fewest that it may, ten, and
+    gives it an eighth of the disk: one that fills it writes gigabytes otherwise.
+    """
 
     def run(
         self, spec: RunSpec, *, cancel: Event | None = None, on_output: OnOutput | None = None
     ) -> RunResult:
         wall_s = 3.0 if spec.limits.wall_s <= 10 else spec.limits.wall_s
-        limits = replace(spec.limits, wall_s=wall_s)
+        limits = replace(spec.limits, wall_s=wall_s, scratch_mb=spec.limits.scratch_mb // 8)
         return super().run(replace(spec, limits=limits), cancel=cancel, on_output=on_output)
 
 

@@ -114,18 +114,18 @@ def test_a_stop_half_way_gives_what_was_confirmed_last_and_says_that_it_was_not_
     assert not done.confirmed
 
 
-@pytest.mark.parametrize("each_s", [0.3, 1.5])
+@pytest.mark.parametrize("each_s", [pytest.param(0.3, marks=pytest.mark.nightly), 1.5])
 def test_the_time_limit_holds_and_leaves_room_for_the_last_test(each_s):
     source = f"import time\ntime.sleep({each_s})\n" + "".join(
         f"name_{at} = {at}\nprint(name_{at})\n" for at in range(300)
     )
     runner, script, held, seeds = confirmed(source + "rows = []\nrows[4]\n", INDEX)
-    began, seconds = time.monotonic(), 24.0
+    began, seconds = time.monotonic(), 18.0
     with runner.proving("minimize", seconds) as limited:
         done = minimise(
             limited, script, HERE, held, seeds=seeds, max_tests=5000, seconds=0.9 * seconds
         )
-    assert time.monotonic() - began < 1.1 * seconds
+    assert time.monotonic() - began < seconds + 2.4
     assert done.confirmed
     assert done.lines_after < done.lines_before
 

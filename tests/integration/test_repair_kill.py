@@ -58,7 +58,7 @@ def worker(told: dict[str, str]) -> None:
     queue.drain(Service(AppContext(store, queue, github, runs, policy)).handle)
 
 
-@pytest.mark.parametrize("last", [1, 7, 16])
+@pytest.mark.parametrize("last", [1, pytest.param(7, marks=pytest.mark.nightly), 16])
 def test_a_killed_process_loses_the_training_at_work_and_no_other(tmp_path, last):
     address, log = f"sqlite:///{tmp_path / 'app.db'}", tmp_path / "log"
     with GitHubServer(echo=False) as server:

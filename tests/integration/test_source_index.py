@@ -17,9 +17,8 @@ import pytest
 
 from bot.kernel.environment import Environment
 from bot.kernel.errors import Stopped, TransientError
-from bot.kernel.source import indexer
-from bot.kernel.source.database import FOLDER, SourceTree, TreeReader, build, find, place
-from bot.kernel.source.indexer import SqliteIndexer, build_in_two, halves
+from bot.kernel.source.database import FOLDER, SourceTree, place
+from bot.kernel.source.indexer import SqliteIndexer
 from sandbox.cache import Cache
 
 INDEX = """
@@ -240,41 +239,3 @@ def test_a_tree_is_named_by_its_files(tmp_path: Path) -> None:
         for names in (("a.py",), ("a.py", "b.py"))
     )
     assert one != both
-
-
-def test_two_processes_build_what_one_builds(tmp_path: Path) -> None:
-    trees: list[SourceTree] = []
-    for name in ("one", "two", "three"):
-        install(tmp_path, name, {f"{name}/a.py": f"def {name}(): pass\n"})
-        trees += find(environment(tmp_path), (name,))
-    cache, alone = Cache(tmp_path / "cache"), Cache(tmp_path / "alone")
-    build_in_two(cache, tuple((tree, place(cache, tree)) for tree in trees))
-    for tree in trees:
-        target = place(cache, tree)
-        inode = target.stat().st_ino
-        build(cache, tree, target)  # it is there already
-        build(alone, tree, place(alone, tree))
-        assert target.stat().st_ino == inode
-        (path, _), *_ = tree.files
-        found, expected = (TreeReader(each) for each in (target, place(alone, tree)))
-        assert found.segments(path) == expected.segments(path) != []
-        assert found.ranked(tree.package, 3) == expected.ranked(tree.package, 3) != []
-    assert list((cache.root / "scratch").iterdir()) == []
-
-
-def test_what_the_helper_did_not_build_is_built_by_the_caller(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    install(tmp_path, "big", {"big/a.py": "def a(): pass\n"})
-    monkeypatch.setattr(indexer, "_LARGE", 0)
-    monkeypatch.setattr(sys, "executable", "/bin/false")
-    index = SqliteIndexer(tmp_path / "cache").open(environment(tmp_path), ("big",))
-    assert list(index.files()) == ["big/a.py"]
-
-
-def test_halves_are_of_about_one_size() -> None:
-    trees = [SourceTree(str(n), "1", Path(), ((f"{n}.py", n),), True) for n in (53, 48, 26, 20, 5)]
-    own, others = halves(tuple((tree, Path(tree.package)) for tree in trees))
-    assert sorted(tree.size for tree, _ in (*own, *others)) == [5, 20, 26, 48, 53]
-    assert abs(sum(t.size for t, _ in own) - sum(t.size for t, _ in others)) <= 6
-    assert halves(()) == ((), ())

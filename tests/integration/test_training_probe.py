@@ -429,10 +429,10 @@ def torch(built):
 
 
 @pytest.fixture(scope="module")
-def compared(built, tmp_path_factory):
+def compared(torch, tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "program.py"
     path.write_text(SOURCE)
-    return probing.compare(path, built.interpreter, 1)
+    return torch.compare(path)
 
 
 def test_losses_and_random_numbers_are_the_same_with_and_without(compared):
@@ -634,9 +634,8 @@ def keras(keras_python):
 
 
 @pytest.fixture(scope="module")
-def in_a_function(keras_python):
-    (program,) = probing.programs(("keras_function",))
-    return probing.compare(program, keras_python, 1)
+def in_a_function(keras):
+    return keras.compare(*probing.programs(("keras_function",)))
 
 
 def test_steps_in_a_function_that_tensorflow_compiles_are_seen_and_not_changed(in_a_function):

@@ -224,7 +224,7 @@ def test_a_hostile_text_in_a_terminal_controls_nothing(hostile: Hostile) -> None
 
 
 @settings(
-    max_examples=120, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=60, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(
     st.sampled_from(NAMES),
@@ -234,7 +234,7 @@ def test_a_hostile_text_in_a_terminal_controls_nothing(hostile: Hostile) -> None
     ),
     st.randoms(use_true_random=False),
 )
-@pytest.mark.slow  # 120 random reports
+@pytest.mark.slow  # 60 random reports
 @pytest.mark.no_cover  # tracing takes most of the time
 def test_hostile_texts_in_some_places_are_only_shown(
     name: str, several: list[Hostile], frame: str, chance: Any
@@ -244,14 +244,14 @@ def test_hostile_texts_in_some_places_are_only_shown(
 
 
 @settings(
-    max_examples=40, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow]
+    max_examples=25, deadline=None, phases=FOUND, suppress_health_check=[HealthCheck.too_slow]
 )
 @given(
     st.sampled_from(["reproduced", "different_failure", "setup_failed"]),
     st.sampled_from(TEXTS),
     st.sampled_from([9_000, 14_000, 30_000]),
 )
-@pytest.mark.slow  # 40 random reports of long texts
+@pytest.mark.slow  # 25 random reports of long texts
 @pytest.mark.no_cover  # tracing takes most of the time
 def test_a_comment_that_was_cut_is_whole(name: str, hostile: Hostile, limit: int) -> None:
     """Short texts are made long, so that the guard has to cut wherever it can."""

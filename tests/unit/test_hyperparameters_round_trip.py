@@ -25,7 +25,7 @@ def _new(found: Hyperparameter) -> list[str]:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, id=path.stem, marks=[pytest.mark.nightly] if place % 3 else [])
+        pytest.param(path, id=path.stem, marks=[pytest.mark.nightly] if place % 6 else [])
         for place, path in enumerate(FAMILIES)
     ],
 )

@@ -234,6 +234,6 @@ def test_odd_text_has_none(source: str) -> None:
 
 
 def test_hostile_text_costs_little() -> None:
-    many = "import torch\n" + "loss = a(b, c)\nloss.backward()\noptim.SGD(p, lr=f.lr)\n" * 1000
-    assert len(find(many)) < 1000
+    many = "import torch\n" + "loss = a(b, c)\nloss.backward()\noptim.SGD(p, lr=f.lr)\n" * 300
+    assert len(find(many)) < 300
     assert find("x = 1\n" * 10**6) == ()

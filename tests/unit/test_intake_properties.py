@@ -41,7 +41,7 @@ def quotes(found: BugReport) -> list[Quote]:
     return [q for q in (found.kind_quote, found.symptom_quote, *several) if q]
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(BODIES, st.text(max_size=60))
 def test_any_text_is_read_and_every_line_is_real(body: str, title: str) -> None:
     found = read_issue(Issue(title=title, body=body, repository="a/b"))
@@ -57,7 +57,7 @@ def test_any_text_is_read_and_every_line_is_real(body: str, title: str) -> None:
     assert BugReport.model_validate_json(found.model_dump_json()) == found
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(BODIES)
 @example("```{\npip install 0==0.0")
 def test_quoted_words_stand_on_their_line(body: str) -> None:
@@ -71,7 +71,7 @@ def test_quoted_words_stand_on_their_line(body: str) -> None:
             assert first in line or first in shown
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(BODIES)
 @example(">>>In[0]:0;0()")
 def test_cleaning_is_done_once(text: str) -> None:

@@ -123,7 +123,7 @@ def fenced(body: str) -> list[str]:
     return [each.content for each in MarkdownIt().parse(body) if each.type == "fence"]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.none() | SCRIPTS,
     st.lists(SCRIPTS, max_size=2),

@@ -47,11 +47,6 @@ class SourceTree:
     main: bool
     origin: Origin = "installed"
 
-    @property
-    def size(self) -> int:
-        """Bytes of its files."""
-        return sum(size for _, size in self.files)
-
 
 def find(environment: Environment, packages: Sequence[str]) -> tuple[SourceTree, ...]:
     """The trees of the packages first, then of what they need directly and of the others that were

@@ -1,16 +1,13 @@
 """Finds the sources of an environment, indexes what is new, and opens an index over all of them."""
 
 import sqlite3
-import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from threading import Event, Lock
 
-from pydantic import TypeAdapter
 from typing_extensions import override
 
 from bot.kernel.environment import Environment
@@ -21,62 +18,13 @@ from bot.kernel.source.index import Provenance, SegmentIndex, SegmentStore
 from bot.kernel.source.outline import Segment
 from sandbox.cache import Cache
 from sandbox.port import SandboxError
-from sandbox.subprocesses import Interrupted, run
-
-# A second process that indexes half of the sources, while its caller indexes the other half.
-
-Work = tuple[tuple[SourceTree, Path], ...]
-"""Trees and the places of their databases."""
-
-_FILE = "work.json"
-_WORK = TypeAdapter(Work)
-
-
-def build_in_two(cache: Cache, work: Work) -> None:
-    """Build the databases of trees in two processes at once. What the helper fails to build is left
-    to the caller. Raises Stopped or Interrupted.
-    """
-    own, others = halves(work)
-    with cache.scratch() as folder, ThreadPoolExecutor(1) as pool:
-        (folder / _FILE).write_bytes(_WORK.dump_json(others))
-        building = pool.submit(_build_all, cache, own)
-        command = [sys.executable, "-P", "-m", __name__]
-        run([*command, cache.root, folder / _FILE], env={}, cancel=cache.cancel)
-        building.result()
-
-
-def halves(work: Work) -> tuple[Work, Work]:
-    """Two parts of about one size: the largest first, each to the smaller part."""
-    one: Work = ()
-    other: Work = ()
-    for item in sorted(work, key=lambda item: -item[0].size):
-        if _size(one) <= _size(other):
-            one += (item,)
-        else:
-            other += (item,)
-    return one, other
-
-
-def _size(work: Work) -> int:
-    return sum(tree.size for tree, _ in work)
-
-
-def _build_all(cache: Cache, work: Work) -> None:
-    for tree, place in work:
-        database.build(cache, tree, place)
-
-
-if __name__ == "__main__":
-    _build_all(Cache(Path(sys.argv[1])), _WORK.validate_json(Path(sys.argv[2]).read_bytes()))
-
+from sandbox.subprocesses import Interrupted
 
 _CACHED_TEXTS = 256
 _CACHED_ANSWERS = 256
 _SHARE_OF_DEPENDENCIES = 0.3
 _MAX_POSTINGS = (6_000, 2_500)
 _MIN_WORDS = 2
-_LARGE = 10_000_000
-"""Bytes of sources that are worth the start of a second process."""
 
 
 class SqliteStore(SegmentStore):
@@ -206,9 +154,6 @@ class SqliteIndexer:
         try:
             source_trees = database.find(environment, packages)
             places = [(tree, database.place(cache, tree)) for tree in source_trees]
-            missing = tuple((tree, place) for tree, place in places if not place.exists())
-            if sum(tree.size for tree, _ in missing) > _LARGE:
-                build_in_two(cache, missing)
             readers = [(tree, _reader(cache, tree, place)) for tree, place in places]
             return SegmentIndex(SqliteStore(readers))
         except Interrupted as error:

@@ -53,7 +53,6 @@ class Learning:
     trivial: float | None = None
     skill: float | None = None
     progress: float | None = None
-    accuracy: float | None = None
     pace: float = 0.0
     certain: bool = False
     broken: bool = False
@@ -105,7 +104,7 @@ def learning(
     finite = [x for x in series if math.isfinite(x)]
     if not finite:
         return Learning(broken=bool(series), health="badly" if series else "unknown")
-    points, accuracy = _parts(finite), _accuracy(epochs)
+    points = _parts(finite)
     start = fmean(finite[: max(1, min(5, len(finite) // 20))])
     trivial, floor = _limits(losses, data)
     if trivial is not None and start - floor < _UNTRAINED * (trivial - floor):
@@ -118,8 +117,7 @@ def learning(
         end=points[-1],
         trivial=trivial,
         skill=skill,
-        progress=_progress(_right(skill, loss), _above_majority(accuracy, loss)),
-        accuracy=accuracy,
+        progress=_progress(_right(skill, loss), _above_majority(_accuracy(epochs), loss)),
         pace=pace,
         certain=certain,
         broken=not math.isfinite(series[-1]) or _impossible(loss, points[-1]),

@@ -13,7 +13,7 @@ from bot.kernel.training_types import TrainingTrace
 from bot.training.program.epochs_and_batches import fits, steps
 from bot.training.program.parsed import ProgramTree
 from bot.training.program.rewriting import HyperparameterPlace, Rewriting, make_place
-from bot.training.program.text import NotApplicable, argument, dotted, positional, read_number
+from bot.training.program.text import argument, dotted, positional, read_number
 
 # The arrays of a program: inputs and labels, for training and for testing.
 
@@ -160,8 +160,6 @@ def scaling(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[Hyper
     value = _scaled_inputs(program, array_names.train, 0) or "none"
 
     def write(rewriting: Rewriting, value: str) -> None:
-        if value not in CHOICES:
-            raise NotApplicable(f"There is no scaling named {value!r}.")
         _write(rewriting, array_names, at, value, columns=columns)
 
     yield make_place("preprocessing", value, program.line(at), write, choices=CHOICES)
@@ -382,19 +380,14 @@ def _has_classes(program: ProgramTree, trace: TrainingTrace | None) -> bool:
 
 
 def _labels(program: ProgramTree, node: cst.CSTNode) -> HyperparameterPlace:
-    def write(rewriting: Rewriting, value: str) -> None:
-        if value != "unscaled":
-            raise NotApplicable("Labels cannot be scaled.")
-        rewriting.remove(node)
-
-    line = program.line(node)
-    return make_place("preprocessing", "labels scaled", line, write, choices=("unscaled",))
+    return make_place(
+        "preprocessing", "labels scaled", program.line(node),
+        lambda rewriting, _: rewriting.remove(node), choices=("unscaled",),
+    )  # fmt: skip
 
 
 def _both(program: ProgramTree, node: cst.CSTNode, name: str, other: str) -> HyperparameterPlace:
-    def write(rewriting: Rewriting, value: str) -> None:
-        if value != "both":
-            raise NotApplicable("The other array must be scaled in the same way.")
+    def write(rewriting: Rewriting, _value: str) -> None:
         text = rewriting.program.text(node).strip()
         rewriting.after(node, re.sub(rf"\b{re.escape(name)}\b", other, text))
 

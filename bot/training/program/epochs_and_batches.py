@@ -11,13 +11,11 @@ from bot.kernel.training_types import HyperparameterKind, TrainingTrace
 from bot.training.program.parsed import ProgramTree, function_named, iterated, loops_around
 from bot.training.program.rewriting import Change, HyperparameterPlace, Rewriting, Write, make_place
 from bot.training.program.text import (
-    NotApplicable,
     argument,
     canonical_number,
     dotted,
     has_stars,
     keywords,
-    parse_number,
     positional,
     read_number,
     spell,
@@ -131,11 +129,8 @@ def _writer(call: cst.Call, name: str, position: int, *, old: bool) -> Write:
 
 
 def whole(value: str) -> str:
-    """A count of at least one as it is written. Raises NotApplicable."""
-    number = parse_number(value)
-    if number is None or number < 1:
-        raise NotApplicable(f"{value!r} is not a whole number.")
-    return str(int(number))
+    """A count as it is written."""
+    return str(int(float(value)))
 
 
 def _rename(name: str, text: str) -> Change:

@@ -27,13 +27,13 @@ from bot.training.program.optimizers import OptimizerPlace, optimizing, torch_cl
 from bot.training.program.parsed import ProgramTree, parse_program
 from bot.training.program.rewriting import HyperparameterPlace, Rewriting, UseChange, number_places
 from bot.training.program.structure import structure
-from bot.training.program.text import NotApplicable, same
+from bot.training.program.text import NotApplicable, parse_number, same
 from bot.training.program.torch_activations import torch_activations, torch_initializers
 from bot.training.program.torch_layers import torch_settings
 
 __all__ = [
     "NotApplicable", "Observation", "PatchedText", "ProgramFile", "find", "patch_program",
-    "program_files", "watched",
+    "program_files", "watched", "writable",
 ]  # fmt: skip
 
 Finder = Callable[[ProgramTree, TrainingTrace | None], Iterator[HyperparameterPlace]]
@@ -43,6 +43,10 @@ _FINDERS: tuple[Finder, ...] = (
     torch_activations, keras_settings, torch_settings, torch_initializers, torch_clipping,
     structure, scaling, one_sided,
 )  # fmt: skip
+
+
+_REMOVABLE = ("momentum", "weight_decay", "clipping")
+"""Numbers that a program need not give."""
 
 
 class PatchedText(NamedTuple):
@@ -152,6 +156,16 @@ def watched(
     return program.joined.parted(rewriting.text()) if program.uses else {}
 
 
+def writable(hyperparameter: Hyperparameter, value: str) -> bool:
+    """Whether a hyperparameter can have a value."""
+    if hyperparameter.choices:
+        return value in hyperparameter.choices
+    number, low, high = parse_number(value), hyperparameter.low, hyperparameter.high
+    if number is None:
+        return False
+    return (low is None or number >= low) and (high is None or number <= high)
+
+
 def _parses(text: str) -> bool:
     try:
         syntax.parse(text)  # not kept: no patch comes again
@@ -175,5 +189,8 @@ def _choose_places(
             raise NotApplicable(f"The program has no hyperparameter {edit.parameter}.")
         if same(place.hyperparameter.value, edit.after):
             raise NotApplicable(f"{edit.parameter} is already {edit.after}.")
+        is_removal = edit.after == "none" and edit.kind in _REMOVABLE
+        if not (is_removal or writable(place.hyperparameter, edit.after)):
+            raise NotApplicable(f"{edit.parameter} cannot be {edit.after}.")
         places_and_values.append((place, edit.after))
     return places_and_values

@@ -219,24 +219,8 @@ class Adapter:
         if form in ("indices", "column") and self._classes != 1:
             logs = loss is not None and loss.activation == "log_softmax"
             return OF_CLASSES if logs or loss is None else ("cross_entropy",)
-        if loss is None:
-            return OF_VALUES
-        many = ("cross_entropy",) if self._one_hot and self._classes > 1 else ()
-        return (*many, *(OF_VALUES if _unit(loss) else _VALUES))
-
-    def check(self, value: str) -> None:
-        """Raises NotApplicable for a loss that cannot be fed here."""
-        of_classes = value in OF_CLASSES and not self._reduced
-        if of_classes and self._classes == 1:
-            raise NotApplicable("Cross-entropy over classes needs one output per class.")
-        if of_classes and self._form == "same" and not self._one_hot:
-            raise NotApplicable("Cross-entropy over classes needs class targets.")
-        if value in OF_VALUES and self._form in ("indices", "column") and self._classes < 2:
-            raise NotApplicable("The program does not show how many classes there are.")
-
-    def spreads(self, value: str) -> bool:
-        """Whether indices of classes must become one-hot."""
-        return value in OF_VALUES and self._form in ("indices", "column")
+        many = ("cross_entropy",) if self._one_hot and (not loss or self._classes > 1) else ()
+        return (*many, *(OF_VALUES if loss is None or _unit(loss) else _VALUES))
 
     def predictions(self, node: cst.BaseExpression, value: str) -> cst.BaseExpression:
         """Without a function that the loss applies itself, and for classes without a mean."""
@@ -256,14 +240,11 @@ class Adapter:
             return _unreduced(node)
         return None
 
-    def targets(self, node: cst.BaseExpression, value: str, one_hot: str) -> cst.BaseExpression:
+    def targets(self, node: cst.BaseExpression, value: str) -> cst.BaseExpression:
         """In the form and the type that the loss takes."""
         if value in OF_CLASSES:
             return self._indices(node)
         real = self._known is None or self._known.targets.dtype.startswith(("float", "bfloat"))
-        if self.spreads(value):
-            flat = "fed_t.view(-1)" if self._form == "column" else "fed_t"
-            return fill(f"{one_hot}({flat}, {self._classes}).float()", fed_t=node)
         cast = "" if real else ".float()"
         shape = {"flat": ".view(-1, 1)", "tall": ".view(-1)"}.get(self._form, "")
         return fill(f"fed_t{cast}{shape}", fed_t=node) if cast or shape else node
@@ -414,8 +395,7 @@ def _keras_place(
     choices = fitting_losses(loss)
 
     def write(rewriting: Rewriting, value: str) -> None:
-        name = _loss_form(value, choices)
-        text = _text(rewriting, loss_node, name)
+        text = _text(rewriting, loss_node, value)
         if isinstance(loss_node, cst.SimpleString | cst.Call):
             rewriting.replace(loss_node, text)
         else:
@@ -425,18 +405,6 @@ def _keras_place(
         "loss", value, program.line(loss_node), write,
         choices=tuple(dict.fromkeys((*choices, *([value] if value in KERAS_LOSSES else [])))),
     )  # fmt: skip
-
-
-def _loss_form(value: str, choices: tuple[str, ...]) -> str:
-    """The form of a crossentropy of classes that fits the labels."""
-    if value not in (_SPARSE, *_MANY, *_ONE):
-        raise NotApplicable(f"There is no loss named {value!r}.")
-    if value in (_SPARSE, "categorical_crossentropy") and value not in choices:
-        other = _SPARSE if value != _SPARSE else "categorical_crossentropy"
-        if other not in choices:
-            raise NotApplicable("Cross-entropy over classes needs one output per class.")
-        return other
-    return value
 
 
 def _text(rewriting: Rewriting, loss_node: cst.BaseExpression, name: str) -> str:
@@ -483,9 +451,6 @@ def _torch_place(
     name = loss.name if first.name == "expression" and loss else first.name
 
     def write(rewriting: Rewriting, value: str) -> None:
-        if value not in CLASSES:
-            raise NotApplicable(f"There is no loss named {value!r}.")
-        adapter.check(value)
         for site in group:
             _write(rewriting, site, adapter, value)
         if first.made is not None:
@@ -497,13 +462,12 @@ def _torch_place(
 
 def _write(rewriting: Rewriting, site: LossSite, adapter: Adapter, value: str) -> None:
     name = _function(rewriting, site, value) if site.made is None else ""
-    one_hot = rewriting.named("torch.nn.functional.one_hot") if adapter.spreads(value) else ""
 
     def change(updated: cst.BaseExpression) -> cst.BaseExpression:
         predictions, targets = _prediction_and_target(site, updated)
         nodes = {
             "fed_p": adapter.predictions(predictions, value),
-            "fed_t": adapter.targets(targets, value, one_hot),
+            "fed_t": adapter.targets(targets, value),
         }
         if name or not isinstance(updated, cst.Call):
             return fill(f"{name}(fed_p, fed_t)", **nodes)

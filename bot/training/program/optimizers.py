@@ -20,7 +20,6 @@ from bot.training.program.text import (
     argument,
     canonical_number,
     dotted,
-    parse_number,
     positional,
     with_argument,
     with_function,
@@ -236,17 +235,10 @@ def _present(program: ProgramTree, call: cst.Call, name: str) -> HyperparameterP
         if value == "none":
             rewriting.remove(call)
         else:
-            write_argument(rewriting, call, name, _clip_number(value), 1)
+            write_argument(rewriting, call, name, value, 1)
 
     value = canonical_number(limit) if limit is not None else "default"
     return make_place("clipping", value, program.line(call), write, bounds=_BOUNDS)
-
-
-def _clip_number(value: str) -> str:
-    number = parse_number(value)
-    if number is None or number <= 0:
-        raise NotApplicable(f"{value!r} is not a positive number.")
-    return value
 
 
 def _steps(program: ProgramTree, optimizer_place: OptimizerPlace) -> list[cst.Call]:
@@ -269,14 +261,13 @@ def _receiver(call: cst.Call) -> str:
 
 def _adder(optimizer_place: OptimizerPlace, steps: list[cst.Call]) -> Write:
     def write(rewriting: Rewriting, value: str) -> None:
-        limit = _clip_number(value)
         for step in steps:
             arguments = positional(step)
             optimizer = dotted(arguments[0]) if arguments else _receiver(step)
             parameters = _parameters(rewriting.program, optimizer_place, step, optimizer)
             name = _clip_function(rewriting)
             lines = [f"{_receiver(step)}.unscale_({optimizer})"] if arguments else []
-            rewriting.before(step, "\n".join([*lines, f"{name}({parameters}, {limit})"]))
+            rewriting.before(step, "\n".join([*lines, f"{name}({parameters}, {value})"]))
 
     return write
 
@@ -428,8 +419,6 @@ def _write(rewriting: Rewriting, optimizer_place: OptimizerPlace, rate: float | 
         kind: value for (group, kind), value in rewriting.wanted.items() if group == optimizer_place
     }
     name = values.pop("optimizer", optimizer_place.value)
-    if name != optimizer_place.value and name not in KINDS:
-        raise NotApplicable(f"There is no optimiser named {name!r}.")
     if "momentum" in values and name not in _WITH_MOMENTUM:
         raise NotApplicable(f"The optimiser {name!r} has no momentum.")
     settings = {_parameter(optimizer_place, kind): _number(value) for kind, value in values.items()}
@@ -451,8 +440,6 @@ def _parameter(optimizer_place: OptimizerPlace, kind: str) -> str:
 
 
 def _number(value: str) -> str:
-    if value != "none" and parse_number(value) is None:
-        raise NotApplicable(f"{value!r} is not a number.")
     return f"{value}.0" if value.isdigit() else value  # Keras refuses a rate that is an integer
 
 

@@ -116,8 +116,7 @@ class _Filler(cst.CSTTransformer):
 def fill(template: str, **parts: cst.BaseExpression) -> cst.BaseExpression:
     """An expression with other ones in the place of some of its names."""
     result = expression(template).visit(_Filler(parts))
-    if not isinstance(result, cst.BaseExpression):
-        raise NotApplicable(f"{template!r} is not an expression.")
+    assert isinstance(result, cst.BaseExpression)
     return result
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any
 
 import libcst as cst
 
@@ -13,7 +11,6 @@ from bot.training.program.layers import CHOICES, MODULES, WrittenLayer, function
 from bot.training.program.parsed import ProgramTree
 from bot.training.program.rewriting import Change, HyperparameterPlace, Rewriting, Write, make_place
 from bot.training.program.text import (
-    NotApplicable,
     dotted,
     expression,
     positional,
@@ -58,9 +55,7 @@ def _module_writer(layer: WrittenLayer) -> Write:
 
 def module(rewriting: Rewriting, layer: WrittenLayer, value: str) -> str:
     """An activation module, named as the layer's own module is."""
-    text = MODULES.get(value, "").format(dim=_dim(layer))
-    if not text:
-        raise NotApplicable(f"There is no activation named {value!r}.")
+    text = MODULES[value].format(dim=_dim(layer))
     func = layer.call.func
     if isinstance(func, cst.Attribute):
         return f"{rewriting.program.text(func.value)}.{text}"
@@ -85,25 +80,11 @@ def _after(
         return
     uses = flow.uses.get(layer, []) if flow else []
     element = program.parents.get(layer.call)
-    unseen = _unseen(program, element)
-    if unseen is not None:
-        yield _own(program, replace(layer, type=unseen[0], call=unseen[1]))
-        return
     if following is None and len(uses) == 1 and _used_by_class(flow, layer):
         write = _wrapper(layer, uses[0])
         yield _linear(program, layer, write)
     elif isinstance(element, cst.Arg | cst.Element) and "." in f".{layer.path}":
         yield _linear(program, layer, _inserter(layer, element))
-
-
-def _unseen(program: ProgramTree, element: cst.CSTNode | None) -> tuple[str, cst.Call] | None:
-    """An activation that is next in the list and that the trace, which is older, does not have."""
-    holder = program.parents.get(element) if element else None
-    elements: Sequence[Any] = getattr(holder, "args", getattr(holder, "elements", ()))
-    after = next((n for n, x in enumerate(elements, 1) if x is element), len(elements))
-    value = elements[after].value if after < len(elements) else None
-    name = program.called(value).rpartition(".")[2] if isinstance(value, cst.Call) else ""
-    return (name, value) if isinstance(value, cst.Call) and of_module(name) else None
 
 
 def _following(layer: WrittenLayer, after: Sequence[WrittenLayer]) -> WrittenLayer | None:
@@ -173,8 +154,6 @@ def function(
     rewriting: Rewriting, layer: WrittenLayer, value: str, before: str = ""
 ) -> tuple[str, str]:
     """The function as the program can name it, and its further argument."""
-    if value not in CHOICES or value == "linear":
-        raise NotApplicable(f"There is no activation named {value!r}.")
     names = functions_named(value)
     spellings = [x for x in map(rewriting.imports.spelled, names) if x]
     package = before.rpartition(".")[0]
@@ -185,9 +164,7 @@ def function(
 
 def _call(name: str, inner: cst.BaseExpression, extra: str) -> cst.Call:
     text = f"{name}(x, {extra})" if extra else f"{name}(x)"
-    call = expression(text)
-    if not isinstance(call, cst.Call):
-        raise NotApplicable(f"{text!r} is no call.")
+    call = cst.ensure_type(expression(text), cst.Call)
     return call.with_changes(args=[call.args[0].with_changes(value=inner), *call.args[1:]])
 
 
@@ -308,17 +285,13 @@ def _present(
 
 
 def _text(rewriting: Rewriting, target: str, value: str, before: cst.Call | None = None) -> str:
-    if value not in _FUNCTIONS:
-        raise NotApplicable(f"There is no initialiser named {value!r}.")
     name = _FUNCTIONS[value]
     func = before.func if before else None
     if isinstance(func, cst.Attribute) and ".init." in rewriting.program.name(func):
         spelling = f"{rewriting.program.text(func.value)}.{name}"
     else:
         spelling = rewriting.named(f"torch.nn.init.{name}")
-    text = f"{spelling}({target}{_ADDED_ARGUMENTS.get(value, '')})"
-    expression(text)
-    return text
+    return f"{spelling}({target}{_ADDED_ARGUMENTS.get(value, '')})"
 
 
 def _absent(

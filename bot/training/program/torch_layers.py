@@ -98,7 +98,7 @@ def _lists_modules(program: ProgramTree, module_list: cst.List) -> bool:
 
 
 def _within(program: ProgramTree, outer: cst.Call, below: cst.CSTNode) -> str:
-    """The place in a `Sequential`, or the name that `add_module` or an `OrderedDict` gives."""
+    """The place in a `Sequential`, or the name that `add_module` gives."""
     name = program.called(outer).rpartition(".")[2]
     if name == "Sequential":
         own, arg = next((n, x) for n, x in enumerate(outer.args) if x is below)
@@ -106,21 +106,12 @@ def _within(program: ProgramTree, outer: cst.Call, below: cst.CSTNode) -> str:
     if name in ("add_module", "register_module"):
         key = outer.args[0].value if outer.args else None
         return str(key.evaluated_value) if isinstance(key, cst.SimpleString) else ""
-    if name == "OrderedDict":
-        pair = below.value if isinstance(below, cst.Element) else None
-        return _key(program, outer, pair)
     return ""
 
 
 def _is_dictionary(call: cst.Call) -> bool:
     first = call.args[0].value if call.args else None
     return isinstance(first, cst.Call) and dotted(first.func).endswith("OrderedDict")
-
-
-def _key(program: ProgramTree, outer: cst.Call, below: cst.CSTNode | None) -> str:
-    del program, outer
-    first = below.elements[0].value if isinstance(below, cst.Tuple) and below.elements else None
-    return str(first.evaluated_value) if isinstance(first, cst.SimpleString) else ""
 
 
 def _match_layers(

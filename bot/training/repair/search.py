@@ -18,6 +18,7 @@ from bot.kernel.training_types import (
     Patch,
 )
 from bot.training.program import hyperparameters
+from bot.training.program.text import parse_number
 from bot.training.repair.metric import score
 from bot.training.repair.trials import TrialRequest, Trials
 
@@ -223,14 +224,14 @@ def _edit_all(parameters: Iterable[Hyperparameter], value: str) -> Patch:
 
 
 def _same(edit: Edit) -> bool:
-    before, after = _number(edit.before), _number(edit.after)
+    before, after = parse_number(edit.before), parse_number(edit.after)
     return edit.before == edit.after or (before is not None and before == after)
 
 
 def _edit(parameter: Hyperparameter, value: str) -> Edit | None:
     """The edit that gives a hyperparameter a value, by the first of its names that fits."""
     names = (value, *_ALSO.get(value, ()))
-    return next((edit(parameter, name) for name in names if writable(parameter, name)), None)
+    return next((edit(parameter, x) for x in names if hyperparameters.writable(parameter, x)), None)
 
 
 def edit(parameter: Hyperparameter, value: str) -> Edit:
@@ -241,20 +242,9 @@ def edit(parameter: Hyperparameter, value: str) -> Edit:
     )  # fmt: skip
 
 
-def writable(parameter: Hyperparameter, value: str) -> bool:
-    """Whether a hyperparameter can have a value."""
-    if parameter.choices:
-        return value in parameter.choices
-    number = _number(value)
-    low, high = parameter.low, parameter.high
-    if number is None:
-        return False
-    return (low is None or number >= low) and (high is None or number <= high)
-
-
 def _steps(parameter: Hyperparameter) -> Iterator[Patch]:
     """A number up and down, as its kind is varied."""
-    value = _number(
+    value = parse_number(
         _DEFAULTS.get(parameter.kind, "") if parameter.value == "default" else parameter.value
     )
     if value is None:
@@ -290,13 +280,6 @@ def _distinct(patches: Iterable[Patch]) -> tuple[Patch, ...]:
         if patch:
             by_edits.setdefault(key, patch)
     return tuple(by_edits.values())
-
-
-def _number(value: str) -> float | None:
-    try:
-        return float(value)
-    except ValueError:
-        return None
 
 
 # Searches for a patch on the guide's part: what the diagnosis suggests, then steps beside the

@@ -19,10 +19,12 @@ from bot.kernel.job import EnvironmentOptions
 from bot.kernel.report import (
     AnyVerdict,
     BudgetReached,
+    DifferentFailure,
     Inconclusive,
     NeedsHardware,
     NeedsInfo,
     NotABug,
+    NotReproduced,
     Reproduced,
     SetupFailed,
 )
@@ -35,6 +37,7 @@ _KINDS = {
 }
 # Blocks that a reader can act on: all but what describes the reporter's machine.
 _SILENT_BLOCKS = {FenceKind.EMPTY, FenceKind.ENVIRONMENT, FenceKind.REQUIREMENTS}
+_DECIDED_NOTHING = Inconclusive | NotReproduced | DifferentFailure
 _FEWEST_WORDS = 12
 _CODE_NAME = re.compile(r"\w[._]\w|\(|[a-z][A-Z]|^[A-Z][a-z]+$")
 _WORD = re.compile(r"[A-Za-z]{2,}")
@@ -137,9 +140,10 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, exceeded: str)
     if reading.no_bug and is_open:
         reason = "a model reads the bug report as a question or a request"
         return NotABug(reason=reason, sentence=reading.no_bug)
-    if reading.needs and is_open:
+    if reading.needs and (is_open or isinstance(verdict, _DECIDED_NOTHING)):
+        # What a run without it did says nothing about it.
         reason = "a model reads the bug report as one that shows only on what is not at hand here"
-        return NeedsHardware(reason=reason, needs=(reading.needs,))
+        return NeedsHardware(reason=f"{reason}; {verdict.reason}", needs=(reading.needs,))
     if not isinstance(verdict, NeedsInfo) and not is_for_reader(verdict):
         return verdict
     if reading.questions and (reading.signature is None or part.given_up):

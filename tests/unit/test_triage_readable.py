@@ -4,7 +4,9 @@ import pytest
 
 from bot.issues.reproduce import plan
 from bot.kernel.bug import Issue
+from tests.support.fakes import ScriptedModel
 from tests.support.jobs import issue_job
+from tests.unit.test_reconstruct import OWN, answers, decide, issue, refined, says, write
 
 
 def verdict(body, title="Something is wrong", **options):
@@ -64,3 +66,32 @@ def test_a_failure_of_the_graphics_processor_is_not_refuted_without_one():
     draft = plan(issue_job(Issue(title=title, body=body, repository="jax-ml/jax")))
     assert draft.bug.device == "gpu"
     assert all("Simplified" not in row.exception for row in draft.bug.tracebacks)
+
+
+ELSEWHERE = {"kind": "elsewhere", "observation": None, "needs": "Windows with an NVIDIA driver"}
+
+
+@pytest.mark.parametrize("runs", [says("fine"), says("", 1, "ZeroDivisionError: division by zero")])
+@pytest.mark.parametrize("subject", [issue(), issue(OWN)])
+def test_what_shows_only_on_another_system_is_neither_asked_for_nor_refuted(runs, subject):
+    """What a run here does says nothing about a system that is not at hand."""
+    model = ScriptedModel(answers(write(), first=refined(**ELSEWHERE)))
+    report = decide(model, lambda _: runs, subject)
+    assert report.verdict.kind == "needs_hardware"
+    assert report.verdict.needs == ("Windows with an NVIDIA driver",)
+    assert len(model.asked) == 1
+
+
+def test_a_model_s_questions_are_asked_where_it_finds_nothing_to_check():
+    asks = refined(kind="not_checkable", observation=None, questions=["Which model do you load?"])
+    report = decide(ScriptedModel(answers(write(), first=asks)), lambda _: says("fine"))
+    assert report.verdict.kind == "needs_info"
+    assert report.verdict.items == ("Which model do you load?",)
+
+
+def test_what_rules_miss_is_not_asked_for_where_a_model_reads_it():
+    vague = issue("After the last update my loss is wrong, please fix.", "Loss is wrong")
+    assert verdict(vague.body, vague.title).kind == "needs_info"
+    report = decide(ScriptedModel(answers(write())), lambda _: says("fine"), vague, max_attempts=1)
+    assert report.verdict.kind == "inconclusive"
+    assert report.needs_reader

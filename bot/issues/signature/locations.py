@@ -127,10 +127,9 @@ def _among(spot: _Spot, others: list[_Spot]) -> bool:
 # A failure of which a report gives no words, only the statement of its program that fails.
 
 _REMARK = re.compile(r"\s#.*$", re.M)
-# What a program may bring about itself, or its surroundings, whatever the library does.
-_OWN = {
-    *("NameError", "UnboundLocalError", "AttributeError", "TypeError", "SyntaxError"),
-    *("IndentationError", "AssertionError", "ZeroDivisionError", "RecursionError"),
+# What only a program itself brings about, whatever the library does.
+_ALWAYS_OWN = {
+    *("NameError", "UnboundLocalError", "SyntaxError", "IndentationError", "AssertionError"),
 }
 _AROUND = {
     *("ImportError", "ModuleNotFoundError", "OSError", "FileNotFoundError", "PermissionError"),
@@ -162,8 +161,9 @@ def fails(
     failure: Failure, signature: CrashSignature, own_names: frozenset[str] = frozenset()
 ) -> bool:
     """Whether an exception escaped from a library at one of the wanted statements. Without a
-    reported class, one that a compiled library raises must be of a kind that Python does not; or a
-    call of a library could not be bound there. `own_names` are those that the program defines.
+    reported class, one that a compiled library raises must be of a kind that Python does not; a
+    reported class may arise from what could not be called, unless that is the program's own.
+    `own_names` are those that the program defines.
     """
     last = failure.innermost
     name = failure.exception.rsplit(".", 1)[-1]
@@ -175,18 +175,20 @@ def fails(
         return False
     if last.package:
         return last.package != "<stdlib>" or bool(signature.exception)
-    is_foreign = name not in _OWN if signature.exception else name in _FROM_C
-    is_foreign |= name in {"TypeError", "AttributeError"} and _is_unbound(failure, own_names)
+    if not signature.exception:
+        return name in _FROM_C and not last.code.strip().startswith("raise")
+    # A class that the report names at this very statement needs no frame of the library.
+    is_foreign = name not in _ALWAYS_OWN and not _is_own_call(failure, own_names)
     return is_foreign and not last.code.strip().startswith("raise")
 
 
-def _is_unbound(failure: Failure, own_names: frozenset[str]) -> bool:
-    """Whether a library lacks what the program's statement calls or passes: the owner is neither
-    the program's own nor one of Python's.
+def _is_own_call(failure: Failure, own_names: frozenset[str]) -> bool:
+    """Whether what could not be called or was not there is the program's own, or one of Python's
+    plain kinds (None, a list).
     """
     match = _UNBOUND.match(failure.message)
     parts = next(filter(None, match.groups()), "").split(".") if match else []
-    return bool(parts) and own_names.isdisjoint(parts) and parts[0] not in _BUILTIN_KINDS
+    return bool(parts) and (not own_names.isdisjoint(parts) or parts[0] in _BUILTIN_KINDS)
 
 
 def _at(failure: Failure, statements: tuple[str, ...]) -> bool:

@@ -154,13 +154,22 @@ def test_an_environment_that_cannot_be_built_is_no_result() -> None:
         assert "no wheel" in report.result.undecided
 
 
+def _within(new: object, old: object) -> object:
+    """What a value has of the fields that an older one had."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        return {name: _within(new[name], old[name]) for name in old if name in new}
+    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        return [_within(one, other) for one, other in zip(new, old, strict=True)]
+    return new
+
+
 def test_a_report_of_the_first_release_opens() -> None:
     """Every field was stored with a value of its own; none is lost."""
     stored = json.loads((ROOT / "tests" / "golden" / "stored" / "report.json").read_bytes())
     report = IssueReport.model_validate(stored)
     written = json.loads(report.model_dump_json())
     assert written.pop("kind") == "reproduce_issue"
-    assert written == stored
+    assert _within(written, stored) == stored
     fields = set(IssueReport.model_fields) - {"bug", "kind"}
     assert fields == stored.keys()
     assert all(stored.values())

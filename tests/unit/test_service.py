@@ -653,7 +653,7 @@ def test_what_a_model_cost_is_counted_once_and_held_against_the_day():
     app.deliver(body="lib 1.0 does not fit, it fails with an error.")
     app.resume()
     (run,) = app.runs()
-    assert (run.verdict, run.state) == ("inconclusive", RunState.FINISHED)
+    assert (run.verdict, run.state) == ("needs_info", RunState.FINISHED)
     assert app.store.usage(NOW - timedelta(days=9999)).usd == 0.25
     app.deliver(number=4, body="lib 1.0 does not fit, it fails with an error.")
     app.deliver(number=5)

@@ -609,7 +609,7 @@ class _Job:
             self.cache, dict(self.owner.environ), credentials=self.owner.credentials
         ).checkout(self.spec.repo, self.spec.exclude_newer)
         checkout, wheel = self.checkout, None
-        if checkout.installable:
+        if checkout.installable and not self.spec.repo.in_place:
             wheel = self._attempted(
                 f"build the repository at {checkout.commit[:12]}",
                 lambda sandbox: source_builds.repository(

@@ -307,7 +307,10 @@ class Git:
         everything = ("fetch", "-q", *upload, "--no-tags", "--force", "--", place, *refspecs)
         download = self._download(store, *allow, *everything)
         if download.code and local:
-            raise UserError(f"{place} is not a git repository.", "Pass the path of a clone.")
+            if "not a git repository" in download.err or not download.err.strip():
+                raise UserError(f"{place} is not a git repository.", "Pass the path of a clone.")
+            why = _last(download.err)
+            raise UserError(f"{place} cannot be cloned: {why}", "Pass a complete clone.")
         if download.code:
             raise _fetch_error(place, _last(download.err))
         self._git(

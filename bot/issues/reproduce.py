@@ -32,6 +32,7 @@ from bot.kernel.bug import (
     TrainingSignature,
     members_of,
 )
+from bot.kernel.environment import EnvironmentSpec
 from bot.kernel.errors import BuildError, Stopped
 from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue
 from bot.kernel.ports import Ports, Stage
@@ -169,20 +170,26 @@ def _in_tree(session: IssueSession, draft: RunPlan, decision: Decision) -> Decis
     is_open = triage.is_for_reader(decision.verdict) and draft.script is None
     if not options.repo or signature is None or not is_open:
         return decision
-    specified = specify.specify(bug, session.job.issue, options, "")
+    specified = _in_place(specify.specify(bug, session.job.issue, options, ""))
     try:
         tree = read_tree(session.build(session.matched(specified)).tree)
         scripts = tree_programs.propose(bug, tree)
         if not scripts:
             return decision
         source = tree_programs.imports(scripts, tree)
-        spec = session.matched(specify.specify(bug, session.job.issue, options, source))
-        runner = judging(session, bug, signature)
+        specified = _in_place(specify.specify(bug, session.job.issue, options, source))
+        spec, runner = session.matched(specified), judging(session, bug, signature)
         session.note(f"run in the repository at commit {runner.build(spec).commit[:12]}")
         return report_programs.decide(runner, spec, scripts)
     except BuildError as error:
         verdict = SetupFailed(reason=str(error), tried=issues_confirm.describe_steps(error.steps))
         return replace(decision, verdict=verdict, result=session.reached())
+
+
+def _in_place(spec: EnvironmentSpec) -> EnvironmentSpec:
+    """The spec with the clone on the path: a program in its tree uses what lies beside it."""
+    repo = spec.repo.model_copy(update={"in_place": True}) if spec.repo is not None else None
+    return spec.model_copy(update={"repo": repo})
 
 
 def _with_model(

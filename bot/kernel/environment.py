@@ -51,12 +51,15 @@ class Requirement(Record):
 
 
 class RepoSource(Record):
-    """The repository under test from a clone: installed when it can be, else put on the path."""
+    """The repository under test from a clone: installed when it can be, else put on the path.
+    `in_place`, it is always put on the path, for a program that runs in its tree.
+    """
 
     url: str
     ref: str = ""
     path: str = ""
     commit: str = ""
+    in_place: bool = False
 
     @classmethod
     def of(cls, address: str, ref: str = "") -> RepoSource:

@@ -81,6 +81,24 @@ def test_the_command_before_the_traceback_goes_first():
     assert [row.argv[0] for row in rows] == ["train.py", "ok.py", "prepare.py"]
 
 
+@pytest.mark.parametrize(
+    ("text", "argv"),
+    [
+        ('Upon executing "python main.py", I received an error.', ("main.py",)),
+        ("When I run `python3 main.py --x 1` it fails.", ("main.py", "--x", "1")),
+        ("I ran \u201cpython -m lib\u201d.", ("-m", "lib")),
+    ],
+)
+def test_a_command_that_the_text_quotes_is_read(text, argv):
+    rows = read_issue(Issue(title="KeyError: 'x'", body=text)).commands
+    assert [row.argv for row in rows] == [argv]
+
+
+def test_words_in_quotes_are_no_command():
+    text = 'Use "python 3.11" or "pip install x", it says "python is not found" and `main.py`.'
+    assert read_issue(Issue(title="it fails", body=text)).commands == ()
+
+
 TREE = {
     "train.py": b"import argparse\nfrom lib.model import build\nimport numpy\n",
     "tools/train.py": b"import torch\n",

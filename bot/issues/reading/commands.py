@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
+from bot.issues.reading.markdown import Sentence
 from bot.kernel.bug import Fence, FenceKind, Quote, ShellCommand
 
 _PROMPT = re.compile(
@@ -21,13 +22,20 @@ _LAUNCHER_MODULES = {
     "torch.distributed.launch",
     "accelerate.commands.launch",
 }
+_QUOTED = re.compile(
+    r"`([^`\n]{8,400})`|\"([^\"\n]{8,400})\"|\u201c([^\u201d\n]{8,400})\u201d|'([^'\n]{8,200})'"
+)
+    r"`([^`\n]{8,400})`|\"([^\"\n]{8,400})\"|\u201c([^\u201d\n]{8,400})\u201d|'([^'\n]{8,200})'"
+)
 _CUT = re.compile(r"^(?:\d?>{1,2}|<|\||&|2>&1)")
 _MOST, _MOST_LINES, _MOST_WORDS = 8, 400, 100
 
 
-def find_commands(fences: Sequence[Fence]) -> tuple[ShellCommand, ...]:
+def find_commands(
+    fences: Sequence[Fence], sentences: Sequence[Sentence] = ()
+) -> tuple[ShellCommand, ...]:
     """The commands that start Python programs, the likeliest first: that whose traceback follows,
-    then the later before the earlier.
+    then the later before the earlier, then those that the text quotes.
     """
     rows = [
         (fence.index, command)
@@ -39,7 +47,17 @@ def find_commands(fences: Sequence[Fence]) -> tuple[ShellCommand, ...]:
     failing |= {fence.index for fence in fences if fence.kind is FenceKind.TRACEBACK}
     last = [row for row in reversed(rows) if row[0] in failing]
     ordered = [*last, *(row for row in reversed(rows) if row not in last)]
-    return tuple(command for _, command in ordered[:_MOST])
+    commands = [command for _, command in ordered] + list(_in_text(sentences))
+    distinct = {(row.argv, row.folder): row for row in reversed(commands)}
+    return tuple(reversed(distinct.values()))[:_MOST]
+
+
+def _in_text(sentences: Sequence[Sentence]) -> Iterator[ShellCommand]:
+    for sentence in sentences[:_MOST_LINES]:
+        for match in _QUOTED.finditer(sentence.text[:2000]):
+            command = read_command(next(filter(None, match.groups())))
+            if command is not None:
+                yield command.model_copy(update={"quote": sentence.quote})
 
 
 def read_command(text: str) -> ShellCommand | None:

@@ -285,7 +285,7 @@ def read_issue(issue: Issue) -> BugReport:
     symptom, symptom_quote = symptoms.symptom(
         issue, words, traceback_list, warnings, outputs, paper.lines
     )
-    shell_commands = commands.find_commands(fences)
+    shell_commands = commands.find_commands(fences, words)
     claims, works_in = versions.find_versions(issue, paper, words, fences, traceback_list)
     return BugReport(
         kind=kind,

@@ -293,6 +293,7 @@ def _crash(observation: Observation, signature: CrashSignature, script: Script) 
     names = staged.own_names(script.source)
     closest: tuple[Evidence, ...] = ()
     reworded_failure: Failure | None = None
+    elsewhere: Failure | None = None
     for failure in (
         *flatten(observation.failures),
         *_logged_failures(observation, signature),
@@ -313,18 +314,43 @@ def _crash(observation: Observation, signature: CrashSignature, script: Script) 
             judgement = _matched(f"{failure.exception} {how}", _last_line(failure), failure)
             return judgement.model_copy(update={"weighed": evidence})
         closest = max(closest, evidence, key=len)
+        if _names_only_class(signature) and not failure.swallowed:
+            elsewhere = failure
         if evidence[-1].what == "words" and may_be_reworded(failure, signature, names):
             reworded_failure = failure
-    if reworded_failure is not None:  # another release may word it otherwise
-        where = " in the same place" if is_placed(reworded_failure, signature) else ""
-        why = f"the same exception arose{where}, with another message"
-        inconclusive = _undecided(why, _last_line(reworded_failure))
-        return inconclusive.model_copy(update={"weighed": closest, "failure": reworded_failure})
+    if reworded_failure is not None or elsewhere is not None:
+        return _doubtful(signature, closest, reworded_failure, elsewhere)
     if signature.checks and not signature.exception:
         inconclusive = _undecided("the bug report names a statement that fails, but not how")
         return inconclusive.model_copy(update={"weighed": closest, "failure": observation.escaped})
     why = closest[-1].says if closest else "the reported exception did not occur"
     return _passed(why).model_copy(update={"weighed": closest})
+
+
+def _names_only_class(signature: CrashSignature) -> bool:
+    """Whether a class and a statement are all that is known; an assertion is its own place."""
+    name = signature.exception.rsplit(".", 1)[-1]
+    return bool(signature.checks) and name not in {"", "AssertionError"}
+
+
+def _doubtful(
+    signature: CrashSignature,
+    closest: tuple[Evidence, ...],
+    reworded_failure: Failure | None,
+    elsewhere: Failure | None,
+) -> Judgement:
+    """A run with the reported class, whose words or statement are others: another release may word
+    it otherwise, and the statement may be one that rules have guessed.
+    """
+    failure = reworded_failure or elsewhere
+    assert failure is not None
+    if reworded_failure is not None:
+        where = " in the same place" if is_placed(reworded_failure, signature) else ""
+        why = f"the same exception arose{where}, with another message"
+    else:
+        why = "the reported exception arose at another statement than the bug report seems to mean"
+    inconclusive = _undecided(why, _last_line(failure))
+    return inconclusive.model_copy(update={"weighed": closest, "failure": failure})
 
 
 def _in_tree(failure: Failure, signature: CrashSignature) -> Failure:

@@ -215,3 +215,17 @@ def test_a_reading_of_which_nothing_is_left_may_be_given_once_more(gate):
 
 def plain(text):
     return re.sub(r"[\W_]+", " ", text)
+
+
+def test_a_model_s_place_goes_before_a_statement_that_rules_guessed():
+    """`acme.Layer` is built in one statement and fails in the next."""
+    body = (
+        "An UnboundLocalError is raised with `acme.nn.Layer`:\n\n```python\nfrom acme.nn import Layer\n"
+        "layer = Layer(4)\nprint(layer.total())\n```\n"
+    )
+    reading = a_crash(exception="UnboundLocalError", in_file="acme/nn.py")
+    model = ScriptedModel(
+        answers(write(CRASHES, TWIN), first={**reading, "quotes": ["is raised with"]})
+    )
+    report = decide(model, lambda _: says("", 1, "OSError: x"), issue(body), max_attempts=1)
+    assert report.reconstruction.refined.signature.frame == "acme/nn.py"

@@ -124,6 +124,15 @@ def test_a_call_that_cannot_be_bound_fails_at_the_statement(exception, message):
         assert judge(failing, signature, mine).match is not Match.MATCHED
 
 
+def test_a_reported_class_at_another_statement_is_no_other_failure():
+    """The statement may be one that rules have guessed: nothing is decided."""
+    signature = CrashSignature(exception="UnboundLocalError", checks=("made = lib.make(x)",))
+    failure = crash("UnboundLocalError", "local variable 'g' referenced before assignment")
+    assert judge(seen(failure), signature, SCRIPT).match is Match.UNDECIDED
+    other = crash("OSError", "no such file")
+    assert judge(seen(other), signature, SCRIPT).match is Match.OTHER
+
+
 def test_what_python_itself_lacks_is_no_failure_of_a_library():
     signature = CrashSignature(exception="AttributeError", checks=("lib.go(x)",))
     here = Frame(path="repro.py", function="<module>", line=2, code="lib.go(x)")

@@ -210,6 +210,8 @@ _CLASS = (
 _FAILS = (
     r"\b(?:fails?|crash(?:es)?|raises|throws?|breaks|boom|does(?: not|n't) work)\b"
     r"|\b(?:errors?|crash|fail(?:ure)?)(?: (?:here|out)\b|!|$)"
+    r"|\b(?:exception|error|failure)s? (?:is|are|gets?) (?:raised|thrown)\b"
+    r"|\b(?:raised|thrown|occurs?|happens?) here\b"
 )
 _SILENT = re.compile(r"^\s*#+\s*(?P<code>[^#\s][^#]*?)\s+#+\s*(?P<note>\S.*)$")
 _FAILURE_WORDS = re.compile(rf"{_CLASS}|(?i:{_FAILS})")

@@ -160,11 +160,20 @@ def _choose_signature(
     rests = rests or (isinstance(model, CrashSignature) and bool(model.message))
     if model is None:
         return rules
+    if alike and rules is not None and _is_vague(rules) and not _is_vague(model):
+        return model
     if alike and rules != model:
         notes.refuse("same_reading")
     elif not alike and rules is not None and not rests:
         notes.refuse("unfounded")
     return rules if alike or (rules is not None and not rests) else model
+
+
+def _is_vague(signature: AnySignature) -> bool:
+    """Whether an exception is known by its class alone, at a statement that rules have guessed."""
+    if not isinstance(signature, CrashSignature):
+        return False
+    return bool(signature.checks) and not (signature.message or signature.frame)
 
 
 def _rules_reading(prompt: Prompt, bug: BugReport) -> str:

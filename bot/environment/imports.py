@@ -107,6 +107,17 @@ tqdm=tqdm mock=unittest patch=unittest.mock product=itertools chain=itertools da
 Tensor=torch DataLoader=torch.utils.data Dataset=torch.utils.data TensorDataset=torch.utils.data IterableDataset=torch.utils.data
 random_split=torch.utils.data Subset=torch.utils.data Sampler=torch.utils.data
 rearrange=einops repeat=einops einsum=einops
+make_classification=sklearn.datasets make_regression=sklearn.datasets make_blobs=sklearn.datasets make_moons=sklearn.datasets
+load_iris=sklearn.datasets load_digits=sklearn.datasets load_wine=sklearn.datasets load_diabetes=sklearn.datasets
+load_breast_cancer=sklearn.datasets train_test_split=sklearn.model_selection cross_val_score=sklearn.model_selection
+GridSearchCV=sklearn.model_selection KFold=sklearn.model_selection StratifiedKFold=sklearn.model_selection
+StandardScaler=sklearn.preprocessing MinMaxScaler=sklearn.preprocessing OneHotEncoder=sklearn.preprocessing
+LabelEncoder=sklearn.preprocessing Pipeline=sklearn.pipeline make_pipeline=sklearn.pipeline ColumnTransformer=sklearn.compose
+RandomForestClassifier=sklearn.ensemble RandomForestRegressor=sklearn.ensemble GradientBoostingClassifier=sklearn.ensemble
+GradientBoostingRegressor=sklearn.ensemble LogisticRegression=sklearn.linear_model LinearRegression=sklearn.linear_model
+Ridge=sklearn.linear_model SVC=sklearn.svm DecisionTreeClassifier=sklearn.tree DecisionTreeRegressor=sklearn.tree
+KMeans=sklearn.cluster PCA=sklearn.decomposition SimpleImputer=sklearn.impute accuracy_score=sklearn.metrics
+f1_score=sklearn.metrics roc_auc_score=sklearn.metrics mean_squared_error=sklearn.metrics
 """
 
 

@@ -224,6 +224,7 @@ _ELSEWHERE = re.compile(
     r"\?|\b(?:works?|worked|fixed|expected|if|when|unless|only|for|in|on|with|without)\b", re.I
 )
 _WORKS = re.compile(r"(?<!not )(?<!n't )\b(?:works?|okay|ok|fine|passes|succeeds)\b|\u2705", re.I)
+_MOST_USERS = 6
 _LONGEST, _MOST_REMARKED_LINES, _MOST = 160, 3000, 2
 _ROLES = {Role.REPRODUCER, Role.UNSTATED, Role.OBSERVED}
 _ACTIVE = (ast.Call, ast.BinOp, ast.Subscript, ast.Attribute, ast.Compare)
@@ -284,12 +285,12 @@ def _traceback_of_note(note: str) -> Traceback | None:
 
 def _statement(tree: ast.Module, lines: list[str], number: int) -> str:
     """The lines of the statement on a line: what it calls, or the head of a block. For a value
-    that is only given a name, the one statement that uses it.
+    that is only given a name, the statements that use it or what is made of it: any may fail.
     """
     for node in ast.walk(tree):
         if isinstance(node, _SIMPLE) and node.lineno <= number <= (node.end_lineno or node.lineno):
             users = [node] if _acts(node) else _users(tree, node)
-            return _lines_of(users[0], lines) if len(users) == 1 else ""
+            return "\n".join(_lines_of(user, lines) for user in users[:_MOST_USERS])
         if isinstance(node, _HEADED_STATEMENTS) and node.lineno == number:
             return lines[number - 1].strip()
     return ""
@@ -304,14 +305,19 @@ def _lines_of(node: ast.stmt, lines: list[str]) -> str:
 
 
 def _users(tree: ast.Module, node: ast.stmt) -> list[ast.stmt]:
-    """The later statements that do something with the names which a statement binds."""
-    names = data_flow.names_in(node, ast.Store)
-    return [
-        other
-        for other in ast.walk(tree)
-        if isinstance(other, _SIMPLE) and other.lineno > node.lineno and _acts(other)
-        if names & data_flow.names_in(other, ast.Load)
+    """The later statements that do something with the names which a statement binds, or with what
+    such statements bind.
+    """
+    names = set(data_flow.names_in(node, ast.Store))
+    later = [
+        part for part in ast.walk(tree) if isinstance(part, _SIMPLE) and part.lineno > node.lineno
     ]
+    users = list[ast.stmt]()
+    for other in sorted(later, key=lambda part: part.lineno):
+        if names & data_flow.names_in(other, ast.Load):
+            users += [other] if _acts(other) else []
+            names |= data_flow.names_in(other, ast.Store)
+    return users
 
 
 # Failures that a sentence claims of a call or of the program, without an error's text:

@@ -174,7 +174,9 @@ def _usable(bug: BugReport) -> list[Fence]:
     """
     texts: dict[str, Fence] = {}
     for fence in bug.programs:
-        aside = fence.role in _ASIDE or not fence.text.strip()
+        # "Raises with 0.60 but works with 0.59" stands above the program that fails.
+        fails = fence.role is Role.CONTRAST and _fails(bug, fence)
+        aside = (fence.role in _ASIDE and not fails) or not fence.text.strip()
         if not aside and (_fails(bug, fence) or not _tells_versions(fence.text)):
             texts.setdefault("\n".join(values.lines(fence.text)), fence)
     rest = [

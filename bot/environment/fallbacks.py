@@ -3,6 +3,7 @@
 """
 
 import platform
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -538,6 +539,34 @@ def _undated(draft: Draft, _text: str, _: World) -> Draft | None:
     )
 
 
+def _as_stated(draft: Draft, text: str, _: World) -> Draft | None:
+    """The release that the report states stays, whatever a package that it does not name asks for:
+    who reports keras 3.0.5 beside a tensorflow that wants keras 2 has installed it so.
+    """
+    stated = {PinSource.OPTION, PinSource.ISSUE}
+    names = {requirement.name for requirement in draft.requirements if requirement.rung in stated}
+    overridden = {requirement.name for requirement in draft.overrides}
+    for old in draft.requirements:
+        exact = versions.exact_version(old.specifier)
+        if not exact or old.name not in names - overridden:
+            continue
+        if f"you require {old.name}=={exact}" not in text:
+            continue
+        others = re.findall(
+            rf"([\w.-]+?)(?:[=<>!~][^ ]*)? depends on {re.escape(old.name)}\b", text
+        )
+        if not others or (old is not draft.requirements[0] and names.intersection(others)):
+            continue
+        reason = f"{exact} as stated, although {others[0]} asks for another release"
+        return replace(
+            draft,
+            what=f"with {old.name} {exact}, whatever others require",
+            overrides=(*draft.overrides, old),
+            notes=(*draft.notes, (old.name, reason)),
+        )
+    return None
+
+
 def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
     """The weakest claim in the way: the last requirement that was pinned by the report, never
     the first one (under test).
@@ -568,6 +597,7 @@ MOVES: tuple[Move, ...] = (
     relaxed,
     near_release,
     _drop_all_constraints,
+    _as_stated,
     _loosen,
     leave_out,
     _undated,

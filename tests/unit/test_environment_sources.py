@@ -215,6 +215,25 @@ def test_the_first_requirement_keeps_its_release_unless_it_is_gone() -> None:
     )
 
 
+def test_a_stated_release_stays_whatever_an_unnamed_package_asks_for() -> None:
+    """keras 3.0.5 beside a tensorflow that asks for keras 2, as pip installs it with a warning."""
+    text = "tensorflow==2.15.1 depends on keras>=2.15.0,<2.16 and you require keras==3.0.5"
+    guess = wanted("tensorflow", "==2.15.1").model_copy(update={"rung": PinSource.NEIGHBOUR})
+    first = draft(wanted("keras", "==3.0.5"), guess)
+    drafts, new = [first], fallbacks.next_draft(first, text, world("3.0.5"), (first,))
+    while new is not None and not new.overrides and len(drafts) < 9:
+        drafts.append(new)
+        new = fallbacks.next_draft(new, text, world("3.0.5"), drafts)
+    assert new is not None
+    assert [fallbacks.line(row) for row in new.overrides] == ["keras==3.0.5"]
+    assert "tensorflow asks for another release" in dict(new.notes)["keras"]
+    stated = draft(wanted("keras", "==3.0.5"), wanted("tensorflow", "==2.15.1"))
+    assert fallbacks._as_stated(stated, text, world()) is not None  # it is under test
+    assert fallbacks._as_stated(draft(guess, wanted("keras", "==3.0.5")), text, world()) is not None
+    beside = draft(wanted("tensorflow", "==2.15.1"), wanted("keras", "==3.0.5"))
+    assert fallbacks._as_stated(beside, text, world()) is None, "both are stated"
+
+
 def test_another_python_is_taken_where_the_wheels_are_unless_one_was_asked_for() -> None:
     tags = "you require a==1\nhint: You require x, but we only found wheels for `a` (v1) with the following Python ABI tag: `cp310`"
     moved = fallbacks.next_draft(draft(wanted("a", "==1")), tags, world("1"), ())

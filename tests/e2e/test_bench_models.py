@@ -106,7 +106,7 @@ def test_a_replay_without_a_cassette_asks_nobody(tmp_path: Path) -> None:
         assert said.returncode == 0, said.stderr
         assert model.asked == []
     (row,) = json.loads(said.stdout)["cases"]
-    assert (row["verdict"], row["calls"], row["cause"]) == ("needs_info", 0, "not asked")
+    assert (row["verdict"], row["calls"], row["cause"]) == ("inconclusive", 0, "not asked")
 
 
 @pytest.mark.index

@@ -71,7 +71,7 @@ def spec(
     anything else as long as the options say.
     """
     own_files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
-    tree = read_tree(environment.tree) if script.command and environment.tree else {}
+    tree = _tree(environment) if script.command and environment.tree else {}
     if tree and not script.fixes:  # as another commit has it
         own_files = {}
     files = _with_probe_names({**tree, **own_files})
@@ -109,6 +109,12 @@ def spec(
         device=options.environment.device,
         label=label,
     )
+
+
+def _tree(environment: Environment) -> dict[str, bytes]:
+    """The files of the commit, but for any that would lie among those of the probe."""
+    files = read_tree(environment.tree)
+    return {name: data for name, data in files.items() if not name.startswith(f"{_FOLDER}/")}
 
 
 def _with_probe_names(files: dict[str, bytes]) -> dict[str, bytes]:

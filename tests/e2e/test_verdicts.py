@@ -126,6 +126,7 @@ ValueError: size 5 is not even"""
 def tree(tmp_path):
     for name, text in {
         "tools/train.py": TRAIN, "tools/lib/model.py": MODEL, "learn.py": LEARN, "setup.py": "exit(1)",
+        ".reprise/json.py": "raise SystemExit(7)", ".reprise/sitecustomize.py": "raise SystemExit(8)",
     }.items():  # fmt: skip
         path = tmp_path / "tree" / name
         path.parent.mkdir(parents=True, exist_ok=True)

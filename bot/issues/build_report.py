@@ -24,7 +24,7 @@ _CLONE = {
     False: "The command lacks the repository: put its clone at commit {1} on PYTHONPATH.",
 }
 """What a command cannot bring along, by whether the clone was built."""
-_IN_TREE = "Run it in a clone of the repository at commit {0}, in {1}."
+_IN_TREE = "Check out the repository at commit {0} and run the command in {1}."
 
 
 def draft(session: IssueSession, decision: Decision, budget: ModelBudget) -> ReportDraft:
@@ -96,7 +96,7 @@ def _set_command(draft: ReportDraft) -> None:
     needs = ""
     if script.command:
         address = ""
-        needs = _IN_TREE.format(environment.commit[:12], script.folder or "the root of the clone")
+        needs = _IN_TREE.format(environment.commit[:12], script.folder or "its root")
     elif environment.commit and not address:
         needs = _CLONE[bool(environment.cloned)].format(environment.cloned, environment.commit[:12])
     draft.command, draft.command_needs = _line(script, environment, spec, address), needs

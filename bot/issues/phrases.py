@@ -486,10 +486,10 @@ DETERMINISM = {
 
 _LONGER = "Run it longer with --max-runs, or with another --seed."
 _READER = (
-    "The bug report can be acted on, but not by rules. To let a model read it, set "
-    "REPRISE_MODEL_URL and pass --model."
+    "A person or a model could act on this bug report; the rules could not. To let a model read "
+    "it, set REPRISE_MODEL_URL and pass --model."
 )
-_AFTER_MODEL = "Read what the model tried, below; the bug report itself may well be complete."
+_AFTER_MODEL = "Read what the model tried. The bug report itself may well be complete."
 _FROM_CLONE = "build the repository at"
 
 

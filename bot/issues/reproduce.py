@@ -117,7 +117,7 @@ def plan(
         return draft(verdict=triage.self_made(own_line), self_made=True)
     early = triage.unanswerable(issue, bug, signature, options)
     if early is None and not scripts:
-        early = triage.needs_reader("rules find no program in the bug report to run")
+        early = triage.needs_reader("the rules found no program to run in the bug report")
     if early is not None:
         return draft(verdict=early)
     spec = specify.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))
@@ -168,7 +168,8 @@ def _in_tree(session: IssueSession, draft: RunPlan, decision: Decision) -> Decis
     """
     options, signature, bug = session.job.environment, draft.signature, draft.bug
     is_open = triage.is_for_reader(decision.verdict) and draft.script is None
-    if not options.repo or signature is None or not is_open:
+    # An approved plan shows the program of a diagnosis, and no command: then none is run.
+    if not options.repo or signature is None or not is_open or draft.training is not None:
         return decision
     specified = _in_place(specify.specify(bug, session.job.issue, options, ""))
     try:

@@ -176,7 +176,7 @@ def _reason(bug: BugReport, signature: AnySignature | None) -> str:
         return "the bug report contains no program, and no error or output to compare a run with"
     if not bug.programs:
         return "the bug report says what fails but contains no program to run"
-    return "rules read nothing in the bug report that tells a failing run from a good one"
+    return "the rules found nothing in the bug report that tells a failing run from a good one"
 
 
 def _items(bug: BugReport, signature: AnySignature | None) -> tuple[str, ...]:

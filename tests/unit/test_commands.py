@@ -3,6 +3,7 @@
 import pytest
 
 from bot.cli import options
+from bot.issues.reading.commands import read_command
 from bot.issues.reading.issue import read_issue
 from bot.issues.reproduce import plan
 from bot.issues.search import tree_programs
@@ -73,6 +74,12 @@ def test_a_command_is_read_as_a_shell_would(block, argv, folder, variables):
 )
 def test_what_starts_no_program_of_a_tree_is_no_command(block):
     assert commands(block) == ()
+
+
+@pytest.mark.parametrize("odd", ["\x00", "\ud800", "\x1b[2J"])
+def test_what_no_program_can_be_passed_is_no_command(odd):
+    """A report's text is cleaned before; an operator's is not."""
+    assert read_command(f"python train.py a{odd}") is None
 
 
 def test_the_command_before_the_traceback_goes_first():

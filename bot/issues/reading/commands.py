@@ -96,6 +96,8 @@ def _words(text: str) -> list[str]:
         words = shlex.split(text, comments=True)
     except ValueError:
         return []
+    if not all(word.isprintable() for word in words):  # a NUL cannot be passed to a program
+        return []
     end = next((at for at, word in enumerate(words) if _CUT.match(word)), len(words))
     return words[: min(end, _MOST_WORDS)]
 

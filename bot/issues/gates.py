@@ -40,6 +40,7 @@ GATES: dict[str, Part] = {
     "no_probes": "action",
     "after_program": "action",
     "undocumented": "action",
+    "command": "action",
     "syntax": "program",
     "long": "program",
     "undefined": "program",

@@ -59,7 +59,7 @@ def _pieces(
     yield from _words(failure, signature, alike, names)
     yield from _where(failure, signature, worded=_is_worded(signature.message, alike))
     # What the repository under test raises is its own failure, not a staged one.
-    if not script.command and _by_itself(failure, signature, script):
+    if not script.is_repositorys and _by_itself(failure, signature, script):
         says = "the program itself raises or prints this error"
         yield Evidence(what="origin", agrees=False, says=says)
 
@@ -240,7 +240,7 @@ def _genuine(
     for candidate in (
         (member, reported_member) if isinstance(reported_member, CrashSignature) else (member,)
     ):
-        if script.command:
+        if script.is_repositorys:
             break
         if judgement.match is Match.MATCHED and (line := staged.staged(script.source, candidate)):
             return _passed(f"the program itself causes it: {line[:120]}")
@@ -300,7 +300,7 @@ def _crash(observation: Observation, signature: CrashSignature, script: Script) 
         *_exit_failures(observation, signature),
     ):
         if script.command:
-            failure = _in_tree(failure, signature)
+            failure = _in_tree(failure, signature, script)
         alike = _in_one_class(failure, signature)
         if alike is None or setup_failures.made_here(failure.message):
             continue
@@ -353,25 +353,29 @@ def _doubtful(
     return inconclusive.model_copy(update={"weighed": closest, "failure": failure})
 
 
-def _in_tree(failure: Failure, signature: CrashSignature) -> Failure:
+def _in_tree(failure: Failure, signature: CrashSignature, script: Script) -> Failure:
     """A failure whose frames in files of the repository are called as the report calls them: it
-    may have them below a folder of the repository's name.
+    may have them below a folder of the repository's name. What lies beside a program of ours is
+    the repository's, not the program's own.
     """
-    files = [place.file for place in signature.places if place.file]
+    files = [signature.frame, *(place.file for place in signature.places)]
+    rows = [(frame, _reported_file(frame, files, script)) for frame in failure.frames]
     frames = tuple(
         frame.model_copy(update={"module_path": file, "package": file.partition("/")[0]})
-        if (file := _reported_file(frame, files))
+        if file
         else frame
-        for frame in failure.frames
+        for frame, file in rows
     )
     return failure.model_copy(update={"frames": frames})
 
 
-def _reported_file(frame: Frame, files: list[str]) -> str:
+def _reported_file(frame: Frame, files: list[str], script: Script) -> str:
     if frame.package:
         return ""
-    ends = ((file, file.partition("/")[2] or file) for file in files)
-    return next((file for file, end in ends if f"/{frame.path}".endswith(f"/{end}")), "")
+    ends = ((file, file.partition("/")[2] or file) for file in files if file)
+    file = next((file for file, end in ends if f"/{frame.path}".endswith(f"/{end}")), "")
+    is_program = script.is_repositorys or frame.path.endswith(script.entry)
+    return file or ("" if is_program else frame.path.lstrip("/"))
 
 
 def _in_one_class(

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
-from bot.environment import specify
+from bot.environment import imports, package_names, specify
 from bot.issues import build_report, confirm as issues_confirm, triage
 from bot.issues.confirm import Decision, confirm
 from bot.issues.proof import proofs
@@ -136,10 +136,11 @@ def _decide(session: IssueSession, budget: ModelBudget, extension: Extension) ->
         draft = extension.plan(plan(session.job, session.stage), session.job)
         for sentence in draft.bug.unread:
             session.note(sentence)
+        draft = _in_tree(session, draft)
         if draft.spec is not None:
             draft = draft.model_copy(update={"spec": session.matched(draft.spec)})
         decision = replace(decision, bug=draft.bug, signature=draft.signature)
-        decision = _in_tree(session, draft, _by_rules(session, draft, decision))
+        decision = _by_rules(session, draft, decision)
         mute = session.ports.model is None or "model" in session.job.without
         if mute or not triage.leaves_open(draft, decision.verdict):
             return decision
@@ -156,35 +157,42 @@ def _by_rules(session: IssueSession, draft: RunPlan, decision: Decision) -> Deci
     assert draft.spec is not None
     try:
         runner = judging(session, draft.bug, draft.signature)
+        if draft.scripts[0].command:
+            commit = runner.build(draft.spec).commit[:12]
+            runner.note(f"run in the repository at commit {commit}")
         return report_programs.decide(runner, draft.spec, draft.scripts)
     except BuildError as error:
         verdict = SetupFailed(reason=str(error), tried=issues_confirm.describe_steps(error.steps))
         return replace(decision, verdict=verdict, result=session.reached())
 
 
-def _in_tree(session: IssueSession, draft: RunPlan, decision: Decision) -> Decision:
-    """The decision on a report whose program is a command of the repository, where its clone is
-    at hand: the command is run in the tree of the commit.
+def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
+    """The plan in the tree of the repository, where its clone is at hand: the commands of the
+    report are its programs, before any snippet where its traceback starts in them. A repository
+    that is no published library is worked in, also where only a model can find a program.
     """
-    options, signature, bug = session.job.environment, draft.signature, draft.bug
-    is_open = triage.is_for_reader(decision.verdict) and draft.script is None
+    job, bug = session.job, draft.bug
+    options, home = job.environment, package_names.distribution_of(job.issue.repository)
+    is_open = draft.verdict is None or triage.may_be_read(draft.verdict)
     # An approved plan shows the program of a diagnosis, and no command: then none is run.
-    if not options.repo or signature is None or not is_open or draft.training is not None:
-        return decision
-    specified = _in_place(specify.specify(bug, session.job.issue, options, ""))
+    if not options.repo or draft.self_made or draft.training is not None or not is_open:
+        return draft
+    specified = _in_place(specify.specify(bug, job.issue, options, ""))
     try:
         tree = read_tree(session.build(session.matched(specified)).tree)
-        scripts = tree_programs.propose(bug, tree)
-        if not scripts:
-            return decision
-        source = tree_programs.imports(scripts, tree)
-        specified = _in_place(specify.specify(bug, session.job.issue, options, source))
-        spec, runner = session.matched(specified), judging(session, bug, signature)
-        session.note(f"run in the repository at commit {runner.build(spec).commit[:12]}")
-        return report_programs.decide(runner, spec, scripts)
     except BuildError as error:
-        verdict = SetupFailed(reason=str(error), tried=issues_confirm.describe_steps(error.steps))
-        return replace(decision, verdict=verdict, result=session.reached())
+        session.note(f"the tree of the repository could not be had: {error}")
+        return draft
+    scripts = tree_programs.propose(bug, tree) if draft.signature is not None else ()
+    if draft.script is not None and not tree_programs.starts_in(bug, scripts):
+        return draft
+    if not scripts and (home[1] or imports.well_known(home[0])):
+        return draft
+    source = tree_programs.imports(scripts, tree)
+    spec = _in_place(specify.specify(bug, job.issue, options, source))
+    verdict = None if scripts else draft.verdict
+    changes = {"script": next(iter(scripts), None), "others": scripts[1:], "contrasts": ()}
+    return draft.model_copy(update={**changes, "spec": spec, "verdict": verdict})
 
 
 def _in_place(spec: EnvironmentSpec) -> EnvironmentSpec:

@@ -117,6 +117,11 @@ def leaves_open(draft: RunPlan, verdict: AnyVerdict) -> bool:
     return not isinstance(verdict, Reproduced | NeedsHardware)
 
 
+def may_be_read(verdict: AnyVerdict) -> bool:
+    """Whether a reader, or the repository itself, may still make something of a report."""
+    return isinstance(verdict, NeedsInfo) or is_for_reader(verdict)
+
+
 def is_for_reader(verdict: AnyVerdict) -> bool:
     """Whether nothing was decided, because it takes a reader."""
     return isinstance(verdict, Inconclusive) and verdict.needs_reader

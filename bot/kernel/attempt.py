@@ -23,12 +23,16 @@ seen again.
 """
 
 
+BESIDE = "reprise_program.py"
+"""The name of a program that lies at the root of a repository without belonging to it."""
+
+
 class Script(Record):
     """A program of one or more files, the one to start named by `entry`. `origin` says which
     blocks of the issue it came from; the `author` is who wrote it in the first place.
 
-    With a `command` it is a program of the repository under test: its files lie over the tree of
-    the environment's commit, and the command (what follows the interpreter) starts it in `folder`.
+    With a `command` it runs in the repository under test: its files lie over the tree of the
+    environment's commit, and the command (what follows the interpreter) starts it in `folder`.
     """
 
     files: dict[str, str]
@@ -45,6 +49,11 @@ class Script(Record):
     def source(self) -> str:
         """The text of the entry file."""
         return self.files[self.entry]
+
+    @property
+    def is_repositorys(self) -> bool:
+        """Whether the repository wrote it, so that what it raises or prints is not staged."""
+        return bool(self.command) and self.entry != BESIDE
 
     @property
     def digest(self) -> str:

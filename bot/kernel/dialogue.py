@@ -183,6 +183,14 @@ class EditAction(Record):
     change: str = Field("", max_length=400)
 
 
+class RunAction(Record):
+    """Start one of the repository's own programs by a command line."""
+
+    action: Literal["run"] = "run"
+    command: str = Field(max_length=1_000)
+    change: str = Field("", max_length=400)
+
+
 class EnvironmentAction(Record):
     """Install a package, or another version of one ("" for the newest of the day)."""
 
@@ -227,6 +235,7 @@ Action = Annotated[
     | ProbeAction
     | WriteAction
     | EditAction
+    | RunAction
     | EnvironmentAction
     | AmendAction
     | DocumentedAction

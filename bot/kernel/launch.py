@@ -72,7 +72,7 @@ def spec(
     """
     own_files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
     tree = _tree(environment) if script.command and environment.tree else {}
-    if tree and not script.fixes:  # as another commit has it
+    if tree and script.is_repositorys and not script.fixes:  # as another commit has it
         own_files = {}
     files = _with_probe_names({**tree, **own_files})
     variables = {**_variables(environment, options, seed), **script.variables}

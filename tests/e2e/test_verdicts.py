@@ -12,7 +12,7 @@ from bot.kernel.job import PROOFS
 from bot.kernel.ports import Ports
 from bot.products import execute as run
 from sandbox.process import ProcessSandbox
-from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
+from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal, ScriptedModel
 from tests.support.jobs import issue_job
 
 
@@ -135,7 +135,7 @@ def tree(tmp_path):
     return tmp_path / "tree"
 
 
-def of_tree(interpreter, tree, body, **options):
+def of_tree(interpreter, tree, body, model=None, **options):
     ports = Ports(
         sandbox=ProcessSandbox(),
         builder=FakeBuilder(on_build=lambda _: _here(interpreter, tree)),
@@ -143,6 +143,7 @@ def of_tree(interpreter, tree, body, **options):
         clock=time.monotonic,
         listener=ListListener(),
         cancel=Event(),
+        model=model,
     )
     issue = Issue(title="It fails", body=body, repository="acme/repo")
     return run(issue_job(issue, timeout_s=30, without=PROOFS, repo=str(tree), **options), ports)
@@ -188,6 +189,83 @@ def test_a_training_command_whose_metric_stays_low_is_a_failure(interpreter, tre
     report = of_tree(interpreter, tree, body)
     assert report.verdict.kind == "reproduced"
     assert report.signature.kind == "training"
+
+
+PROSE = "Building a model of size 5 with train.py ends in `ValueError: size 5 is not even`."
+READS = {
+    "claim": "build(5) raises", "kind": "crash", "sign_if_right": False, "needs": "", "packages": [], "pins": [], "warning": None,
+    "quotes": ["size 5 is not even"], "api": ["lib.model.build"], "observation": None, "training": None, "questions": [],
+    "crash": {"exception": "ValueError", "message": "size 5 is not even", "in_file": "tools/lib/model.py"},
+}  # fmt: skip
+DRIVES = """import runpy, sys
+sys.path.insert(0, "tools")
+sys.argv = ["train.py", "--size", "5"]
+runpy.run_path("tools/train.py", run_name="__main__")
+"""
+IMPORTS = """import sys
+sys.path.insert(0, "tools")
+from lib.model import build
+build(5)
+"""
+COPIES = """def build(size):
+    if size % 2:
+        raise ValueError(f"size {size} is not even")
+import sys
+sys.path.insert(0, "tools")
+import lib.model
+build(5)
+"""
+
+
+def acting(action, reading):
+    """A model that reads the report so and does one thing."""
+    acts = {"thought": "", "context": 0, "actions": [{"change": "", "contrast": "", **action}]}
+    if action["action"] != "write":
+        del acts["actions"][0]["contrast"]
+    return ScriptedModel(lambda asked: reading if asked.prompt.startswith("refine") else acts)
+
+
+@pytest.mark.parametrize(
+    ("action", "shows"),
+    [
+        ({"action": "run", "command": "cd tools && python train.py --size 5"}, True),
+        ({"action": "run", "command": "python tools/train.py --size 4"}, False),
+        ({"action": "run", "command": "rm -rf tools"}, False),
+        ({"action": "write", "program": DRIVES}, True),
+        ({"action": "write", "program": IMPORTS}, True),
+        ({"action": "write", "program": COPIES}, False),
+    ],
+)
+@pytest.mark.parametrize("message", ["size 5 is not even", ""])
+def test_a_model_runs_what_a_repository_has_or_a_program_beside_it(
+    interpreter, tree, action, shows, message
+):
+    """A copy of the repository's code in the program shows nothing."""
+    crash = {**READS["crash"], "message": message}
+    twin = {"contrast": IMPORTS.replace("(5)", "(4)")} if action["action"] == "write" else {}
+    model = acting({**action, **twin}, {**READS, "crash": crash})
+    report = of_tree(interpreter, tree, PROSE, model, max_attempts=1)
+    assert (report.verdict.kind == "reproduced") is shows
+    asked = model.asked[-1].messages[-1].content
+    assert "tools/train.py (5 lines)" in asked
+    assert "commit aaaaaaaaaaaa" in asked
+
+
+def test_what_the_command_of_the_report_did_is_told_to_a_model(interpreter, tree):
+    body = f"```\npython tools/train.py --size 4\n```\n\n```\n{PLACE}\n```\n"
+    reading = {**READS, "crash": {**READS["crash"], "message": "", "in_file": "tools/train.py"}}
+    model = acting({"action": "run", "command": "python tools/train.py --size 5"}, reading)
+    of_tree(interpreter, tree, body, model, max_attempts=1)
+    assert "python tools/train.py --size 4" in model.asked[-1].messages[-1].content
+
+
+def test_a_model_reads_the_other_files_of_a_repository(interpreter, tree):
+    (tree / "config.yaml").write_text("size: 5\n")
+    look = {"action": "read", "path": "config.yaml", "start": 1, "end": 9}
+    acts = [{"thought": "", "context": 0, "actions": [look]}] * 2
+    model = ScriptedModel(lambda q: READS if q.prompt.startswith("refine") else acts[0])
+    of_tree(interpreter, tree, PROSE, model, max_attempts=1, max_calls=3)
+    assert "size: 5" in model.asked[-1].messages[-1].content
 
 
 def test_without_the_clone_a_command_is_no_question_to_the_reporter(decide):

@@ -110,6 +110,7 @@ TRIGGERS = {
         acts({**INSTALL, "package": "beta"}),
         builder=FakeBuilder(wrong={"beta is not installed": "it belongs to another", "beta": ""}),
     ),
+    "command": then(acts({"action": "run", "command": "python train.py", "change": ""})),
     "no_probes": then(acts({"action": "probe", "code": "1"}), without=("probe",)),
     "after_program": then(acts(*write("x =")["actions"], SEARCH)),
     "undocumented": then(

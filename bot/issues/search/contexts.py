@@ -1,10 +1,11 @@
 """BugReport + the available sources → ranked contexts, within a number of lines."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
+from types import MappingProxyType
 from typing import NamedTuple
 
-from bot.issues.search import hints
+from bot.issues.search import hints, tree_programs
 from bot.issues.search.hints import Hint, short
 from bot.kernel.bug import BugReport, Issue
 from bot.kernel.dialogue import Interpretation, ReadAction, SearchAction
@@ -253,8 +254,17 @@ def request(wish: SearchAction | ReadAction) -> str:
     return shared("read", path=wish.path, start=wish.start, end=wish.end)
 
 
-def look_up(sources: SourceIndex | None, wish: SearchAction | ReadAction) -> LookUpResult:
-    """The answer to one look into the sources."""
+def look_up(
+    sources: SourceIndex | None,
+    wish: SearchAction | ReadAction,
+    tree: Mapping[str, bytes] = MappingProxyType({}),
+) -> LookUpResult:
+    """The answer to one look into the sources, or into the other files of a repository's tree."""
+    if isinstance(wish, ReadAction):
+        end = min(max(wish.end, wish.start), wish.start + _MOST_LINES - 1)
+        chunk = tree_programs.read_lines(wish.path.lstrip("/"), wish.start, end, tree)
+        if chunk is not None:
+            return LookUpResult((chunk,))
     if sources is None:
         return LookUpResult(remark=shared("no_sources"))
     return (

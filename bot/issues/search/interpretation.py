@@ -9,7 +9,7 @@ restructuring, and AssertFlip for silent failures.
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,8 +46,11 @@ _CLASS = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 
 @dataclass(slots=True)
 class _Notes:
-    """What a reading adds to the report's words, and what of it was not taken."""
+    """What a reading adds to the report's words, and what of it was not taken; and the files of
+    the repository that programs run in.
+    """
 
+    tree: Collection[str] = ()
     inferred: list[str] = field(default_factory=list)
     refusals: list[Refusal] = field(default_factory=list)
 
@@ -61,10 +64,12 @@ def build(
     bug: BugReport,
     environment: str,
     contexts: tuple[Context, ...] = (),
+    tree: str = "",
 ) -> Question:
     """What the reader is asked; the first context is shown, so that what counts is fixed by
     someone who has seen the code. It is not told how rules read the failure, nor what runs gave.
-    `environment` tells what is installed, or why nothing is.
+    `environment` tells what is installed, or why nothing is, and `tree` what the repository has
+    where programs run in it.
     """
     prompt = load("refine")
     return question(
@@ -76,6 +81,7 @@ def build(
         report=markdown.report(issue, bug),
         known=_rules_reading(prompt, bug),
         environment=environment,
+        tree=tree and prompt.fragment("in_tree", tree=tree),
         code=prompt_text.show_contexts(contexts[:1]),
     )
 
@@ -93,13 +99,20 @@ def is_void(refined: Interpretation) -> bool:
     return any(refusal.gate in VOID for refusal in refined.refusals)
 
 
-def parse(data: dict[str, Any], issue: Issue, rules: AnySignature | None) -> Interpretation:
+def parse(
+    data: dict[str, Any],
+    issue: Issue,
+    rules: AnySignature | None,
+    tree: Collection[str] = (),
+) -> Interpretation:
     """The answer as a value. Where the rules read the same failure, theirs stays, since it holds
     more of the report's own words; an answer that fixes nothing, or rests on no words of the
-    report, does not replace theirs either. What is not taken is in its refusals.
+    report, does not replace theirs either. What is not taken is in its refusals. `tree` are the
+    files of the repository that programs run in.
     """
-    notes = _Notes()
+    notes = _Notes(tree=tree)
     api = tuple(_valid_names(data["api"], _DOTTED_NAME, "api", notes))
+    api = (*api, *_STARTERS) if tree else api
     packages = tuple(_valid_names(data["packages"], _NAME, "package", notes))
     quotes = [words for words in data["quotes"] if markdown.is_quoted(words, issue)]
     for words in data["quotes"]:
@@ -138,6 +151,8 @@ def _valid_names(
             notes.refuse(gate, name=one_line(name)[:80])
 
 
+_STARTERS = ("runpy.run_path", "runpy.run_module")
+"""What starts a program of a repository from another one."""
 _UNCHECKABLE = {"not_checkable", "elsewhere"}
 
 
@@ -234,7 +249,7 @@ def _crash(
     if not markdown.mentions(name, issue):
         notes.inferred.append("exception")
     frame = row["in_file"].strip().lstrip("/")
-    if frame and not _in_package(frame, api):
+    if frame and not _in_package(frame, api) and frame not in notes.tree:
         packages = ", ".join(sorted({name.split(".")[0] for name in api})) or "a package in `api`"
         notes.refuse("file", file=one_line(frame)[:120], packages=packages)
         frame = ""
@@ -252,12 +267,12 @@ def _crash(
 
 
 def amend(
-    row: dict[str, Any], issue: Issue, refined: Interpretation
+    row: dict[str, Any], issue: Issue, refined: Interpretation, tree: Collection[str] = ()
 ) -> Interpretation | tuple[Refusal, ...]:
     """The reading with another exception that counts, or why it cannot be changed so."""
     if not isinstance(refined.signature, CrashSignature):
         return (refuse("amend_kind"),)
-    notes = _Notes()
+    notes = _Notes(tree=tree)
     signature = _crash(row, issue, refined.api, notes)
     if signature is None:
         return tuple(notes.refusals)

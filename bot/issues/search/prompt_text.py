@@ -1,9 +1,10 @@
 """What prompts show: source code, environments, attempts and what a model has learned."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from types import MappingProxyType
 
 from bot.environment import evidence, imports, package_names, versions
 from bot.issues.search import contexts as search_contexts, hints
@@ -194,12 +195,13 @@ def refusal_text(objections: Iterable[str]) -> str:
     return shared("refused", objections="\n".join(f"- {objection}" for objection in objections))
 
 
-def outcome(run: CompletedRun) -> str:
+def outcome(run: CompletedRun, words: str = "outcome", command: str = "") -> str:
     """What a run did: how it ended, where it failed, and what it printed."""
     judgement, execution = run.judgement, run.attempt.execution
     streams = [_shorten(text.strip()) for text in _streams(run.attempt, run.result)]
     return shared(
-        "outcome",
+        words,
+        **({"command": fence("the command", command)} if command else {}),
         ended=_ending_text(execution),
         seconds=f"{execution.seconds:.1f}",
         reason=judgement.reason,
@@ -296,13 +298,18 @@ class Notebook:
 
     def ran(self, text: str, brief: str) -> None:
         """Keep what the last program did; of the one before only a line is left."""
-        if self.outcome is not None:
+        if self.outcome is not None and self.outcome.brief:
             self.tell(self.outcome.brief)
         self.outcome = _Note(text, brief)
 
-    def look_up(self, sources: SourceIndex | None, wish: SearchAction | ReadAction) -> None:
+    def look_up(
+        self,
+        sources: SourceIndex | None,
+        wish: SearchAction | ReadAction,
+        tree: Mapping[str, bytes] = MappingProxyType({}),
+    ) -> None:
         """Carry out a look into the sources; what is in sight already is not shown again."""
-        answer = search_contexts.look_up(sources, wish)
+        answer = search_contexts.look_up(sources, wish, tree)
         request = search_contexts.request(wish)
         lines = [f"{piece.path} {piece.start}-{piece.end}" for piece in answer.pieces]
         heading = " ".join(filter(None, (answer.remark, shared("found") if lines else "")))

@@ -6,9 +6,11 @@ before, and the confirming runs are made elsewhere. See RepGen (arXiv 2512.14990
 here every generated program is executed.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from pathlib import PurePosixPath
 
 from packaging.utils import canonicalize_name
 
@@ -16,7 +18,14 @@ from bot.environment import evidence, imports, setup_failures, specify, versions
 from bot.issues import confirm
 from bot.issues.gates import refuse
 from bot.issues.runner import IssueSession, Runner, judging
-from bot.issues.search import contexts, interpretation, prompt_text, recovery, report_programs
+from bot.issues.search import (
+    contexts,
+    interpretation,
+    prompt_text,
+    recovery,
+    report_programs,
+    tree_programs,
+)
 from bot.issues.search.writing import Material, Reconstructed, reading, write_program
 from bot.issues.signature import freeze
 from bot.kernel import launch, markdown
@@ -30,6 +39,7 @@ from bot.kernel.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.kernel.run import RunPlan
 from bot.kernel.session import SearchResult, Session
 from bot.kernel.source import symbols
+from bot.kernel.trees import read_tree
 from bot.model.budget import BudgetExceeded, ModelBudget
 from prompts import load
 from prompts.catalog import fence
@@ -134,14 +144,15 @@ def _program(
     reconstruction.refuse(refined.refusals)
     reconstruction.signature = refined.signature
     runner = judging(session, draft.bug, refined.signature)
-    if draft.script is not None and draft.signature is not None:
-        alike = freeze.same(draft.signature, refined.signature)
-        if alike and isinstance(verdict, NotReproduced):
-            return None  # read alike, and it did not happen
-        if not alike or material.spec != basis.spec or isinstance(verdict, SetupFailed):
-            own = _own_program(runner, material)
-            if own is not None:
-                return own
+    by_rules = draft.signature if draft.script is not None else None
+    alike = by_rules is not None and freeze.same(by_rules, refined.signature)
+    if alike and isinstance(verdict, NotReproduced):
+        return None  # read alike, and it did not happen
+    is_new = not alike or material.spec != basis.spec or isinstance(verdict, SetupFailed)
+    if is_new and (by_rules is not None or material.tree):
+        own = _own_program(runner, material)
+        if own is not None:
+            return own
     if not session.attempts:
         reconstruction.amendable = "rules" if draft.signature == refined.signature else "model"
     return write_program(runner, budget, refined, material, reconstruction)
@@ -165,8 +176,11 @@ def _own_program(runner: Runner, material: Material) -> SearchResult | None:
     if isinstance(runner.signature, ObservationSignature):
         return None
     runner.note(f"a model reads the bug report as {confirm.describe(runner.signature)}")
-    proposed = report_programs.propose(runner.bug, runner.signature)
-    scripts, _ = report_programs.genuine_ones(proposed, runner.signature)
+    if material.tree:
+        scripts = tree_programs.propose(runner.bug, material.tree)
+    else:
+        proposed = report_programs.propose(runner.bug, runner.signature)
+        scripts, _ = report_programs.genuine_ones(proposed, runner.signature)
     search_result = report_programs.search(runner, material.spec, scripts) if scripts else None
     return (
         search_result
@@ -202,6 +216,8 @@ class _Basis:
     contexts: tuple[Context, ...] = ()
     failure: str = ""
     problem: str = ""
+    tree: Mapping[str, bytes] = field(default_factory=dict)
+    files: str = ""
 
     @property
     def told(self) -> str:
@@ -221,10 +237,17 @@ def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
         session.note(f"the environment that the bug report describes could not be built: {error}")
         return _Basis(spec, failure=str(error))
     names, problem = _focus(session, draft, spec), ""
-    if names:
+    if is_in_tree := bool(environment.tree) and not environment.cloned:
+        names = [issue.repository.rpartition("/")[2] or "the repository"]
+    elif names:
         spec, environment, problem = with_imports(session, draft.bug, spec, environment, names)
     sources_and_contexts = _sources(session, draft, environment, names)
-    return _Basis(spec, environment, *sources_and_contexts, problem=problem)
+    basis = _Basis(spec, environment, *sources_and_contexts, problem=problem)
+    if not is_in_tree:
+        return basis
+    tree = read_tree(environment.tree)
+    files = fence(f"commit {environment.commit[:12]}", tree_programs.list_files(issue, tree))
+    return replace(basis, tree=tree, files=files)
 
 
 def _focus(session: IssueSession, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:
@@ -242,9 +265,9 @@ def _interpreted(
     if "refine" in session.job.without:
         return Interpretation(claim=issue.title, signature=draft.signature, inferred=("claim",))
     with session.stage("intake", "asking a model how it reads the report"):
-        question = interpretation.build(issue, draft.bug, basis.told, basis.contexts)
+        question = interpretation.build(issue, draft.bug, basis.told, basis.contexts, basis.files)
         answer = budget.ask(question)
-    refined = interpretation.parse(answer.data, issue, draft.signature)
+    refined = interpretation.parse(answer.data, issue, draft.signature, basis.tree)
     if not interpretation.is_void(refined):
         return refined
     with session.stage("intake", f"asking once more: {refined.refusals[-1].says}"):
@@ -253,7 +276,7 @@ def _interpreted(
         except (BudgetExceeded, ModelUnavailable) as error:
             session.note(f"the model could not be asked once more: {error}")
             return refined
-    second = interpretation.parse(answer.data, issue, draft.signature)
+    second = interpretation.parse(answer.data, issue, draft.signature, basis.tree)
     return second.model_copy(update={"refusals": (*refined.refusals, *second.refusals)})
 
 
@@ -264,14 +287,25 @@ def _material(
     installed, what neither the model nor the report's words name is left out, then all but what
     the model names.
     """
-    requirements = _requirements_of(refined, basis.spec, draft.bug)
+    requirements = [
+        row
+        for row in _requirements_of(refined, basis.spec, draft.bug)
+        if not tree_programs.provides(row.name, basis.tree)
+    ]
     spec = (
         session.matched(reduce(specify.add, requirements, basis.spec))
         if requirements
         else basis.spec
     )
     tops = dict.fromkeys(name.split(".")[0] for name in refined.api)
-    names = [imports.distribution(top) or top for top in tops]
+    own = {PurePosixPath(path).parts[0].removesuffix(".py") for path in basis.tree}
+    names = [
+        imports.distribution(top) or top
+        for top in tops
+        if top not in own and top not in sys.stdlib_module_names
+    ]
+    if basis.tree:
+        names = [session.job.issue.repository.rpartition("/")[2] or "the repository", *names]
     report = markdown.report(session.job.issue, draft.bug)
     again = markdown.report(session.job.issue, draft.bug, again=True)
     find_sources = partial(_sources, session, draft, refined=refined)
@@ -298,6 +332,8 @@ def _material(
         named_here,
         find_sources,
         basis.problem if is_same else "",
+        basis.tree,
+        basis.files,
     )
 
 

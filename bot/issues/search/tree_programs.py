@@ -2,15 +2,22 @@
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from bot.kernel.attempt import Script
-from bot.kernel.bug import BugReport, ShellCommand
+from bot.issues.reading.commands import read_command
+from bot.kernel.attempt import BESIDE, Script
+from bot.kernel.bug import BugReport, Issue, ShellCommand
+from bot.kernel.environment import Chunk
 from bot.kernel.source.syntax import module_of
 
 _MOST = 3
 _MOST_MODULES = 200
+_MOST_LISTED, _MOST_FOLDERS = 60, 20
+_BINARY = 4_096
+_TEXTS = {".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".sh", ".ipynb", ".txt", ".md"}
+_PLAIN = {"Dockerfile", "Makefile", "Pipfile"}
 
 
 def propose(bug: BugReport, tree: Mapping[str, bytes]) -> tuple[Script, ...]:
@@ -22,6 +29,74 @@ def propose(bug: BugReport, tree: Mapping[str, bytes]) -> tuple[Script, ...]:
         scripts = [script for path in _outermost(bug) if (script := _of_file(path, tree))]
     distinct = {script.digest: script for script in scripts}
     return tuple(distinct.values())[:_MOST]
+
+
+def starts_in(bug: BugReport, scripts: tuple[Script, ...]) -> bool:
+    """Whether the report's traceback starts in one of the programs, so that it is the failing one
+    whatever else the report quotes.
+    """
+    return any(f"/{path}".endswith(f"/{one.entry}") for path in _outermost(bug) for one in scripts)
+
+
+def of_command(text: str, tree: Mapping[str, bytes]) -> Script | None:
+    """A program of the tree by a command line; None where that starts none of it."""
+    command = read_command(text)
+    script = _of_command(command, tree) if command is not None else None
+    if command is None or script is None:
+        return None
+    origin = f"the repository's own program, started by a model: {' '.join(command.argv)}"
+    return script.model_copy(update={"origin": origin[:200], "author": "model"})
+
+
+def beside(source: str, origin: str) -> Script:
+    """A program of a model's at the root of a tree."""
+    return Script(
+        files={BESIDE: source}, entry=BESIDE, command=(BESIDE,), origin=origin, author="model"
+    )
+
+
+def list_files(issue: Issue, tree: Mapping[str, bytes]) -> str:
+    """The files of a tree, those that the report names and those nearest to the root first; of
+    the others how many a folder has.
+    """
+    text = f"{issue.title}\n{issue.body}".lower()
+
+    def rank(path: str) -> tuple[bool, bool, int, str]:
+        pure = PurePosixPath(path)
+        is_code = pure.suffix in _TEXTS or pure.name in _PLAIN
+        return pure.name.lower() not in text, not is_code, len(pure.parts), path
+
+    ordered = sorted(tree, key=rank)
+    rest = Counter(PurePosixPath(path).parent.as_posix() for path in ordered[_MOST_LISTED:])
+    folders = [f"{folder}/ ({count} more)" for folder, count in sorted(rest.items())]
+    rows = [
+        f"{path} ({len(tree[path].splitlines())} lines)"
+        if PurePosixPath(path).suffix in _TEXTS
+        else path
+        for path in sorted(ordered[:_MOST_LISTED])
+    ]
+    return "\n".join([*rows, *folders[:_MOST_FOLDERS]])
+
+
+def provides(distribution: str, tree: Mapping[str, bytes]) -> bool:
+    """Whether a name is that of a module or package at the root of a tree, or below `src`."""
+    name = distribution.replace("-", "_").lower()
+    roots = ("", "src/")
+    return any(
+        path.lower() == f"{root}{name}.py" or path.lower().startswith(f"{root}{name}/")
+        for root in roots
+        for path in tree
+    )
+
+
+def read_lines(path: str, start: int, end: int, tree: Mapping[str, bytes]) -> Chunk | None:
+    """Lines of any text file of a tree; None where there is none."""
+    data = tree.get(path.removeprefix("./"))
+    if data is None or b"\0" in data[:_BINARY]:
+        return None
+    lines = data.decode("utf-8", "replace").splitlines()[start - 1 : end]
+    text = "\n".join(lines)
+    return Chunk(path=path, start=start, end=start + len(lines) - 1, text=text, origin="clone")
 
 
 def _of_command(command: ShellCommand, tree: Mapping[str, bytes]) -> Script | None:

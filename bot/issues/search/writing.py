@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -14,12 +14,12 @@ from bot.environment import imports, specify
 from bot.issues import confirm
 from bot.issues.gates import refuse
 from bot.issues.runner import Runner, judging
-from bot.issues.search import contexts, interpretation, prompt_text, recovery
+from bot.issues.search import contexts, interpretation, prompt_text, recovery, tree_programs
 from bot.issues.search.prompt_text import Notebook
 from bot.issues.signature import staged, values
 from bot.issues.signature.values import MARK
 from bot.kernel import launch, markdown
-from bot.kernel.attempt import Match, Script
+from bot.kernel.attempt import BESIDE, Match, Script
 from bot.kernel.bug import (
     AnySignature,
     ObservationSignature,
@@ -42,6 +42,7 @@ from bot.kernel.dialogue import (
     Reading,
     Reconstruction,
     Refusal,
+    RunAction,
     SearchAction,
     WriteAction,
 )
@@ -50,7 +51,7 @@ from bot.kernel.errors import BuildError
 from bot.kernel.outside_text import one_line
 from bot.kernel.ports import SourceIndex
 from bot.kernel.report import Claim
-from bot.kernel.session import SearchResult
+from bot.kernel.session import CompletedRun, SearchResult
 from bot.kernel.source import symbols, syntax
 from bot.kernel.source.syntax import nodes
 from bot.model.budget import ModelBudget, question
@@ -157,8 +158,11 @@ def action_question(
     limit_s: float,
     *,
     is_first: bool = True,
+    tree: str = "",
 ) -> Question:
-    """What the writer is asked next. A run is stopped after `limit_s` seconds."""
+    """What the writer is asked next. A run is stopped after `limit_s` seconds; `tree` are the files
+    of the repository that programs run in, "" for none.
+    """
     prompt = load("act")
     refusals = "\n".join(f"- {row.says}" for row in refined.refusals) if is_first else ""
     return question(
@@ -168,6 +172,7 @@ def action_question(
         report=report,
         form=_form(refined),
         taken=prompt.fragment("taken", refusals=refusals) if refusals else "",
+        tree=tree and prompt.fragment("in_tree", tree=tree, program=BESIDE),
         contexts=sources,
         history=history or prompt.fragment("no_history"),
         left=exceeded,
@@ -181,7 +186,8 @@ def action_question(
 def parse_actions(data: dict[str, Any]) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
     """The actions up to and with the first program, and those after it."""
     actions = _actions.validate_python(data["actions"])
-    programs = (at for at, one in enumerate(actions) if isinstance(one, WriteAction | EditAction))
+    starts = WriteAction | EditAction | RunAction
+    programs = (at for at, one in enumerate(actions) if isinstance(one, starts))
     end = next(programs, len(actions)) + 1
     return actions[:end], actions[end:]
 
@@ -248,7 +254,7 @@ FindSources = Callable[[Environment, list[str]], tuple[SourceIndex | None, tuple
 class Material:
     """What a model is shown: the report (`again` when it has read it), the environment, with how
     an import of the package under test ends there where it fails (`problem`), and the sources that
-    bear on it.
+    bear on it. Where programs run in a repository, its `tree` and a list of its `files`.
     """
 
     report: str
@@ -260,6 +266,8 @@ class Material:
     names: tuple[str, ...] = ()
     read: FindSources | None = None
     problem: str = ""
+    tree: Mapping[str, bytes] = field(default_factory=dict)
+    files: str = ""
 
     def moved(
         self, spec: EnvironmentSpec, environment: Environment, more: tuple[str, ...]
@@ -320,6 +328,10 @@ def write_program(
     """The first program that fails as reported, else the last one; None when none was run."""
     reconstruction.update(contexts=tuple(context.title for context in material.contexts))
     notebook = Notebook(material.contexts)
+    if material.tree and runner.attempts:
+        last = CompletedRun(runner.attempts[-1])
+        command = " ".join(("python", *runner.attempts.programs[last.attempt.script].command))
+        notebook.ran(prompt_text.outcome(last, "own_outcome", command), "")
     return _Writer(
         runner, budget, refined, material, reconstruction, material.spec, notebook
     ).loop()
@@ -384,6 +396,7 @@ class _Writer:
                 self.budget.left(),
                 self.runner.job.limits.timeout_s,
                 is_first=first,
+                tree=self.material.files,
             )
             data = self.budget.ask(question).data
         hypothesis = " ".join(data["thought"].split())
@@ -414,8 +427,10 @@ class _Writer:
         packages = {name.split(".")[0] for name in self.refined.api}
         path, sources = action.path.strip().lstrip("/"), self.material.sources
         chunk = sources.read(path, 1, _MOST_LINES_OF_FILE) if sources is not None else None
+        chunk = tree_programs.read_lines(path, 1, _MOST_LINES_OF_FILE, self.material.tree) or chunk
         text = " ".join(chunk.text.split()) if chunk is not None else ""
-        is_own = path.split("/", 1)[0].removesuffix(".py") in packages
+        top = path.split("/", 1)[0].removesuffix(".py")
+        is_own = top in packages or path in self.material.tree
         if is_own and len(quote) >= _SHORTEST_QUOTE and quote in text:
             self.written.update(documented=quote)
             return True
@@ -434,6 +449,8 @@ class _Writer:
                 self._amend(action)
             case WriteAction():
                 self.program, self.contrast = action.program, action.contrast
+            case RunAction():
+                return self._start(action)
             case EditAction(file="program"):
                 self.program = edit_text(self.program, action)
             case EditAction():
@@ -442,7 +459,7 @@ class _Writer:
 
     def _look_up(self, wish: SearchAction | ReadAction) -> None:
         self.runner.say("candidates", f"looking into the sources: {contexts.request(wish)}")
-        self.notebook.look_up(self.material.sources, wish)
+        self.notebook.look_up(self.material.sources, wish, self.material.tree)
 
     def _amend(self, action: AmendAction) -> None:
         """Judge by another exception from now on, once and only before anything has run."""
@@ -450,7 +467,8 @@ class _Writer:
         if not by or old is None:
             return self._refuse("amend_late")
         issue = self.runner.job.issue
-        new_reading = interpretation.amend(action.model_dump(), issue, self.refined)
+        tree = self.material.tree
+        new_reading = interpretation.amend(action.model_dump(), issue, self.refined, tree)
         if isinstance(new_reading, tuple):
             reconstruction.refuse(new_reading)
             return self.notebook.tell(
@@ -528,7 +546,7 @@ class _Writer:
             return self._refuse("no_probes")
         self.written.amendable = ""
         job = self.runner.job
-        script = Script(files={"repro.py": action.code}, origin="a model's probe", author="model")
+        script = self._script(action.code, "a model's probe")
         with self.runner.stage("search", "running a probe"):
             spec = launch.spec(
                 script, self.environment, job, self.runner.signature, job.limits.seed, "probe"
@@ -547,15 +565,35 @@ class _Writer:
             self.runner.say("candidates", "the program was not run: " + wrong[0])
             self.notebook.tell(prompt_text.refusal_text(wrong), prompt_text.refusal_text(wrong[:1]))
             return None
+        script = self._script(self.program, "a program written by a model")
+        return self._run(script, change or "written by a model")
+
+    def _script(self, source: str, origin: str) -> Script:
+        """A program of the model's, beside the files of the repository where it runs in one."""
+        if self.material.tree:
+            return tree_programs.beside(source, origin)
+        return Script(files={"repro.py": source}, origin=origin, author="model")
+
+    def _start(self, action: RunAction) -> SearchResult | None:
+        """Start one of the repository's own programs."""
+        script = tree_programs.of_command(action.command, self.material.tree)
+        if script is None:
+            self._refuse("command", command=one_line(action.command)[:200])
+            return None
+        record = self.written.record or Reconstruction()
+        self.written.update(changes=(*record.changes, action.change))
+        return self._run(script, action.change or "started by a model")
+
+    def _run(self, script: Script, change: str) -> SearchResult | None:
+        """Run a program, and count it as a try; the result where it shows the failure."""
         self.programs += 1
         self.written.amendable = ""
-        origin = "a program written by a model"
-        script = Script(files={"repro.py": self.program}, origin=origin, author="model")
-        result = recovery.run(self.runner, self.spec, script, change or "written by a model")
+        result = recovery.run(self.runner, self.spec, script, change)
         self._move(result.spec, result.environment)
-        self.program = result.script.source
+        if not script.is_repositorys:
+            self.program = result.script.source
         if result.judgement.match is Match.MATCHED:
-            why = self._confounded(result)
+            why = "" if script.is_repositorys else self._confounded(result)
             if not why:
                 return result
             self.notebook.ran(why, why.partition("\n")[0])
@@ -582,7 +620,7 @@ class _Writer:
         if not self.contrast.strip() or self.without("contrast"):
             return ""
         origin = "the contrast program, without the reported point"
-        twin = Script(files={"repro.py": self.contrast}, origin=origin, author="model")
+        twin = self._script(self.contrast, origin)
         seed = self.runner.job.limits.seed
         with self.runner.stage("search", "running the contrast program, which must not fail"):
             run = self.runner.run(twin, result.environment, seed, "contrast", "must not fail")

@@ -12,6 +12,7 @@ from benchmarks.cassettes import Cassettes
 from benchmarks.runner import Case, Reproduce
 from bot.app import bootstrap
 from bot.cli import sources
+from bot.kernel.bug import Issue
 from bot.kernel.job import IssueOptions, ReproduceIssue
 from bot.kernel.ports import Listener
 from bot.kernel.report import IssueReport
@@ -29,8 +30,12 @@ def reproducer(
     *,
     cassettes: Cassettes | None = None,
     overhead: bool = False,
+    clones: Path | None = None,
 ) -> Reproduce:
-    """What `run_cases` calls for each case."""
+    """What `run_cases` calls for each case. `clones` has a clone for each repository whose own
+    programs are reported on, as `owner+name` or below it; only the last commit before the report
+    is looked at.
+    """
     environment = options.environment
     assert environment.repo is None, "a clone would hold what came after the report"
     assert environment.ref is None, "a place in a clone would hold what came after the report"
@@ -41,6 +46,10 @@ def reproducer(
         try:
             own = dict(cassettes.options(case.id, options))
             job = ReproduceIssue(issue=sources.load(str(case.path), settings), **own)
+            clone = _clone(job.issue, clones)
+            if clone is not None:
+                repo = environment.model_copy(update={"repo": str(clone)})
+                job = job.model_copy(update={"environment": repo})
             report = bootstrap.reproduce(
                 job,
                 settings,
@@ -52,7 +61,7 @@ def reproducer(
             )
         finally:
             kept.close()
-        assert report.spec is None or report.spec.repo is None, (
+        assert clone or report.spec is None or report.spec.repo is None, (
             "a model has seen what came after the report"
         )
         cassettes.keep(case.id, run)
@@ -76,3 +85,12 @@ def reproducer(
         )
 
     return reproduce
+
+
+def _clone(issue: Issue, clones: Path | None) -> Path | None:
+    """The clone of an issue's repository, where there is one and the issue has a day."""
+    if clones is None or not issue.repository or issue.created_at is None:
+        return None
+    below = clones / issue.repository.replace("/", "+")
+    places = (below / "repo", below / "repo" / ".git", below)
+    return next((place for place in places if (place / "HEAD").is_file()), None)

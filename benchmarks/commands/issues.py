@@ -59,6 +59,14 @@ def issues(
             help=f"Parts to skip: {', '.join(PARTS)}.", metavar="PART,...", show_default=False
         ),
     ] = None,
+    clones: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of clones, OWNER+NAME each, for issues about their own programs.",
+            metavar="DIR",
+            show_default=False,
+        ),
+    ] = None,
     record: Record = None,
     replay: Replay = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print only JSON.")] = False,
@@ -96,7 +104,13 @@ def issues(
         board = Board(Console(stderr=True), len(cases))
         with stoppable(cancel), board:
             work = reproducer(
-                settings, options, choose(sandbox), cancel, cassettes=cassettes, overhead=overhead
+                settings,
+                options,
+                choose(sandbox),
+                cancel,
+                cassettes=cassettes,
+                overhead=overhead,
+                clones=clones,
             )
             for row in run_cases(
                 cases, kept, work, jobs=jobs, fresh=fresh, cancel=cancel, hear=board.listener

@@ -138,8 +138,9 @@ def _job(
         environment=EnvironmentOptions(
             python=choices.python or usual.python,
             pins=choices.pins,
-            repo=_clone_url(repository, choices.ref, usual.clone),
+            repo=repository.clone_url or None if usual.clone != "never" else None,
             ref=choices.ref,
+            for_commands=not (repository.private or choices.ref) and usual.clone == "auto",
             device=choices.device or usual.device,
         ),
         limits=RunLimits(
@@ -161,12 +162,6 @@ def _repair(choices: Choices) -> RepairRequest:
     """What a repair is asked for; where a command says nothing, the defaults."""
     values = {"metric": choices.metric, "budget": choices.budget}
     return RepairRequest(**{name: value for name, value in values.items() if value is not None})
-
-
-def _clone_url(repository: Repository, ref: str | None, setting: str) -> str | None:
-    """The address to install the repository itself from; None when it is not installed."""
-    with_clone = repository.private or ref if setting == "auto" else setting == "always"
-    return repository.clone_url or None if with_clone else None
 
 
 def plan_hash(job: ReproduceIssue, run_plan: RunPlan) -> str:

@@ -379,7 +379,7 @@ def _python(
 
 def _repo(options: EnvironmentOptions, target: str, claims: Claims) -> RepoSource | None:
     """The clone, when one was given and the report does not name a release that the index has."""
-    if not options.repo:
+    if not options.repo or options.for_commands:
         return None
     is_named = any(
         versions.specifier(claim.version, claim.source)

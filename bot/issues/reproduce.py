@@ -32,8 +32,8 @@ from bot.kernel.bug import (
     TrainingSignature,
     members_of,
 )
-from bot.kernel.environment import EnvironmentSpec
-from bot.kernel.errors import BuildError, Stopped
+from bot.kernel.environment import EnvironmentSpec, RepoSource
+from bot.kernel.errors import BuildError, Stopped, UserError
 from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue
 from bot.kernel.ports import Ports, Stage
 from bot.kernel.report import (
@@ -46,7 +46,8 @@ from bot.kernel.report import (
 )
 from bot.kernel.run import RunPlan
 from bot.kernel.session import SearchResult, Session
-from bot.kernel.trees import read_tree
+from bot.kernel.source import symbols
+from bot.kernel.trees import Tree, read_tree
 from bot.model.budget import ModelBudget
 
 
@@ -101,12 +102,12 @@ def plan(
         return RunPlan(bug=bug, verdict=not_a_bug)
     with stage("signature", "recording the failure signature"):
         signature = freeze.freeze(bug)
-    draft = partial(RunPlan, bug=bug, signature=signature)
+    commands = tree_programs.commands(bug) if options.repo and signature is not None else ()
+    draft = partial(RunPlan, bug=bug, signature=signature, commands=commands)
     if signature is not None and (command := _given_command(options)) is not None:
-        commands = (command, *bug.commands)
         reason = "the command that was given needs the clone of the repository"
-        draft = partial(draft, bug=bug.model_copy(update={"commands": commands}))
-        return draft(verdict=triage.needs_reader(reason))
+        draft = partial(draft, bug=bug.model_copy(update={"commands": (command, *bug.commands)}))
+        return draft(verdict=triage.needs_reader(reason), commands=(command,))
     if signature is None:
         return draft(verdict=triage.unanswerable(issue, bug, signature, options))
     with stage("candidates", "choosing the program"):
@@ -167,38 +168,58 @@ def _by_rules(session: IssueSession, draft: RunPlan, decision: Decision) -> Deci
 
 
 def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
-    """The plan in the tree of the repository, where its clone is at hand: the commands of the
-    report are its programs, before any snippet where its traceback starts in them. A repository
-    that is no published library is worked in, also where only a model can find a program.
+    """The plan in the tree of the repository, where its clone is at hand: the plan's commands go
+    before a snippet where the report's traceback starts in them. A repository that is no published
+    library is worked in, also where only a model can find a program.
     """
     job, bug = session.job, draft.bug
-    options, home = job.environment, package_names.distribution_of(job.issue.repository)
+    options, is_library = job.environment, _is_library(job)
     is_open = draft.verdict is None or triage.may_be_read(draft.verdict)
-    # An approved plan shows the program of a diagnosis, and no command: then none is run.
-    if not options.repo or draft.self_made or draft.training is not None or not is_open:
+    no_use = draft.self_made or not is_open or (is_library and not draft.commands)
+    if not options.repo or no_use or draft.training is not None:
         return draft
-    specified = _in_place(specify.specify(bug, job.issue, options, ""))
+    specified = _in_place(specify.specify(bug, job.issue, options, ""), options)
     try:
         tree = read_tree(session.build(session.matched(specified)).tree)
-    except BuildError as error:
-        session.note(f"the tree of the repository could not be had: {error}")
+    except (BuildError, UserError) as error:
+        if not options.for_commands:
+            raise
+        session.note(f"the repository could not be looked into: {error}")
         return draft
-    scripts = tree_programs.propose(bug, tree) if draft.signature is not None else ()
+    scripts = tree_programs.propose(draft.commands, tree) if draft.signature is not None else ()
     if draft.script is not None and not tree_programs.starts_in(bug, scripts):
-        return draft
-    if not scripts and (home[1] or imports.well_known(home[0])):
+        return _with_modules(draft, options, tree)
+    if not scripts and is_library:
         return draft
     source = tree_programs.imports(scripts, tree)
-    spec = _in_place(specify.specify(bug, job.issue, options, source))
+    spec = _in_place(specify.specify(bug, job.issue, options, source), options)
     verdict = None if scripts else draft.verdict
     changes = {"script": next(iter(scripts), None), "others": scripts[1:], "contrasts": ()}
     return draft.model_copy(update={**changes, "spec": spec, "verdict": verdict})
 
 
-def _in_place(spec: EnvironmentSpec) -> EnvironmentSpec:
+def _is_library(job: ReproduceIssue) -> bool:
+    """Whether the repository is known to publish what people install."""
+    name, is_known = package_names.distribution_of(job.issue.repository)
+    return is_known or imports.well_known(name)
+
+
+def _with_modules(draft: RunPlan, options: EnvironmentOptions, tree: Tree) -> RunPlan:
+    """The plan with the clone in place of what the repository would publish, where the snippet
+    imports the repository's own modules.
+    """
+    names = symbols.imported_modules(draft.script.source) if draft.script is not None else ()
+    own = any(tree_programs.provides(name.partition(".")[0], tree) for name in names)
+    if draft.spec is None or draft.spec.repo is not None or not own:
+        return draft
+    repo = RepoSource.of(options.repo or "", options.ref or "")
+    return draft.model_copy(update={"spec": draft.spec.model_copy(update={"repo": repo})})
+
+
+def _in_place(spec: EnvironmentSpec, options: EnvironmentOptions) -> EnvironmentSpec:
     """The spec with the clone on the path: a program in its tree uses what lies beside it."""
-    repo = spec.repo.model_copy(update={"in_place": True}) if spec.repo is not None else None
-    return spec.model_copy(update={"repo": repo})
+    repo = RepoSource.of(options.repo or "", options.ref or "")
+    return spec.model_copy(update={"repo": repo.model_copy(update={"in_place": True})})
 
 
 def _with_model(

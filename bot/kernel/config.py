@@ -55,7 +55,8 @@ class Defaults(Record):
     clone: Literal["auto", "always", "never"] = Field(
         "auto",
         description=(
-            "Install this repository from a clone. auto: only if it is private or ref= is given."
+            "Install this repository from a clone. auto: only if it is private or ref= is given; "
+            "else a clone is used for its own commands and modules."
         ),
     )
     proofs: tuple[Proof, ...] = Field(

@@ -32,13 +32,15 @@ NoteKind = Literal["run", "control", "bisect", "minimize"]
 class EnvironmentOptions(Record):
     """What is installed, and where it runs. What is None or "auto" follows from the program and, of
     an issue, from its text and date. `repo` and `ref` are the repository under test, `command` what
-    to run in it in place of what an issue says, as a shell would be given it.
+    to run in it in place of what an issue says, as a shell would be given it. A clone that is only
+    `for_commands` is not installed where a snippet can have what the repository publishes.
     """
 
     python: str | None = None
     pins: tuple[str, ...] = ()
     repo: str | None = None
     ref: str | None = None
+    for_commands: bool = False
     command: str = ""
     device: Literal["cpu", "gpu"] = "cpu"
     sandbox: Literal["auto", "docker", "bwrap", "process"] = "auto"

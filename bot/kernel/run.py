@@ -10,7 +10,7 @@ from enum import StrEnum
 from typing import Literal
 
 from bot.kernel.attempt import Script
-from bot.kernel.bug import AnySignature, BugReport, Issue, signature_hash
+from bot.kernel.bug import AnySignature, BugReport, Issue, ShellCommand, signature_hash
 from bot.kernel.environment import EnvironmentSpec
 from bot.kernel.job import Extra, ReproduceIssue
 from bot.kernel.report import AnyVerdict
@@ -182,7 +182,8 @@ class RunPlan(Record):
     """The plan of a job. With a `verdict` nothing is run; otherwise `script` is the first
     program to try, `others` follow. `self_made`: the report's program brings its failure about
     by itself. `contrasts` are the variants that should work; they run beside a failure that was
-    confirmed. `training` is a program that may run for a diagnosis alone.
+    confirmed. `training` is a program that may run for a diagnosis alone. `commands` are those that
+    may run in the repository's clone, before any snippet or in place of one.
     """
 
     bug: BugReport
@@ -194,11 +195,12 @@ class RunPlan(Record):
     verdict: AnyVerdict | None = None
     self_made: bool = False
     training: Script | None = None
+    commands: tuple[ShellCommand, ...] = ()
 
     @property
     def runs_nothing(self) -> bool:
         """Whether no program of the report will be run."""
-        return self.verdict is not None and self.training is None
+        return self.verdict is not None and self.training is None and not self.commands
 
     @property
     def scripts(self) -> tuple[Script, ...]:
@@ -215,6 +217,7 @@ class RunPlan(Record):
             *(script.digest for script in (*self.scripts, *self.contrasts)),
             *([self.training.digest] if self.training is not None else []),
             self.spec.model_dump_json() if self.spec is not None else "",
+            *(command.model_dump_json() for command in self.commands),
         ]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 

@@ -1,8 +1,12 @@
 """The files of a repository at one commit, for a program that runs in it."""
 
 import os
+from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
+
+Tree = Mapping[str, bytes]
+"""The files of a repository by their path in it."""
 
 MOST_FILES, MOST_BYTES = 4_000, 64 * 2**20
 
@@ -11,9 +15,11 @@ MOST_FILES, MOST_BYTES = 4_000, 64 * 2**20
 def read_tree(folder: str) -> dict[str, bytes]:
     """The regular files below a folder, by their path in it; no link is followed. Of a large tree
     the files that come first: at most `MOST_FILES`, of `MOST_BYTES` together. The folder is that of
-    one commit and does not change.
+    one commit and does not change; "" is none.
     """
     files: dict[str, bytes] = {}
+    if not folder:
+        return files
     left, root = MOST_BYTES, Path(folder)
     for place, folders, names in os.walk(root):
         folders[:] = sorted(name for name in folders if name != ".git")

@@ -2,6 +2,7 @@
 
 import json
 import math
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from pydantic import BaseModel
@@ -106,6 +107,7 @@ def _document(draft: RunPlan, request: NewRun, approval: str, page: str) -> Docu
         ),
         Paragraph(how),
         *_signature(draft),
+        *_commands(draft),
         *_options(request),
         *_proofs(request.job),
         *_diagnosis(draft, request.job),
@@ -142,6 +144,19 @@ def _signature(draft: RunPlan) -> list[Block]:
     items: list[Text] = [(f"{what}: ", Code(value)) for what, value in rows[:_SIGNS]]
     items += [f"and {len(rows) - _SIGNS} more"] if len(rows) > _SIGNS else []
     return [BulletList("What will count as the reported failure:", items)]
+
+
+def _commands(draft: RunPlan) -> list[Block]:
+    """The commands of the repository that may run, each as its words."""
+    items: list[Text] = [
+        (
+            Code(shlex.join(("python", *one.argv))),
+            *((" in ", Code(one.folder)) if one.folder else ()),
+        )
+        for one in draft.commands
+    ]
+    heading = "What may run in a clone of the repository, at its last commit before the report:"
+    return [BulletList(heading, items)] if items else []
 
 
 def _options(request: NewRun) -> list[Block]:

@@ -1,5 +1,6 @@
 """Real programs in the process sandbox, from the text of a report to its verdict."""
 
+import shutil
 import time
 from threading import Event
 
@@ -266,6 +267,23 @@ def test_a_model_reads_the_other_files_of_a_repository(interpreter, tree):
     model = ScriptedModel(lambda q: READS if q.prompt.startswith("refine") else acts[0])
     of_tree(interpreter, tree, PROSE, model, max_attempts=1, max_calls=3)
     assert "size: 5" in model.asked[-1].messages[-1].content
+
+
+SNIPPET = """import sys
+from lib.model import build
+build(5)
+"""
+
+
+@pytest.mark.parametrize(("module", "uses"), [("lib", True), ("json", False)])
+def test_a_clone_for_commands_serves_a_snippet_that_imports_its_modules(
+    interpreter, tree, module, uses
+):
+    shutil.copytree(tree / "tools" / "lib", tree / "src" / "lib")
+    program = SNIPPET.replace("lib.model", module).replace("build", "dumps" * (not uses) or "build")
+    body = f"```python\n{program}\n```\n\n```\nValueError: size 5 is not even\n```\n"
+    report = of_tree(interpreter, tree, body, for_commands=True)
+    assert (report.spec.repo is not None) is uses
 
 
 def test_without_the_clone_a_command_is_no_question_to_the_reporter(decide):

@@ -206,3 +206,43 @@ def test_the_plan_of_a_new_issue_that_hides_what_runs_is_refused_in_a_comment_of
         app.deliver(body=issue(HIDDEN), number=number)
     assert sum(len(app.ours(number)) for number in range(3, 30)) == 20
     assert app.runs() == ()
+
+
+COMMANDED = """```
+cd tools
+python train.py --size 5 --name "two words"
+```
+
+```
+Traceback (most recent call last):
+  File "/home/me/lib/tools/train.py", line 5, in <module>
+    raise ValueError("size 5 is not even")
+ValueError: size 5 is not even
+```
+"""
+
+
+def test_a_plan_shows_the_commands_of_the_repository_and_is_for_these_alone():
+    app = App()
+    app.deliver("comment", command(), sender="stranger", body=COMMANDED, title="It fails")
+    (plan,) = app.ours()
+    assert "`python train.py --size 5 --name 'two words'` in `tools`" in plan
+    other = COMMANDED.replace("--size 5", "--size 7")
+    app.deliver("comment", command(), sender="stranger", body=other, title="It fails")
+    assert hash_in(app.ours()[-1]) != hash_in(plan)
+
+
+@pytest.mark.parametrize(
+    ("setting", "choices", "clone"),
+    [
+        ("auto", {}, (True, True)),
+        ("auto", {"ref": "main"}, (True, False)),
+        ("always", {}, (True, False)),
+        ("never", {}, (False, False)),
+    ],
+)
+def test_a_public_clone_is_for_commands_unless_it_is_asked_for(setting, choices, clone):
+    app = App(config=f"defaults:\n  proofs: []\n  clone: {setting}\n")
+    app.deliver("comment", command(**choices), sender="max")
+    environment = app.worked[-1].environment
+    assert (bool(environment.repo), environment.for_commands) == clone

@@ -26,6 +26,10 @@ def test_only_regular_files_inside_are_read(tree: Path) -> None:
     assert trees.read_tree(str(tree)) == {"a.py": b"1", "lib/b.py": b"2"}
 
 
+def test_no_folder_is_not_the_current_one() -> None:
+    assert trees.read_tree("") == {}
+
+
 @pytest.mark.parametrize(("name", "limit"), [("MOST_FILES", 1), ("MOST_BYTES", 1)])
 def test_a_giant_tree_is_cut(
     tree: Path, monkeypatch: pytest.MonkeyPatch, name: str, limit: int

@@ -109,7 +109,8 @@ def with_links(runner: Runner, bisection: Bisection) -> Bisection:
 
 
 def _between(runner: Runner, older: Point | None, newer: Point | None) -> tuple[Commit, ...]:
-    address, commits = runner.job.environment.repo, runner.ports.commits
+    options, commits = runner.job.environment, runner.ports.commits
+    address = "" if options.for_commands else options.repo
     if not address or commits is None or older is None or newer is None:
         return ()
     try:

@@ -1,7 +1,7 @@
 """BugReport + the available sources → ranked contexts, within a number of lines."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,6 +23,7 @@ from bot.kernel.source.outline import (
     nonempty_lines,
     size,
 )
+from bot.kernel.trees import Tree
 from prompts import shared
 
 # BugReport + the available sources → ranked contexts: the code that is relevant to the report,
@@ -257,7 +258,7 @@ def request(wish: SearchAction | ReadAction) -> str:
 def look_up(
     sources: SourceIndex | None,
     wish: SearchAction | ReadAction,
-    tree: Mapping[str, bytes] = MappingProxyType({}),
+    tree: Tree = MappingProxyType({}),
 ) -> LookUpResult:
     """The answer to one look into the sources, or into the other files of a repository's tree."""
     if isinstance(wish, ReadAction):

@@ -1,7 +1,7 @@
 """What prompts show: source code, environments, attempts and what a model has learned."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
@@ -21,6 +21,7 @@ from bot.kernel.environment import (
 from bot.kernel.ports import SourceIndex
 from bot.kernel.session import CompletedRun
 from bot.kernel.source.outline import beyond, nonempty_lines, size
+from bot.kernel.trees import Tree
 from prompts import shared
 from prompts.catalog import fence
 from sandbox.port import RunResult
@@ -306,7 +307,7 @@ class Notebook:
         self,
         sources: SourceIndex | None,
         wish: SearchAction | ReadAction,
-        tree: Mapping[str, bytes] = MappingProxyType({}),
+        tree: Tree = MappingProxyType({}),
     ) -> None:
         """Carry out a look into the sources; what is in sight already is not shown again."""
         answer = search_contexts.look_up(sources, wish, tree)

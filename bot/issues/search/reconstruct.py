@@ -7,7 +7,7 @@ here every generated program is executed.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from pathlib import PurePosixPath
@@ -39,7 +39,7 @@ from bot.kernel.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.kernel.run import RunPlan
 from bot.kernel.session import SearchResult, Session
 from bot.kernel.source import symbols
-from bot.kernel.trees import read_tree
+from bot.kernel.trees import Tree, read_tree
 from bot.model.budget import BudgetExceeded, ModelBudget
 from prompts import load
 from prompts.catalog import fence
@@ -177,7 +177,7 @@ def _own_program(runner: Runner, material: Material) -> SearchResult | None:
         return None
     runner.note(f"a model reads the bug report as {confirm.describe(runner.signature)}")
     if material.tree:
-        scripts = tree_programs.propose(runner.bug, material.tree)
+        scripts = tree_programs.propose(tree_programs.commands(runner.bug), material.tree)
     else:
         proposed = report_programs.propose(runner.bug, runner.signature)
         scripts, _ = report_programs.genuine_ones(proposed, runner.signature)
@@ -216,7 +216,7 @@ class _Basis:
     contexts: tuple[Context, ...] = ()
     failure: str = ""
     problem: str = ""
-    tree: Mapping[str, bytes] = field(default_factory=dict)
+    tree: Tree = field(default_factory=dict)
     files: str = ""
 
     @property

@@ -340,7 +340,8 @@ def _statements(text: str) -> list[ast.stmt]:
 
 def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> Decision:
     """The verdict on the report's own programs."""
-    if runner.job.environment.repo and spec.repo is None:
+    options = runner.job.environment
+    if options.repo and spec.repo is None and not options.for_commands:
         runner.note("the bug report names a release, so the clone was not run; --ref HEAD runs it")
     result = search(runner, _as_quoted(runner, spec), scripts)
     verdict, match = confirm(runner, result)

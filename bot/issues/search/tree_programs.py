@@ -3,14 +3,15 @@
 import ast
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from bot.issues.reading.commands import read_command
 from bot.kernel.attempt import BESIDE, Script
-from bot.kernel.bug import BugReport, Issue, ShellCommand
+from bot.kernel.bug import BugReport, Issue, Quote, ShellCommand, Traceback
 from bot.kernel.environment import Chunk
 from bot.kernel.source.syntax import module_of
+from bot.kernel.trees import Tree
 
 _MOST = 3
 _MOST_MODULES = 200
@@ -20,14 +21,23 @@ _TEXTS = {".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".sh", ".ipy
 _PLAIN = {"Dockerfile", "Makefile", "Pipfile"}
 
 
-def propose(bug: BugReport, tree: Mapping[str, bytes]) -> tuple[Script, ...]:
-    """At most three programs, the likeliest first: the report's commands whose file is in the
-    tree, else the file that the outermost frame of its traceback names.
+def commands(bug: BugReport) -> tuple[ShellCommand, ...]:
+    """The commands of a report, then one for each file in which a traceback of it starts."""
+    starts = (
+        ShellCommand(argv=(path,), quote=Quote(text=path, line=row.line))
+        for row, path in _outermost(bug)
+        if path.endswith(".py") and path.isprintable()
+    )
+    return (*bug.commands, *starts)
+
+
+def propose(commands: Sequence[ShellCommand], tree: Tree) -> tuple[Script, ...]:
+    """At most three programs of the tree, the likeliest first: those of the report's own commands
+    or, where none is in it, of the files in which its tracebacks start.
     """
-    scripts = [script for one in bug.commands if (script := _of_command(one, tree)) is not None]
-    if not scripts:
-        scripts = [script for path in _outermost(bug) if (script := _of_file(path, tree))]
-    distinct = {script.digest: script for script in scripts}
+    rows = [(one, script) for one in commands if (script := _of_command(one, tree)) is not None]
+    own = [script for one, script in rows if one.argv != (one.quote.text,)]
+    distinct = {script.digest: script for script in own or [script for _, script in rows]}
     return tuple(distinct.values())[:_MOST]
 
 
@@ -35,10 +45,11 @@ def starts_in(bug: BugReport, scripts: tuple[Script, ...]) -> bool:
     """Whether the report's traceback starts in one of the programs, so that it is the failing one
     whatever else the report quotes.
     """
-    return any(f"/{path}".endswith(f"/{one.entry}") for path in _outermost(bug) for one in scripts)
+    paths = [path for _, path in _outermost(bug)]
+    return any(f"/{path}".endswith(f"/{one.entry}") for path in paths for one in scripts)
 
 
-def of_command(text: str, tree: Mapping[str, bytes]) -> Script | None:
+def of_command(text: str, tree: Tree) -> Script | None:
     """A program of the tree by a command line; None where that starts none of it."""
     command = read_command(text)
     script = _of_command(command, tree) if command is not None else None
@@ -55,7 +66,7 @@ def beside(source: str, origin: str) -> Script:
     )
 
 
-def list_files(issue: Issue, tree: Mapping[str, bytes]) -> str:
+def list_files(issue: Issue, tree: Tree) -> str:
     """The files of a tree, those that the report names and those nearest to the root first; of
     the others how many a folder has.
     """
@@ -78,7 +89,7 @@ def list_files(issue: Issue, tree: Mapping[str, bytes]) -> str:
     return "\n".join([*rows, *folders[:_MOST_FOLDERS]])
 
 
-def provides(distribution: str, tree: Mapping[str, bytes]) -> bool:
+def provides(distribution: str, tree: Tree) -> bool:
     """Whether a name is that of a module or package at the root of a tree, or below `src`."""
     name = distribution.replace("-", "_").lower()
     roots = ("", "src/")
@@ -89,7 +100,7 @@ def provides(distribution: str, tree: Mapping[str, bytes]) -> bool:
     )
 
 
-def read_lines(path: str, start: int, end: int, tree: Mapping[str, bytes]) -> Chunk | None:
+def read_lines(path: str, start: int, end: int, tree: Tree) -> Chunk | None:
     """Lines of any text file of a tree; None where there is none."""
     data = tree.get(path.removeprefix("./"))
     if data is None or b"\0" in data[:_BINARY]:
@@ -99,7 +110,7 @@ def read_lines(path: str, start: int, end: int, tree: Mapping[str, bytes]) -> Ch
     return Chunk(path=path, start=start, end=start + len(lines) - 1, text=text, origin="clone")
 
 
-def _of_command(command: ShellCommand, tree: Mapping[str, bytes]) -> Script | None:
+def _of_command(command: ShellCommand, tree: Tree) -> Script | None:
     argv = command.argv
     folder = command.folder if _has_folder(command.folder, tree) else ""
     entry = _entry(argv, folder, tree)
@@ -109,6 +120,8 @@ def _of_command(command: ShellCommand, tree: Mapping[str, bytes]) -> Script | No
         # The report's words name it from another folder: it is started from the root.
         folder, argv = "", (entry, *argv[1:])
     text = f"the report's command `python {' '.join(argv)}`"
+    if command.argv == (command.quote.text,):
+        text = f"`{entry}`, which the report's traceback starts in"
     return Script(
         files={entry: tree[entry].decode("utf-8", "replace")},
         entry=entry,
@@ -129,11 +142,11 @@ def _harmless(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _has_folder(folder: str, tree: Mapping[str, bytes]) -> bool:
+def _has_folder(folder: str, tree: Tree) -> bool:
     return bool(folder) and any(path.startswith(f"{folder}/") for path in tree)
 
 
-def _entry(argv: tuple[str, ...], folder: str, tree: Mapping[str, bytes]) -> str:
+def _entry(argv: tuple[str, ...], folder: str, tree: Tree) -> str:
     """The file of the tree that a command starts, "" for none of it."""
     if argv[0] == "-m" and argv[1] == "pytest":
         names = [word.partition("::")[0] for word in argv[2:] if not word.startswith("-")]
@@ -145,37 +158,30 @@ def _entry(argv: tuple[str, ...], folder: str, tree: Mapping[str, bytes]) -> str
     return _file(argv[0], folder, tree)
 
 
-def _file(name: str, folder: str, tree: Mapping[str, bytes]) -> str:
-    """A file by its path below the folder or the root, else the only one that ends so."""
-    if ".." in PurePosixPath(name).parts:
-        name = PurePosixPath(name).name
-    plain = PurePosixPath(name.lstrip("/")).as_posix()
-    for path in ((PurePosixPath(folder) / plain).as_posix(), plain):
+def _file(name: str, folder: str, tree: Tree) -> str:
+    """A file by its path below the folder or the root, the longest end of a path of another
+    machine, else the only file that ends so.
+    """
+    parts = PurePosixPath(name.replace("\\", "/")).parts
+    if ".." in parts:
+        parts = parts[-1:]
+    plain = PurePosixPath(*parts).as_posix().lstrip("/")
+    is_absolute = name[:1] in {"/", "~"} or name[1:2] == ":"
+    ends_of_path = ["/".join(parts[at:]) for at in range(1, len(parts) * is_absolute)]
+    for path in ((PurePosixPath(folder) / plain).as_posix(), plain, *ends_of_path):
         if path in tree and path.endswith(".py"):
             return path
     ends = [path for path in tree if path.endswith(f"/{plain}") and path.endswith(".py")]
     return ends[0] if len(ends) == 1 else ""
 
 
-def _outermost(bug: BugReport) -> Iterator[str]:
+def _outermost(bug: BugReport) -> Iterator[tuple[Traceback, str]]:
     for row in bug.tracebacks:
         own = (frame.path for frame in row.frames if not frame.package and frame.path)
-        yield from list(own)[:1]
+        yield from ((row, path.replace("\\", "/")) for path in list(own)[:1])
 
 
-def _of_file(path: str, tree: Mapping[str, bytes]) -> Script | None:
-    """The file that a path of another machine ends in, the longest way first."""
-    parts = PurePosixPath(path.replace("\\", "/")).parts
-    ends = ("/".join(parts[at:]) for at in range(len(parts)))
-    entry = next((end for end in ends if end in tree and end.endswith(".py")), "")
-    if not entry:
-        return None
-    text = tree[entry].decode("utf-8", "replace")
-    origin = f"`{entry}`, which the report's traceback starts in"
-    return Script(files={entry: text}, entry=entry, command=(entry,), origin=origin)
-
-
-def imports(scripts: tuple[Script, ...], tree: Mapping[str, bytes]) -> str:
+def imports(scripts: tuple[Script, ...], tree: Tree) -> str:
     """Import statements for what the programs, and the modules of the tree that they import, need
     from elsewhere.
     """
@@ -203,7 +209,7 @@ def _modules(text: str) -> Iterator[str]:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-def _files_of(module: str, importer: str, tree: Mapping[str, bytes]) -> Iterator[str]:
+def _files_of(module: str, importer: str, tree: Tree) -> Iterator[str]:
     place = module.replace(".", "/")
     for root in (PurePosixPath(importer).parent.as_posix(), "", "src"):
         for end in (".py", "/__init__.py"):

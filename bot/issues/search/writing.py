@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -54,6 +54,7 @@ from bot.kernel.report import Claim
 from bot.kernel.session import CompletedRun, SearchResult
 from bot.kernel.source import symbols, syntax
 from bot.kernel.source.syntax import nodes
+from bot.kernel.trees import Tree
 from bot.model.budget import ModelBudget, question
 from prompts import load, shared
 from prompts.catalog import fence
@@ -266,7 +267,7 @@ class Material:
     names: tuple[str, ...] = ()
     read: FindSources | None = None
     problem: str = ""
-    tree: Mapping[str, bytes] = field(default_factory=dict)
+    tree: Tree = field(default_factory=dict)
     files: str = ""
 
     def moved(

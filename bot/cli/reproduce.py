@@ -177,7 +177,13 @@ def _reproduce(source: str, options: IssueOptions, out: Path | None, *, as_json:
     from bot.cli import sources
     from bot.cli.runner import run_job
 
-    job = ReproduceIssue(issue=sources.load(source, load()), **dict(options))
+    settings = load()
+    issue = sources.load(source, settings)
+    if options.environment.repo is None and sources.reference(source, settings.github_url):
+        clone = {"repo": issue.clone_url or f"{settings.github_url}/{issue.repository}.git"}
+        environment = options.environment.model_copy(update={**clone, "for_commands": True})
+        options = options.model_copy(update={"environment": environment})
+    job = ReproduceIssue(issue=issue, **dict(options))
     return run_job(job, out, as_json=as_json, bundled=source == sources.EXAMPLE)
 
 

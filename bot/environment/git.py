@@ -103,6 +103,7 @@ _SETUP = ("setup.py", "setup.cfg")
 MOST_TEXT = 1_000_000
 """Characters that are read of a repository's settings."""
 _SMALLER = "Give a smaller repository, or a clone with less history."
+_ANY_COMMIT = "uploadpack.allowAnySHA1InWant=true"
 HEAD = "refs/heads/reported"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _REMOTE = re.compile(
@@ -233,13 +234,38 @@ class Git:
         place, local = _place(source)
         check_ref(source.ref)
         with self._store(place) as store:
-            alone = self._fetch(place, store, source.ref, local)
+            try:
+                alone = self._fetch(place, store, source.ref, local)
+            except UserError:
+                commit = self._alone(place, store, source, before) if local else ""
+                if not commit:
+                    raise
+                return Checkout(self._tree(store, commit), commit)
             commit = source.commit or self._commit(store, source.ref, before, alone=alone)
             is_pinned = source.commit or (source.ref and commit != self._resolved(store, HEAD))
             changed = local and not is_pinned and self._changed(place, store)
             return Checkout(
                 self._tree(store, commit), commit, self._described(store, commit), changed
             )
+
+    def _alone(self, place: str, store: Path, source: RepoSource, before: datetime | None) -> str:
+        """The commit that is asked for, without its history, from a clone that lacks a part of
+        it (as one made with `--filter` does); "" where that cannot be had either.
+        """
+        where = ("-C", place, *_transport(place, local=True))
+        until = [f"--before={before.isoformat()}"] if before and not source.ref else []
+        start = source.commit or source.ref or "HEAD"
+        newest = ("rev-list", "-1", "--first-parent", *until, start, "--")
+        commit = self._git(None, *where, *newest, check=False).out.strip()
+        if not _COMMIT.fullmatch(commit):
+            return ""
+        self._made(store)
+        upload = f"{_UPLOAD.removesuffix(' upload-pack')} -c {_ANY_COMMIT} upload-pack"
+        one = ("fetch", "-q", "--depth=1", "--no-tags", "--upload-pack", upload, "--", place)
+        download = self._download(
+            store, *_transport(place, local=True), *one, f"+{commit}:{_REQUESTED_REF}"
+        )
+        return commit if download.code == 0 else ""
 
     def history(self, source: RepoSource, *argv: str) -> Completed:
         """What a reading command of git says about the whole history of a repository, its exit

@@ -7,6 +7,7 @@ smaller program) → Report. What the report leaves out, a model may write (`rec
 program is confirmed like any other.
 """
 
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
@@ -178,6 +179,8 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     no_use = draft.self_made or not is_open or (is_library and not draft.commands)
     if not options.repo or no_use or draft.training is not None:
         return draft
+    if options.for_commands and not (draft.commands or _lacks_modules(session, draft)):
+        return draft
     specified = _in_place(specify.specify(bug, job.issue, options, ""), options)
     try:
         tree = read_tree(session.build(session.matched(specified)).tree)
@@ -196,6 +199,16 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     verdict = None if scripts else draft.verdict
     changes = {"script": next(iter(scripts), None), "others": scripts[1:], "contrasts": ()}
     return draft.model_copy(update={**changes, "spec": spec, "verdict": verdict})
+
+
+def _lacks_modules(session: IssueSession, draft: RunPlan) -> bool:
+    """Whether only a clone can have what a snippet imports, or a model may look for a program."""
+    if draft.script is None or draft.spec is None:
+        return session.ports.model is not None and "model" not in session.job.without
+    names = {row.name for row in session.matched(draft.spec).requirements}
+    modules = symbols.imported_modules(draft.script.source)
+    tops = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
+    return any(imports.installed_as(imports.distribution(top)) not in names for top in tops)
 
 
 def _is_library(job: ReproduceIssue) -> bool:

@@ -10,6 +10,7 @@ import pytest
 
 from bot.environment.git import Git
 from bot.kernel.environment import RepoSource
+from bot.kernel.errors import UserError
 from sandbox.cache import Cache
 
 IDENTITY = ("-c", "user.name=t", "-c", "user.email=t@example.invalid", "-c", "commit.gpgsign=false")
@@ -92,3 +93,16 @@ def test_looking_for_changes_runs_nothing_of_the_clone(clone: Path) -> None:
     (clone / "a.py").write_text("changed\n", encoding="utf-8")
     assert changed(clone)
     assert not ran.exists()
+
+
+def test_a_clone_without_the_files_of_other_commits_is_enough(clone: Path) -> None:
+    """`git clone --filter=blob:none` has only the files of what is checked out."""
+    partial = clone.parent / "partial"
+    git(clone, "config", "uploadpack.allowFilter", "true")
+    git(clone.parent, "clone", "-q", "--filter=blob:none", f"file://{clone}", str(partial))
+    git(partial, "remote", "remove", "origin")
+    source = RepoSource(url="", path=str(partial))
+    checkout = Git(Cache(clone.parent / "cache"), dict(os.environ)).checkout(source, None)
+    assert (checkout.tree / "a.py").read_text(encoding="utf-8") == "two\n"
+    with pytest.raises(UserError, match="cannot be cloned"):
+        changed(partial, ref="HEAD~1")

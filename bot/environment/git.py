@@ -581,11 +581,16 @@ class GitCommits(Commits):
 
     @override
     def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
-        first, last = self.commit(source, older).id, self.commit(source, newer).id
-        if self.git.history(source, "merge-base", "--is-ancestor", first, last).code:
+        last = self.commit(source, newer).id
+        first = self.commit(source, older).id if older else ""
+        if first and self.git.history(source, "merge-base", "--is-ancestor", first, last).code:
             return ()
         return self._log(
-            source, "--first-parent", "--reverse", f"--max-count={_MOST}", f"{first}..{last}"
+            source,
+            "--first-parent",
+            "--reverse",
+            f"--max-count={_MOST}",
+            f"{first}..{last}" if first else last,
         )
 
     @override

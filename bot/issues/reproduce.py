@@ -24,7 +24,7 @@ from bot.issues.search import report_programs, tree_programs
 from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
 from bot.issues.signature import freeze
-from bot.kernel.attempt import Match
+from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import (
     AnySignature,
     BugReport,
@@ -70,7 +70,7 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     draft_report = build_report.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
-        proofs_to_run = () if result.script.command else _proofs(job, bug, signature)
+        proofs_to_run = _proofs(job, bug, signature, result.script)
         failing = Failing(
             result.script, result.spec, result.environment, draft_report, decision.contrasts
         )
@@ -79,12 +79,19 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     return build_report.finish(draft_report, session, started)
 
 
-def _proofs(job: ReproduceIssue, bug: BugReport, signature: AnySignature) -> tuple[Proof, ...]:
+def _proofs(
+    job: ReproduceIssue, bug: BugReport, signature: AnySignature, script: Script
+) -> tuple[Proof, ...]:
     """The proofs that can say something. What makes a training learn too little is in the program:
-    its control is a patch, unless the report says that another version learned.
+    its control is a patch, unless the report says that another version learned. That of a
+    repository's own program is the commit before the fault or after it.
     """
     trains = any(isinstance(member, TrainingSignature) for member in members_of(signature))
-    useful = PROOFS if not trains else ("control",) if bug.works_in else ()
+    useful: tuple[Proof, ...] = PROOFS
+    if trains:
+        useful = ("control",) if bug.works_in and not script.command else ()
+    elif script.command:
+        useful = ("bisect",) if script.is_repositorys else ()
     return tuple(proof for proof in useful if proof not in job.without)
 
 

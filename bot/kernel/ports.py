@@ -94,8 +94,9 @@ class Commits(Protocol):
     """
 
     def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
-        """The commits on the first-parent line after `older` up to `newer`, oldest first; empty
-        when `newer` does not come after `older`. Raises UserError for a name that is no commit.
+        """The commits on the first-parent line after `older` ("" for its beginning) up to `newer`
+        ("" for the head), oldest first; empty when `newer` does not come after `older`. Raises
+        UserError for a name that is no commit.
         """
 
     def commit(self, source: RepoSource, ref: str) -> Commit:

@@ -90,6 +90,12 @@ def test_a_line_runs_from_after_one_commit_up_to_another(world: World) -> None:
     assert commits.line(source, "v1.0", "v1.1") == line
 
 
+def test_a_line_from_the_beginning_and_to_the_head(world: World) -> None:
+    commits, source, ids = world
+    assert [each.id for each in commits.line(source, "", ids[2])] == ids[:3]
+    assert [each.id for each in commits.line(source, ids[2], "")] == ids[3:]
+
+
 def test_a_line_backwards_or_of_one_commit_is_empty(world: World) -> None:
     commits, source, ids = world
     assert commits.line(source, ids[4], ids[1]) == ()

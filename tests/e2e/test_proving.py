@@ -367,7 +367,9 @@ def test_a_command_of_a_repository_is_reproduced_and_its_commit_is_named(tmp_pat
     assert done.returncode == 0, done.stdout + done.stderr
     words = " ".join(done.stdout.split())
     assert f"In the repository at commit {ids[3][:12]}: python train.py --size 5" in words
-    assert "reprise bisect run --repo PATH --good REF" in words
+    assert f'introduced in {ids[2][:12]} "change 2"' in words
+    assert f"0 of 5 failed with train.py at {ids[1][:12]}" in words
+    assert "no library's Python code" not in (tmp_path / "run" / "report.md").read_text()
     assert report(tmp_path / "run")["script"]["path"].endswith("train.py")
     commits = ("--repo", "clone", "--good", ids[0], "--bad", "HEAD")
     done = reprise(tmp_path, "bisect", "run", *BOX, *commits)

@@ -116,8 +116,9 @@ class FakeCommits:
     holds: Provided = field(default_factory=lambda: Provided(name="lib", on_path=("lib",)))
 
     def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
-        """What lies after one commit up to another."""
-        first, last = self._place(older), self._place(newer)
+        """What lies after one commit, or from the beginning, up to another or the last one."""
+        first = self._place(older) if older else -1
+        last = self._place(newer) if newer else len(self.commits) - 1
         return self.commits[first + 1 : last + 1]
 
     def commit(self, source: RepoSource, ref: str) -> Commit:

@@ -1,5 +1,6 @@
 """A confirmed failure → the release (or commit) that introduced it and the one that fixed it."""
 
+from collections.abc import Sequence
 from functools import partial
 
 from bot.environment import releases
@@ -131,6 +132,8 @@ RISK = 0.05
 SECONDS = 1_800.0
 
 _NOWHERE = Edge(0, None)
+_MOST_COMMITS = 256
+"""Of a line, on each side of the commit at which a program failed."""
 
 
 def bisect_releases(
@@ -221,16 +224,7 @@ def bisect_commits(
     ends = End(good, commits.commit(source, good)), End(bad, commits.commit(source, bad))
     row, backwards = bisect_steps.line(commits, source, *ends)
     subject = bisect_steps.subject(runner, commits, source, ends, failing)
-    revisions = [
-        Revision(
-            commit.id,
-            commit.date,
-            partial(_commit_specs, failing.spec, source, commit),
-            commit.subject,
-            partial(subject.unbuilt, commit.id),
-        )
-        for commit in row
-    ]
+    revisions = _revisions(row, failing, source, subject)
     at, far = (0, len(row) - 1) if backwards else (len(row) - 1, 0)
     with Prefetch(runner.ports.builder) as prefetch:
         search = BisectSearch(
@@ -251,6 +245,53 @@ def bisect_commits(
     )
     update = {"package": subject.name, "over": "commits", "ends": contradicted}
     return with_tags(commits, source, bisection_result.model_copy(update=update))
+
+
+def bisect_line(
+    failing: Failing, runner: Runner, *, seconds: float = SECONDS
+) -> tuple[Bisection | None, RepoSource | None]:
+    """Over the first-parent line of the repository in whose tree a program failed, both ways from
+    the commit at which it did; None, and a note, where there is no other commit.
+    """
+    options, commits = runner.job.environment, runner.ports.commits
+    if commits is None or not options.repo:
+        runner.note("nothing was bisected: the repository's history cannot be read here")
+        return None, None
+    source, here = RepoSource.of(options.repo), failing.environment.commit
+    older, newer = commits.line(source, "", here), commits.line(source, here, "")
+    row = (*older[-_MOST_COMMITS:], *newer[:_MOST_COMMITS])
+    at = len(older[-_MOST_COMMITS:]) - 1
+    if at < 0 or len(row) == 1:
+        runner.note("nothing was bisected: the repository has no other commit on this line")
+        return None, None
+    subject = bisect_steps.subject(runner, commits, source, (), failing)
+    revisions = _revisions(row, failing, source, subject)
+    with Prefetch(runner.ports.builder) as prefetch:
+        search = BisectSearch(
+            failing, runner, revisions, at, "", prefetch,
+            seconds=seconds, risk=RISK, subject=subject.name,
+        )  # fmt: skip
+        newest = len(revisions) - 1 - at
+        fixed = search.edge(1, (newest,)) if newest else _NOWHERE
+        introduction = search.edge(-1, ()) if at else _NOWHERE
+        bisection_result = bisection(search, introduction, fixed)
+    update = {"package": subject.name, "over": "commits"}
+    return with_tags(commits, source, bisection_result.model_copy(update=update)), source
+
+
+def _revisions(
+    row: Sequence[Commit], failing: Failing, source: RepoSource, subject: bisect_steps.Subject
+) -> list[Revision]:
+    return [
+        Revision(
+            commit.id,
+            commit.date,
+            partial(_commit_specs, failing.spec, source, commit),
+            commit.subject,
+            partial(subject.unbuilt, commit.id),
+        )
+        for commit in row
+    ]
 
 
 def _commit_specs(

@@ -8,7 +8,7 @@ from bot.environment import specify
 from bot.issues import build_report, confirm as issues_confirm
 from bot.issues.confirm import confirm
 from bot.issues.proof import outcome as proof_outcome
-from bot.issues.proof.bisection import bisect_commits, bisect_releases
+from bot.issues.proof.bisection import bisect_commits, bisect_line, bisect_releases
 from bot.issues.proof.control import control
 from bot.issues.proof.minimise import confirmed_identity, minimise
 from bot.issues.proof.outcome import WEAK, Failing, ProofOutcome, add_outcome
@@ -137,6 +137,10 @@ def _bisect(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
     if failing.doubt:
         runner.note(f"nothing was bisected: {failing.doubt}")
         return ProofOutcome("bisect", tuple(runner.notes))
+    if failing.script.is_repositorys and not runner.job.proof.package:
+        with runner.stage("bisect", "bisect: the commits of the repository"):
+            search, source = bisect_line(failing, runner, seconds=seconds)
+        return _bisection_outcome(runner, search, clone=source)
     package = runner.job.proof.package or _package_at_fault(failing, runner)
     if not package:
         runner.note("nothing was bisected: the bug report does not show which package is at fault")

@@ -403,7 +403,10 @@ def _fit_release(
 
 def note_place(runner: Runner) -> None:
     """Note where the failure arose when no library was on the stack."""
-    for note in issues_confirm.place(runner.attempts.matched()[-1].judgement):
+    last = runner.attempts.matched()[-1]
+    if runner.attempts.programs[last.script].is_repositorys:  # its code is what is under test
+        return
+    for note in issues_confirm.place(last.judgement):
         runner.note(note)
 
 

@@ -367,6 +367,19 @@ def restore(source: str, statements: Sequence[str]) -> tuple[str, tuple[ScriptFi
     return source, tuple(fixes)
 
 
+def restore_names(source: str, names: Sequence[str]) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program with the lines that define these names where it only has them in comments."""
+    fixes = list[ScriptFix]()
+    for name in names:
+        pattern = rf"^([^\S\n]*)#+[^\S\n]*({re.escape(name)}[^\S\n]*=(?!=)[^\n]+)$"
+        restored_source = re.sub(pattern, r"\1\2", source, count=1, flags=re.M)
+        if restored_source != source and module_of(restored_source).body:
+            source = restored_source
+            why = "the program uses the name, and defines it in a comment only"
+            fixes.append(ScriptFix(what=f"restored the commented-out line of `{name}`", why=why))
+    return source, tuple(fixes)
+
+
 _SMALL = (
     "hidden_size=32, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=4, "
     "intermediate_size=64"

@@ -1,9 +1,11 @@
 """Which programs a report implies, seen from its text."""
 
+import pytest
+
 from bot.issues.reading import code, issue
 from bot.issues.search import report_programs
 from bot.issues.signature import freeze
-from bot.kernel.bug import Issue
+from bot.kernel.bug import Issue, Role
 
 ERROR = "\n```\nRuntimeError: expected 3 dims and received 2 of them\n```\n"
 
@@ -100,3 +102,49 @@ ValueError: no
 ```
 """
     assert [one.source for one in scripts(body)] == ["import lib\nlib.go()\n"]
+
+
+FIXED = """The example fails:
+
+```python
+import torch
+# a = torch.ones(3)
+torch.linalg.solve(a)
+```
+
+with `RuntimeError: not a matrix`.
+
+How it could be:
+
+```python
+import torch
+a = torch.eye(3)
+torch.linalg.solve(a)
+```
+{after}
+"""
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "should solve the issue",
+        "This fixes it.",
+        "\nwould resolve my problem, I think.",
+        "which then fixed the error",
+    ],
+)
+def test_a_block_that_the_words_after_it_call_a_fix_is_not_the_failing_program(after):
+    bug = issue.read_issue(Issue(title="solve fails", body=FIXED.format(after=after)))
+    scripts = report_programs.propose(bug, freeze.freeze(bug))
+    assert all("torch.eye" not in script.source for script in scripts)
+    assert "\na = torch.ones(3)\n" in scripts[0].source
+    assert any("restored" in fix.what for fix in scripts[0].fixes)
+
+
+@pytest.mark.parametrize(
+    "after", ["fails with the same error", "Fix this please.", "I solved nothing."]
+)
+def test_other_words_after_a_block_call_it_no_fix(after):
+    bug = issue.read_issue(Issue(title="solve fails", body=FIXED.format(after=after)))
+    assert bug.programs[-1].role is not Role.FIX

@@ -44,6 +44,8 @@ from bot.kernel.tracebacks import TracebackSpan, find
 # Reads the blocks of a report one after the other, and combines what they show.
 
 _PATIENCE = 500_000
+_NEAR = 5
+"""Lines after a block: the fence that closes it, blank ones, and the text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +72,23 @@ def read_blocks(document: ReportDocument, home: str) -> tuple[FenceReading, ...]
     for code in document.codes:
         cleaning = clean(code.text, patience)
         before = out[-1].fence.kind if out and code.adjoining else None
-        out.append(_block(code, cleaning, len(out), before, home))
+        block = _block(code, cleaning, len(out), before, home)
+        if roles.is_called_fix(_line_after(code, document)):
+            fix = block.fence.model_copy(update={"role": Role.FIX})
+            block = replace(block, fence=fix)
+        out.append(block)
     literals = outputs.literals_of([block.fence for block in out if _imports(block.fence)])
     return tuple(
         _as_output(code, block, literals) for code, block in zip(document.codes, out, strict=True)
     )
+
+
+def _line_after(code: CodeBlock, document: ReportDocument) -> str:
+    """The line of text that follows a block at once, "" for none."""
+    last = code.numbers[-1]
+    near = range(last + 1, last + _NEAR)
+    following = (line for line in document.prose if line.number in near and line.text.strip())
+    return next((line.text for line in following if not line.heading), "")
 
 
 def _imports(fence: Fence) -> bool:

@@ -271,6 +271,12 @@ _FIRM = re.compile(
     r"|script)|\bstandalone code\b",
     re.I,
 )
+_SOLVES = re.compile(
+    r"^\W*(?:(?:this|that|it|which|the (?:above|code|change|snippet))\s+)?"
+    r"(?:(?:should|would|will|seems? to|appears? to)\s+(?:also\s+)?(?:fix|solve|resolve)"
+    r"|(?:also\s+|then\s+)?(?:fixe[sd]|solve[sd]|resolve[sd]))\s+(?:the|this|it|my|that)\b",
+    re.I,
+)
 _LIBRARY_FILE = re.compile(
     r"^#\s*(?:file:?\s*)?(?:\S*/)?(?:src|site-packages|lib)/\S+\.py|^#\s*\S+/\S+\.py(?:#L\d+|:\d+)",
     re.I,
@@ -300,6 +306,11 @@ def role(code: CodeBlock, kind: FenceKind, text: str, before: FenceKind | None) 
         return Role.OBSERVED
     is_quoted = fence_role is Role.REPRODUCER and excerpt and not _FIRM.search(code.lead)
     return Role.SOURCE if is_quoted else fence_role
+
+
+def is_called_fix(text: str) -> bool:
+    """Whether the words after a block call it a fix, as in "should solve the issue"."""
+    return bool(_SOLVES.match(text.strip()[:200]))
 
 
 def is_whole(text: str) -> bool:

@@ -79,10 +79,12 @@ def _completed_values(bug: BugReport, signature: AnySignature, script: Script) -
     """
     others = (fence for fence in bug.programs if fence.index not in script.fences)
     elsewhere = set[str]().union(*map(_defines, others))
-    names = [name for name in imports.undefined(script.source) if name not in elsewhere]
     members = members_of(signature)
     checks = [check for one in members if isinstance(one, CrashSignature) for check in one.checks]
     source, fixes = script_fixes.restore(script.source, checks)
+    source, more = script_fixes.restore_names(source, imports.undefined(source))
+    fixes = (*fixes, *more)
+    names = [name for name in imports.undefined(source) if name not in elsewhere]
     source, more = script_fixes.fill_names(source, names, bug.described)
     fixes = (*fixes, *more)
     if all(isinstance(member, CrashSignature) and member.message for member in members):

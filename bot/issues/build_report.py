@@ -44,6 +44,7 @@ def draft(session: IssueSession, decision: Decision, budget: ModelBudget) -> Rep
         environment=result.environment if result is not None else None,
         script=result.script if result is not None else None,
         claims=decision.claims,
+        comparison=decision.facets,
         notes=tuple(session.notes),
         version=metadata.version("reprise"),
         prompts=dict(budget.prompts),
@@ -61,7 +62,9 @@ def finish(draft: ReportDraft, session: IssueSession, started: float) -> IssueRe
     total = {name: round(before.get(name, 0.0) + s, 3) for name, s in took.items()}
     matching_attempt = _matching_attempt(draft, session)
     draft.attempts = within_limit(session.attempts)
-    draft.comparison = confirm.compare(draft.signature, matching_attempt, draft.environment)
+    facets = tuple(row for row in draft.comparison if row.what == confirm.ALSO)
+    rows = confirm.compare(draft.signature, matching_attempt, draft.environment)
+    draft.comparison = (*rows[:1], *facets, *rows[1:])
     draft.seconds = {**before, **total}
     draft.sandbox = session.ports.sandbox.name if session.attempts else ""
     _set_command(draft)

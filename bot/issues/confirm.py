@@ -248,6 +248,10 @@ def blocked(judgement: Judgement) -> AnyVerdict:
     )
 
 
+ALSO = "also reported"
+"""The row of a complaint beside the one that was reproduced."""
+
+
 def compare(
     signature: AnySignature | None, last: Attempt | None, environment: Environment | None
 ) -> tuple[Comparison, ...]:
@@ -382,7 +386,8 @@ _UNDECIDABLE = {Match.OTHER, Match.UNDECIDED, Match.SETUP_FAILURE}
 @dataclass(frozen=True, slots=True)
 class Decision:
     """A verdict, and what it is about. `result` is the program and the environment to show, None
-    when nothing was run. `contrasts` are the report's variants that did work.
+    when nothing was run. `contrasts` are the report's variants that did work, `facets` what became
+    of its other complaints.
     """
 
     verdict: AnyVerdict
@@ -391,6 +396,7 @@ class Decision:
     result: SearchResult | None = None
     contrasts: tuple[Script, ...] = ()
     claims: tuple[Claim, ...] = ()
+    facets: tuple[Comparison, ...] = ()
     reconstruction: Reconstruction | None = None
 
 

@@ -325,3 +325,42 @@ def test_a_program_with_a_filled_in_value_shows_the_failure_or_nothing(
     decide, program, shown, kind
 ):
     assert decide(program, shown).verdict.kind == kind
+
+
+TWO = """Two things are wrong.
+
+```python
+import json
+json.loads("")
+```
+
+```
+json.decoder.JSONDecodeError: Expecting value: line 1 column 1 (char 0)
+```
+
+And
+
+```python
+import statistics
+{second}
+```
+
+```
+statistics.StatisticsError: mean requires at least one data point
+```
+"""
+
+
+@pytest.mark.parametrize(
+    ("second", "outcome"),
+    [
+        ("statistics.mean([])", "reproduced as well, in 2 of 2 runs"),
+        ("statistics.mean([1])", "the reported exception did not occur"),
+    ],
+)
+def test_each_complaint_of_a_report_has_a_line(decide, second, outcome):
+    report = decide("", body=TWO.format(second=second), title="json and statistics")
+    assert report.verdict.kind == "reproduced"
+    rows = [row for row in report.comparison if row.what in {"failure", "also reported"}]
+    assert [row.what for row in rows] == ["failure", "also reported"]
+    assert outcome in {row.observed for row in rows}

@@ -11,7 +11,7 @@ from bot.environment import imports, releases, specify, versions
 from bot.issues import confirm as issues_confirm, script_fixes
 from bot.issues.confirm import Decision, confirm
 from bot.issues.reading import code
-from bot.issues.runner import Runner
+from bot.issues.runner import Runner, judging
 from bot.issues.search import recovery
 from bot.issues.signature import freeze, values
 from bot.kernel.attempt import Match, Script
@@ -28,7 +28,14 @@ from bot.kernel.bug import (
 )
 from bot.kernel.environment import EnvironmentSpec, PinSource
 from bot.kernel.errors import BuildError, Stopped
-from bot.kernel.report import AnyVerdict, Claim, DifferentFailure, NotReproduced
+from bot.kernel.report import (
+    AnyVerdict,
+    Claim,
+    Comparison,
+    DifferentFailure,
+    NotReproduced,
+    Reproduced,
+)
 from bot.kernel.session import SearchResult
 from bot.kernel.source import syntax
 from bot.kernel.source.syntax import is_call_of, module_of, tree_of
@@ -352,7 +359,35 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
         return _elsewhere(runner, result, decision) if _may_differ(result) else decision
     note_place(runner)
     contrasts, claims = _contrasts(runner, result)
-    return replace(decision, contrasts=contrasts, claims=claims)
+    facets = tuple(_facets(runner, result, scripts))
+    return replace(decision, contrasts=contrasts, claims=claims, facets=facets)
+
+
+def _facets(
+    runner: Runner, result: SearchResult, scripts: tuple[Script, ...]
+) -> Iterator[Comparison]:
+    """What became of the other complaints of a report of which one was reproduced: each is looked
+    for with the programs that did not show that one, then with this.
+    """
+    members = members_of(runner.signature)
+    others = [script for script in scripts if script.digest != result.script.digest]
+    for at, member in enumerate(members):
+        if at == result.judgement.member:
+            continue
+        judged_runner = judging(runner, runner.bug, member)
+        completed = [
+            recovery.run(judged_runner, result.spec, script, "another complaint of the report")
+            for script in (*others, result.script)
+        ]
+        match = next((one for one in completed if one.judgement.match is Match.MATCHED), None)
+        reason = completed[-1].judgement.reason
+        if match is not None:
+            verdict, _ = confirm(judged_runner, match)
+            reason = verdict.reason
+            if isinstance(verdict, Reproduced):
+                reason = f"reproduced as well, in {verdict.failures} of {verdict.runs} runs"
+        says = issues_confirm.describe(member)
+        yield Comparison(what=issues_confirm.ALSO, reported=says, observed=reason)
 
 
 def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:

@@ -101,7 +101,7 @@ class IndexDown(SandboxError):
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """What to resolve, in the resolver's own words (PEP 508 lines). `wheels` are files that were
-    built here.
+    built here, `windows` the days before which packages with a date of their own came out.
     """
 
     requirements: tuple[str, ...]
@@ -110,6 +110,7 @@ class Wishes:
     excludes: tuple[str, ...] = ()
     exclude_newer: str = ""
     undated: tuple[str, ...] = ()
+    windows: tuple[tuple[str, str], ...] = ()
     wheels: tuple[Path, ...] = ()
     torch_backend: str = ""
 
@@ -339,8 +340,9 @@ def _key(pins: Sequence[str], wishes: Wishes, python: Snapshot) -> str:
 def _dates(wishes: Wishes) -> list[str]:
     if not wishes.exclude_newer:
         return []
+    days = {**dict(wishes.windows), **dict.fromkeys(wishes.undated, "false")}
     exempt = [
-        part for name in wishes.undated for part in ("--exclude-newer-package", f"{name}=false")
+        part for name, day in days.items() for part in ("--exclude-newer-package", f"{name}={day}")
     ]
     return ["--exclude-newer", wishes.exclude_newer, *exempt]
 

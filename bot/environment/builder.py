@@ -89,7 +89,8 @@ def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
         requirement = requirements.get(plain)
         rung = bounds.get(plain, PinSource.DEPENDENCY)
         if requirement is not None:
-            dated = draft.exclude_newer and plain not in draft.undated and not requirement.specifier
+            free = plain in draft.undated or plain in draft.windows
+            dated = draft.exclude_newer and not free and not requirement.specifier
             rung = PinSource.DATE if dated else requirement.rung
         packages.append(Package(name=plain, version=version.partition(" ")[0], rung=rung))
     return tuple(packages)
@@ -306,6 +307,10 @@ class UvBuilder(Builder):
         return self._visions[local]
 
 
+def _stamp(day: datetime) -> str:
+    return f"{day.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 class _Job:
     """One build: the drafts that were tried, the steps they took, and the environment at the
     end.
@@ -503,8 +508,9 @@ class _Job:
                 *map(fallbacks.line, draft.overrides),
             ),
             excludes=tuple(excludes),
-            exclude_newer=f"{day.astimezone(UTC):%Y-%m-%dT%H:%M:%SZ}" if day else "",
+            exclude_newer=_stamp(day) if day else "",
             undated=tuple(dict.fromkeys((*draft.undated, *fallbacks.exact(draft.requirements)))),
+            windows=tuple((name, _stamp(until)) for name, until in draft.windows.items()),
             wheels=draft.wheels,
             torch_backend=self.torch.backend,
         )
@@ -543,7 +549,7 @@ class _Job:
         """
         cut_off, names = (
             draft.exclude_newer,
-            (*draft.undated, *fallbacks.exact(draft.requirements)),
+            (*draft.undated, *draft.windows, *fallbacks.exact(draft.requirements)),
         )
         if cut_off is None:
             return ()

@@ -4,9 +4,9 @@
 
 import platform
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
@@ -99,6 +99,7 @@ def _supported_tags(minor: str) -> frozenset[Tag]:
 @dataclass(frozen=True, slots=True)
 class Draft:
     """One way to put the environment together. `what` says how it differs from the one before;
+    `windows` are the later days up to which packages may be that cannot be of the day itself;
     `notes` go beside the claims, `passed` are the Pythons and `refused` the neighbouring releases
     ("name==version") that did not do, and `cloned` is the
     distribution that the clone's own wheel holds. `overrides` replace what others require.
@@ -110,6 +111,7 @@ class Draft:
     constraints: tuple[Requirement, ...] = ()
     exclude_newer: datetime | None = None
     undated: tuple[str, ...] = ()
+    windows: Mapping[str, datetime] = field(default_factory=dict)
     wheels: tuple[Path, ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
     passed: tuple[str, ...] = ()
@@ -134,6 +136,7 @@ class World:
 
 
 Move = Callable[[Draft, str, World], Draft | None]
+_SOON = (timedelta(days=183), timedelta(days=730))
 
 
 def omit(draft: Draft, names: Sequence[str], why: str) -> Draft | None:
@@ -151,15 +154,30 @@ def omit(draft: Draft, names: Sequence[str], why: str) -> Draft | None:
 
 
 def of_any_date(draft: Draft, names: Iterable[str], what: str, why: str) -> Draft | None:
-    """With releases of any date of these, None when that changes nothing."""
+    """With releases of these from soon after the date, the next time from some years after it, at
+    last of any date; None when that changes nothing.
+    """
     new = [name for name in names if name not in draft.undated]
     if not new or draft.exclude_newer is None:
         return None
+    windows, undated = dict(draft.windows), list[str]()
+    for name in new:
+        later = [draft.exclude_newer + step for step in _SOON]
+        next_day = next(
+            (day for day in later if day > windows.get(name, draft.exclude_newer)), None
+        )
+        if next_day is None:
+            windows.pop(name, None)
+            undated.append(name)
+        else:
+            windows[name] = next_day
+    notes = ((name, why) for name in new if (name, why) not in draft.notes)
     return replace(
         draft,
         what=f"with {what.format(', '.join(new))}",
-        undated=(*draft.undated, *new),
-        notes=(*draft.notes, *((name, why) for name in new)),
+        undated=(*draft.undated, *undated),
+        windows=windows,
+        notes=(*draft.notes, *notes),
     )
 
 

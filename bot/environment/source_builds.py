@@ -168,7 +168,8 @@ def release(name: str, draft: Draft, workshop: Workshop) -> Path | None:
 def _newest(
     releases: tuple[IndexRelease, ...], specifiers: SpecifierSet, draft: Draft, name: str
 ) -> IndexRelease | None:
-    limit = None if name in draft.undated else draft.exclude_newer
+    day = draft.windows.get(name, draft.exclude_newer)
+    limit = None if name in draft.undated else day
     fitting = (
         release
         for release in reversed(releases)

@@ -28,6 +28,7 @@ def call_entry(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
     body = module_of(source).body
     inert = all(isinstance(node, _INERT) or _is_docstring(node) for node in body)
     calls = [call for node in body for call in _calls(node)] if inert else []
+    calls = calls or (_only_root(body) if inert else [])
     if not calls:
         return source, ()
     why = "the bug report's program defines it but never calls it"
@@ -52,6 +53,19 @@ def _calls(node: ast.stmt) -> list[str]:
         if isinstance(method, ast.FunctionDef) and method.name.startswith("test")
         for call in _missing_call(method, f"{node.name}().")
     ]
+
+
+def _only_root(body: Sequence[ast.stmt]) -> list[str]:
+    """The call of the one function that nothing in the program uses: what it is all for."""
+    used = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name)}
+    functions = [node for node in body if isinstance(node, ast.FunctionDef)]
+    roots = [node for node in functions if node.name not in used and not node.decorator_list]
+    return _missing_call(roots[0]) if len(roots) == 1 and _does_more(roots[0]) else []
+
+
+def _does_more(node: ast.FunctionDef) -> bool:
+    """Whether a function does anything but return a value, as one quoted from a library does."""
+    return any(not isinstance(part, ast.Return) and not _is_docstring(part) for part in node.body)
 
 
 def _missing_call(node: ast.FunctionDef, owner: str = "") -> list[str]:

@@ -200,15 +200,20 @@ class Missing(Record):
 
 
 class ShellCommand(Record):
-    """A command of the report that starts a Python program: what follows the interpreter, the
-    folder that the commands before it change to (below the repository), the variables that it
-    sets, and the words as the report has them.
+    """A command of the report that starts a Python program: what follows the interpreter (or a
+    shell, before a `.sh` file), the folder that the commands before it change to (below the
+    repository), the variables that it sets, and the words as the report has them.
     """
 
     argv: tuple[str, ...]
     folder: str = ""
     variables: dict[str, str] = {}
     quote: Quote
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The command with what starts it."""
+        return ("bash" if self.argv[0].endswith(".sh") else "python", *self.argv)
 
 
 class TrainingComplaint(Record):
@@ -243,6 +248,7 @@ class BugReport(Record):
     missing: tuple[Missing, ...] = ()
     complaint: TrainingComplaint | None = None
     commands: tuple[ShellCommand, ...] = ()
+    notebooks: tuple[str, ...] = ()
     described: tuple[Described, ...] = ()
     unread: tuple[str, ...] = ()
 

@@ -150,7 +150,7 @@ def _commands(draft: RunPlan) -> list[Block]:
     """The commands of the repository that may run, each as its words."""
     items: list[Text] = [
         (
-            Code(shlex.join(("python", *one.argv))),
+            Code(shlex.join(one.words)),
             *((" in ", Code(one.folder)) if one.folder else ()),
         )
         for one in draft.commands

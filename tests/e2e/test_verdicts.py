@@ -1,5 +1,6 @@
 """Real programs in the process sandbox, from the text of a report to its verdict."""
 
+import json
 import shutil
 import time
 from threading import Event
@@ -110,6 +111,16 @@ MODEL = """def build(size):
         file.write("once")
     return size
 """
+SHELL = """#!/bin/bash
+cd "$(dirname "$0")"
+SCRIPT=train.py
+python $SCRIPT --size $1
+"""
+CELLS = [["%matplotlib inline\n", "from lib.model import build\n"], ["build(5)"]]
+NOTEBOOK = json.dumps(
+    {"cells": [{"cell_type": "markdown", "source": ["# It"]}]
+    + [{"cell_type": "code", "source": cell} for cell in CELLS]}
+)  # fmt: skip
 LEARN = """import sys
 def step(): ...
 for epoch in range(3):
@@ -126,6 +137,7 @@ ValueError: size 5 is not even"""
 @pytest.fixture
 def tree(tmp_path):
     for name, text in {
+        "tools/run.sh": SHELL, "tools/look.ipynb": NOTEBOOK,
         "tools/train.py": TRAIN, "tools/lib/model.py": MODEL, "learn.py": LEARN, "setup.py": "exit(1)",
         ".reprise/json.py": "raise SystemExit(7)", ".reprise/sitecustomize.py": "raise SystemExit(8)",
     }.items():  # fmt: skip
@@ -170,6 +182,9 @@ def _here(home, tree):
         ("cd tools; python -m train --size 5", "reproduced"),
         ("cd tools\npython train.py --size 4", "not_reproduced"),
         ("cd tools\npython train.py --sizes x", "different_failure"),
+        ("bash tools/run.sh 5", "reproduced"),
+        ("cd tools\n./run.sh 4", "not_reproduced"),
+        ("jupyter nbconvert --execute tools/look.ipynb", "reproduced"),
     ],
 )
 def test_a_command_of_the_report_is_run_in_the_tree_of_its_repository(

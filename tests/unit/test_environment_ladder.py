@@ -334,3 +334,16 @@ def test_a_guess_from_the_repositorys_name_is_to_be_weighed() -> None:
         assert named(found, name).modules == (name.replace("-", "_"),)
     known = spec("import torch", repository="google-deepmind/dm-haiku")
     assert named(known, "dm-haiku").modules == ()
+
+
+def test_what_has_no_wheel_on_the_day_is_from_soon_after_it_before_it_is_of_any_date():
+    """The newest release of all is seldom what goes with the rest of that day."""
+    day = datetime(2023, 4, 20, tzinfo=UTC)
+    draft = fallbacks.Draft(what="", minor="3.11", requirements=(), exclude_newer=day)
+    steps = []
+    while (following := fallbacks.of_any_date(draft, ["jax"], "a later {}", "why")) is not None:
+        draft = following
+        steps.append(draft.windows.get("jax"))
+    assert [until and (until - day).days for until in steps] == [183, 730, None]
+    assert draft.undated == ("jax",)
+    assert draft.notes == (("jax", "why"),)

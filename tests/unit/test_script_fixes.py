@@ -95,3 +95,33 @@ def test_statements_that_share_a_line_are_parted_before_one_is_printed(capsys):
     mended, _ = script_fixes.show_expressions("from math import sqrt; sqrt(4); a = 1; a\n")
     run(mended)
     assert capsys.readouterr().out == "2.0\n1\n"
+
+
+ROOT = """import lib
+
+def helper(x):
+    return x + 1
+
+def min_example():
+    value = lib.make(helper(2))
+    print(value)
+"""
+
+
+def test_the_one_function_that_nothing_uses_is_called():
+    mended, fixes = script_fixes.call_entry(ROOT)
+    assert mended.endswith('if __name__ == "__main__":\n    min_example()\n')
+    assert [fix.what for fix in fixes] == ["added the call `min_example()`"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        ROOT + "\ndef other():\n    print(lib.x)\n",
+        ROOT.replace("def min_example():", "def min_example(size):"),
+        ROOT.replace("def min_example", "@lib.jit\ndef min_example"),
+        "def scaled(x=2):\n    return x * 2\n",
+    ],
+)
+def test_which_function_is_meant_is_not_guessed(source):
+    assert script_fixes.call_entry(source) == (source, ())

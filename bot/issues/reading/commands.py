@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 
 from bot.issues.reading.markdown import Sentence
-from bot.kernel.bug import Fence, FenceKind, Quote, ShellCommand
+from bot.kernel.bug import Fence, FenceKind, Issue, Quote, ShellCommand
 
 _PROMPT = re.compile(
     r"^\s*(?:\([\w.-]{1,40}\)\s*)?(?:[\w.-]{1,40}@[^\s$#]{1,80}[$#]|[$%>!]|PS [^>]{1,80}>)\s*"
@@ -25,8 +25,20 @@ _LAUNCHER_MODULES = {
 _QUOTED = re.compile(
     r"`([^`\n]{8,400})`|\"([^\"\n]{8,400})\"|\u201c([^\u201d\n]{8,400})\u201d|'([^'\n]{8,200})'"
 )
+_NOTEBOOKS = {"jupyter", "jupyter-nbconvert", "papermill", "ipython"}
+NOTEBOOK = ("-m", "jupyter", "execute")
+"""What starts a notebook."""
+_SHELL_NAME = re.compile(r"\$(?:\{(\w+)\}|(\w+|@))")
+_NOTEBOOK_NAME = re.compile(
+    r"(?:https?://\S{1,120}?/(?:blob|tree)/[\w.-]{1,80}/)?"
+    r"((?:[\w.%-]{1,80}/){0,8}[\w.%-]{1,100}\.ipynb)\b",
+    re.ASCII,
+)
+_HOME = re.compile(
+    r"^[^\S\n]*cd [^\n]{0,40}\$\(\s*dirname [^\n]{0,40}(?:\$0|BASH_SOURCE)", re.MULTILINE
+)
 _CUT = re.compile(r"^(?:\d?>{1,2}|<|\||&|2>&1)")
-_MOST, _MOST_LINES, _MOST_WORDS = 8, 400, 100
+_MOST, _MOST_LINES, _MOST_WORDS, _MOST_SCRIPT, _FEW = 8, 400, 100, 65_536, 3
 
 
 def find_commands(
@@ -64,6 +76,39 @@ def read_command(text: str) -> ShellCommand | None:
     """
     fence = Fence(index=0, tag="", kind=FenceKind.SHELL, text=text, raw=text, line=0)
     return next(_of_block(fence), None)
+
+
+def notebooks(issue: Issue) -> tuple[str, ...]:
+    """The notebooks that a report names, by their paths; a link to one by its path in it."""
+    names = _NOTEBOOK_NAME.findall(f"{issue.title}\n{issue.body[:_MOST_SCRIPT]}")
+    return tuple(dict.fromkeys(name.replace("%20", " ").lstrip("/") for name in names))[:_FEW]
+
+
+def goes_home(text: str) -> bool:
+    """Whether a shell script changes to the folder that it lies in."""
+    return bool(_HOME.search(text[:_MOST_SCRIPT]))
+
+
+def in_script(text: str, arguments: Sequence[str], folder: str) -> tuple[ShellCommand, ...]:
+    """The commands of a shell script that start Python programs, with the values that the script
+    itself gives to variables; one whose words depend on anything else is left out.
+    """
+    values = {str(at): word for at, word in enumerate(arguments, 1)} | {"@": " ".join(arguments)}
+    lines = []
+    for line in re.sub(r"\\[ \t]*\n", " ", text[:_MOST_SCRIPT]).split("\n"):
+        plain = _SHELL_NAME.sub(lambda match: values.get(match[1] or match[2], match[0]), line)
+        if assignment := _ASSIGNMENT.fullmatch(plain.strip()):
+            name, _, value = assignment[0].partition("=")
+            values[name] = value.strip("\"'")
+        lines.append(plain)
+    fence = Fence(index=0, tag="", kind=FenceKind.SHELL, text="", raw="\n".join(lines), line=0)
+    commands = [one for one in _of_block(fence) if "$" not in " ".join(one.argv)]
+    return tuple(
+        one.model_copy(update={"folder": (PurePosixPath(folder) / one.folder).as_posix()})
+        if folder
+        else one
+        for one in commands[:_MOST]
+    )
 
 
 def _of_block(fence: Fence) -> Iterator[ShellCommand]:
@@ -148,6 +193,12 @@ def _python_arguments(words: list[str]) -> tuple[str, ...]:
     first, rest = words[0], words[1:]
     if first in {"pytest", "py.test"}:
         return ("-m", "pytest", *rest)
+    if first in _NOTEBOOKS and (name := next((w for w in rest if w.endswith(".ipynb")), "")):
+        return (*NOTEBOOK, name)
+    if first in {"bash", "sh"} and rest and rest[0].endswith(".sh"):
+        return tuple(rest)
+    if first.endswith(".sh"):
+        return tuple(words)
     if first in _LAUNCHERS:
         return _launched(rest)
     if not _PYTHON.fullmatch(first):

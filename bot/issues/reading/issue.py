@@ -319,6 +319,7 @@ def read_issue(issue: Issue) -> BugReport:
         if shell_commands or _trains(fences)
         else None,
         commands=shell_commands,
+        notebooks=commands.notebooks(issue),
         described=surroundings.described(words, fences),
         unread=tuple(_unread(issue, paper)),
     )

@@ -1,14 +1,15 @@
 """The programs of a report that live in a repository: its commands, in the tree of a commit."""
 
 import ast
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from bot.issues.reading.commands import read_command
+from bot.issues.reading.commands import NOTEBOOK, goes_home, in_script, read_command
 from bot.kernel.attempt import BESIDE, Script
-from bot.kernel.bug import BugReport, Issue, Quote, ShellCommand, Traceback
+from bot.kernel.bug import BugReport, Issue, Quote, ScriptFix, ShellCommand, Traceback
 from bot.kernel.environment import Chunk
 from bot.kernel.source.syntax import module_of
 from bot.kernel.trees import Tree
@@ -18,6 +19,8 @@ _MOST_MODULES = 200
 _MOST_LISTED, _MOST_FOLDERS = 60, 20
 _BINARY = 4_096
 _TEXTS = {".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".sh", ".ipynb", ".txt", ".md"}
+_STARTED = (".py", ".sh", ".ipynb")
+_CELLS = "reprise_notebook.py"
 _PLAIN = {"Dockerfile", "Makefile", "Pipfile"}
 
 
@@ -28,14 +31,18 @@ def commands(bug: BugReport) -> tuple[ShellCommand, ...]:
         for row, path in _outermost(bug)
         if path.endswith(".py") and path.isprintable()
     )
-    return (*bug.commands, *starts)
+    notebooks = (
+        ShellCommand(argv=(*NOTEBOOK, name), quote=Quote(text=name)) for name in bug.notebooks
+    )
+    return (*bug.commands, *starts, *notebooks)
 
 
 def propose(commands: Sequence[ShellCommand], tree: Tree) -> tuple[Script, ...]:
     """At most three programs of the tree, the likeliest first: those of the report's own commands
     or, where none is in it, of the files in which its tracebacks start.
     """
-    rows = [(one, script) for one in commands if (script := _of_command(one, tree)) is not None]
+    every = [one for command in commands for one in _expanded(command, tree)]
+    rows = [(one, script) for one in every if (script := _of_command(one, tree)) is not None]
     own = [script for one, script in rows if one.argv != (one.quote.text,)]
     distinct = {script.digest: script for script in own or [script for _, script in rows]}
     return tuple(distinct.values())[:_MOST]
@@ -110,9 +117,47 @@ def read_lines(path: str, start: int, end: int, tree: Tree) -> Chunk | None:
     return Chunk(path=path, start=start, end=start + len(lines) - 1, text=text, origin="clone")
 
 
+def _expanded(command: ShellCommand, tree: Tree) -> tuple[ShellCommand, ...]:
+    """A command, or those of the shell script of the tree that it starts."""
+    if not command.argv[0].endswith(".sh"):
+        return (command,)
+    folder = command.folder if _has_folder(command.folder, tree) else ""
+    path = _file(command.argv[0], folder, tree)
+    text = tree[path].decode("utf-8", "replace") if path else ""
+    if goes_home(text):
+        folder = PurePosixPath(path).parent.as_posix().removeprefix(".")
+    return in_script(text, command.argv[1:], folder)
+
+
+def _of_notebook(path: str, tree: Tree) -> Script | None:
+    """The code cells of a notebook as a program beside it, without what only IPython reads."""
+    try:
+        cells = json.loads(tree[path])["cells"]
+        sources = [cell["source"] for cell in cells if cell["cell_type"] == "code"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    texts = ["".join(source) if isinstance(source, list) else str(source) for source in sources]
+    lines = [line for text in texts for line in (*text.splitlines(), "")]
+    plain = [f"# {line}" if line.lstrip().startswith(("%", "!")) else line for line in lines]
+    folder = PurePosixPath(path).parent.as_posix().removeprefix(".")
+    entry = f"{folder}/{_CELLS}".lstrip("/")
+    fix = ScriptFix(what=f"the code cells of `{path}` as a program", why="a notebook is not run")
+    return Script(
+        files={entry: "\n".join(plain)},
+        entry=entry,
+        command=(_CELLS,),
+        folder=folder,
+        origin=f"the notebook `{path}`",
+        fixes=(fix,),
+    )
+
+
 def _of_command(command: ShellCommand, tree: Tree) -> Script | None:
     argv = command.argv
     folder = command.folder if _has_folder(command.folder, tree) else ""
+    if argv[:-1] == NOTEBOOK:
+        path = _file(argv[-1], folder, tree)
+        return _of_notebook(path, tree) if path else None
     entry = _entry(argv, folder, tree)
     if not entry:
         return None
@@ -169,9 +214,9 @@ def _file(name: str, folder: str, tree: Tree) -> str:
     is_absolute = name[:1] in {"/", "~"} or name[1:2] == ":"
     ends_of_path = ["/".join(parts[at:]) for at in range(1, len(parts) * is_absolute)]
     for path in ((PurePosixPath(folder) / plain).as_posix(), plain, *ends_of_path):
-        if path in tree and path.endswith(".py"):
+        if path in tree and path.endswith(_STARTED):
             return path
-    ends = [path for path in tree if path.endswith(f"/{plain}") and path.endswith(".py")]
+    ends = [path for path in tree if path.endswith(f"/{plain}") and path.endswith(_STARTED)]
     return ends[0] if len(ends) == 1 else ""
 
 
@@ -187,11 +232,13 @@ def imports(scripts: tuple[Script, ...], tree: Tree) -> str:
     """
     own = {PurePosixPath(path).parts[0].removesuffix(".py") for path in tree}
     own |= {PurePosixPath(path).stem for path in tree if path.endswith(".py")}
-    waiting, paths_read, names = [script.entry for script in scripts], set[str](), dict[str, None]()
+    own_texts = {path: text for one in scripts for path, text in one.files.items()}
+    waiting, paths_read, names = list(own_texts), set[str](), dict[str, None]()
     while waiting and len(paths_read) < _MOST_MODULES:
         path = waiting.pop()
         paths_read.add(path)
-        for name in _modules(tree[path].decode("utf-8", "replace")):
+        text = own_texts.get(path) or tree[path].decode("utf-8", "replace")
+        for name in _modules(text):
             top = name.partition(".")[0]
             inside = [file for file in _files_of(name, path, tree) if file not in paths_read]
             waiting += [file for file in inside if file not in waiting]

@@ -401,7 +401,7 @@ def _constants(tree: ast.Module) -> set[str]:
         for node in nodes
         if isinstance(node, ast.Assign) and _immutable(node.value)
         for target in node.targets
-        for name in data_flow.names_in(target)
+        for name in data_flow.names_in(target, ast.Store)  # `b[0] = 0` binds no name
     )
     return {name for name, times in plain.items() if times == store_counts[name]}
 

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.environment import (
+    fallbacks,
     package_names,
     specify,
     specify as environment_specify,

@@ -62,7 +62,8 @@ def finish(draft: ReportDraft, session: IssueSession, started: float) -> IssueRe
     total = {name: round(before.get(name, 0.0) + s, 3) for name, s in took.items()}
     matching_attempt = _matching_attempt(draft, session)
     draft.attempts = within_limit(session.attempts)
-    facets = tuple(row for row in draft.comparison if row.what == confirm.ALSO)
+    beside = (confirm.ALSO, confirm.BESIDE)
+    facets = tuple(row for row in draft.comparison if row.what.startswith(beside))
     rows = confirm.compare(draft.signature, matching_attempt, draft.environment)
     draft.comparison = (*rows[:1], *facets, *rows[1:])
     draft.seconds = {**before, **total}

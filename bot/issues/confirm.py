@@ -248,8 +248,8 @@ def blocked(judgement: Judgement) -> AnyVerdict:
     )
 
 
-ALSO = "also reported"
-"""The row of a complaint beside the one that was reproduced."""
+ALSO, BESIDE = "also reported", "but with "
+"""The row of a complaint beside the one that was reproduced, and of releases that do not fail."""
 
 
 def compare(

@@ -227,6 +227,8 @@ def test_the_release_whose_lines_the_traceback_quotes_is_run(version, tried):
     assert any("the quoted traceback fits acmelib 0.9" in note.text for note in found.notes)
     built = [each.version("acmelib") for each in map(builder.build, builder.built[:2])]
     assert built == tried
+    rows = [row.observed for row in found.comparison if row.what == f"but with acmelib {tried[0]}"]
+    assert rows == (["the reported exception did not occur"] if version else [])
 
 
 def test_a_program_for_a_gpu_runs_on_the_processor_when_the_failure_allows_it():

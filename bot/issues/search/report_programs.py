@@ -471,6 +471,23 @@ def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResu
     return recovery.run(runner, spec, script, change, f"running {script.origin}")
 
 
+def _passing_row(first_result: SearchResult, result: SearchResult) -> Comparison:
+    """What the releases did that were tried first, named by where they differ."""
+    before, after = first_result.environment, result.environment
+    changes = [
+        f"{package.name} {package.version}"
+        for package in before.packages
+        if package.rung is not PinSource.DEPENDENCY
+        and package.version != after.version(package.name)
+    ]
+    where = ", ".join(changes[:3]) or f"Python {before.python}"
+    return Comparison(
+        what=f"{issues_confirm.BESIDE}{where}",
+        reported="",
+        observed=first_result.judgement.reason,
+    )
+
+
 def _may_differ(result: SearchResult) -> bool:
     """Whether other versions could change the outcome: not when something is missing from the
     report, nor when a run takes too long.
@@ -525,7 +542,8 @@ def _elsewhere(runner: Runner, first_result: SearchResult, decision: Decision) -
         confirmed, match = confirm(runner, result)
         if match is Match.MATCHED:
             runner.note(f"not observed with {version_texts[0]}")
-            return replace(decision, verdict=confirmed, result=result)
+            row = _passing_row(first_result, result)
+            return replace(decision, verdict=confirmed, result=result, facets=(row,))
     verdict = decision.verdict
     if isinstance(verdict, NotReproduced):
         verdict = verdict.model_copy(update={"versions_tried": tuple(version_texts)})

@@ -3,11 +3,13 @@ model, which may answer, and in the report.
 """
 
 import re
+from pathlib import Path
 
 import pytest
 
 from bot.issues.gates import GATES, VOID
 from bot.issues.sections import REFUSED
+from bot.kernel.environment import Environment
 from bot.report import report_json, terminal
 from tests.support.fakes import FakeBuilder, ScriptedModel
 from tests.support.source_index import FakeIndexer, FakeSourceIndex
@@ -54,6 +56,12 @@ def warns(**row):
 def learns(**row):
     fields = {"metric": "accuracy", "reported": None, "expected": None, **row}
     return refined(kind="training", observation=None, training=fields)
+
+
+def in_a_tree(spec):
+    """Where a clone lies on the path."""
+    tree = Path(__file__).parent.parent / "support" / "stub_frameworks"
+    return Environment(id="here", python="3", interpreter="python", commit="a" * 40, tree=str(tree))
 
 
 AMEND = {"action": "amend", "exception": "RuntimeError", "message": "", "reason": "seen"}
@@ -110,7 +118,10 @@ TRIGGERS = {
         acts({**INSTALL, "package": "beta"}),
         builder=FakeBuilder(wrong={"beta is not installed": "it belongs to another", "beta": ""}),
     ),
-    "command": then(acts({"action": "run", "command": "python train.py", "change": ""})),
+    "command": then(
+        acts({"action": "run", "command": "rm -r .", "change": ""}),
+        builder=FakeBuilder(on_build=in_a_tree),
+    ),
     "no_probes": then(acts({"action": "probe", "code": "1"}), without=("probe",)),
     "after_program": then(acts(*write("x =")["actions"], SEARCH)),
     "undocumented": then(

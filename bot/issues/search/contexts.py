@@ -51,7 +51,7 @@ def contexts(
     bug: BugReport,
     issue: Issue,
     sources: SourceIndex,
-    budget_lines: int = 160,
+    budget_lines: int = 130,
     *,
     lineage: Sequence[Chunk] = (),
     refined: Interpretation | None = None,

@@ -60,6 +60,11 @@ _MESSAGE = re.compile(
     r"""|(?<!\w)["“](?P<quoted>[^"“”\n]{12,300})["”](?!\w)"""
 )
 _EXCEPTION = re.compile(r"\b[A-Z]\w+(?:Error|Exception|Warning)\b")
+_CODE_NAME = re.compile(
+    r"(?<![\w.])(?=\w*(?:[a-z]_|[a-z][A-Z]|\w\.[A-Za-z_]|__))[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*",
+    re.ASCII,
+)
+"""A name with an underscore, a dot or a capital inside, as code has it and prose has not."""
 _MANY = 8
 _MOST_WINDOWS = 10
 _NEARLY = 0.6
@@ -185,9 +190,15 @@ def _receiver(name: str, chunk: Chunk, sources: SourceIndex) -> str:
 
 
 def names_of_reading(refined: Interpretation) -> Iterator[Name]:
-    """The names in a model's reading of the report, most specific first."""
+    """The names in a model's reading of the report, most specific first, then those of code in
+    what it claims.
+    """
     for place, text in enumerate(refined.api[:6]):
         yield Name(text, 11.0 * 0.8**place, shared("reading"))
+    names = dict.fromkeys(_CODE_NAME.findall(refined.claim))
+    others = [name for name in names if name not in refined.api]
+    for place, text in enumerate(others[:6]):
+        yield Name(text, 6.0 * 0.8**place, shared("reading"))
 
 
 def file_names(issue: Issue, refined: Interpretation | None) -> Iterator[str]:

@@ -177,11 +177,20 @@ def _choose_signature(
         return rules
     if alike and rules is not None and _is_vague(rules) and not _is_vague(model):
         return model
-    if alike and rules != model:
+    if alike and rules is not None and _loses(model, rules):
         notes.refuse("same_reading")
     elif not alike and rules is not None and not rests:
         notes.refuse("unfounded")
     return rules if alike or (rules is not None and not rests) else model
+
+
+def _loses(model: Member, rules: AnySignature) -> bool:
+    """Whether words or a place that a model gave are not among those that count."""
+    members = [row for row in members_of(rules) if isinstance(row, CrashSignature)]
+    if not isinstance(model, CrashSignature) or not members:
+        return model not in members_of(rules)
+    words = any(wording.core(model.message) in row.message for row in members)
+    return not words or bool(model.frame and not any(row.frame or row.places for row in members))
 
 
 def _is_vague(signature: AnySignature) -> bool:

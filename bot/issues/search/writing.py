@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
@@ -146,6 +147,18 @@ def _root(node: ast.expr) -> str:
 
 # What a model is asked while it writes a program, and its answers as values. Pure.
 
+
+def _without_run() -> dict[str, Any]:
+    """The schema where no repository is at hand whose programs could be started."""
+    schema = copy.deepcopy(load("act").schema)
+    items = schema["properties"]["actions"]["items"]
+    items["anyOf"] = [
+        one for one in items["anyOf"] if one["properties"]["action"]["const"] != "run"
+    ]
+    return schema
+
+
+_WITHOUT_RUN = _without_run()
 _actions: TypeAdapter[tuple[Action, ...]] = TypeAdapter(tuple[Action, ...])
 
 
@@ -166,7 +179,7 @@ def action_question(
     """
     prompt = load("act")
     refusals = "\n".join(f"- {row.says}" for row in refined.refusals) if is_first else ""
-    return question(
+    asked = question(
         "writer",
         "act",
         6_000,
@@ -182,6 +195,7 @@ def action_question(
         **_failure(refined, environment),
         **_twin(refined),
     )
+    return asked if tree else asked.model_copy(update={"answer_schema": _WITHOUT_RUN})
 
 
 def parse_actions(data: dict[str, Any]) -> tuple[tuple[Action, ...], tuple[Action, ...]]:

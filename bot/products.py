@@ -25,8 +25,8 @@ from bot.kernel.bug import (
     members_of,
 )
 from bot.kernel.engine import Engine, JobKind
-from bot.kernel.environment import EnvironmentSpec
-from bot.kernel.errors import RepriseError, Stopped
+from bot.kernel.environment import Environment, EnvironmentSpec
+from bot.kernel.errors import RepriseError, Stopped, UserError
 from bot.kernel.job import (
     DiagnoseProgram,
     Extra,
@@ -51,6 +51,7 @@ from bot.kernel.session import Session
 from bot.kernel.source import training_loops
 from bot.kernel.source.syntax import tree_of
 from bot.kernel.training_types import DiagnosedRun, Repair, TrainingProgram
+from bot.kernel.trees import read_tree
 from bot.model.budget import ModelBudget
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, diagnose_recording, record_run
@@ -82,6 +83,29 @@ def trains_in(bug: BugReport) -> Script | None:
     return next((script for score, script in scores if score == best > 0), None)
 
 
+def _learns(report: ReportDraft, script: Script) -> bool:
+    """Whether a command of the repository is a training, by what the report says of it."""
+    members = members_of(report.signature) if report.signature is not None else ()
+    return bool(script.command) and any(isinstance(row, TrainingSignature) for row in members)
+
+
+def _training_program(script: Script, environment: Environment | None) -> TrainingProgram:
+    """The program with the files beside it; of a command, with those of its tree. Raises UserError
+    where it is started in a way that a training is not yet recorded in.
+    """
+    files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
+    if not script.command:
+        return TrainingProgram(files=files, entry=script.entry)
+    if script.folder or script.command[0] != script.entry:
+        raise UserError(
+            f"a training started by `python {' '.join(script.command)}` cannot be recorded.",
+            "Start the file from the root of the repository.",
+        )
+    tree = read_tree(environment.tree) if environment is not None else {}
+    program_files = {**tree, **(files if script.fixes else {})}
+    return TrainingProgram(files=program_files, entry=script.entry, arguments=script.command[1:])
+
+
 def _training(script: Script) -> float:
     tree = tree_of(script.source)
     return training_loops.training_score(tree) if tree is not None else 0.0
@@ -109,7 +133,8 @@ def add_diagnosis(
     if bug is None or report.verdict.kind in _NOT_DIAGNOSED:
         return
     before = report.reduced.before if report.reduced is not None else report.script
-    script = before if before is not None and _training(before) else trains_in(bug)
+    is_own = before is not None and bool(_training(before) or _learns(report, before))
+    script = before if is_own else trains_in(bug)
     if script is None:
         why = "the bug report contains no program that trains"
     if why or script is None:
@@ -133,8 +158,7 @@ def _diagnose(
     session: IssueSession,
     budget: ModelBudget,
 ) -> tuple[TrainingProgram, RecordedRun]:
-    files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
-    program = TrainingProgram(files=files, entry=script.entry)
+    program = _training_program(script, report.environment)
     recording = record_run(program, spec, session)
     assert report.bug is not None
     excerpt = markdown.report(session.job.issue, report.bug, again=True)

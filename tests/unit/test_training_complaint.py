@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from bot import products
 from bot.issues.judge import judge
 from bot.issues.reading.issue import read_issue
 from bot.issues.reading.markdown import Sentence
 from bot.issues.reading.training import find_complaint
 from bot.issues.signature.freeze import freeze
 from bot.kernel.attempt import Match, Script
-from bot.kernel.bug import Issue, TrainingSignature
+from bot.kernel.bug import Issue, ScriptFix, TrainingSignature
+from bot.kernel.environment import Environment
+from bot.kernel.errors import UserError
 from bot.kernel.report import Inconclusive, Reproduced
 from bot.kernel.training_types import Improvement, Metric, Repair
 from bot.products import with_patch
@@ -151,3 +154,24 @@ def test_a_proven_patch_is_the_control():
     assert with_patch(verdict, FLAT, found).control.type == "none"
     undecided = Inconclusive(**counts)
     assert with_patch(undecided, LOW, found) is undecided
+
+
+def test_a_training_of_a_repository_is_recorded_with_the_files_of_its_tree(tmp_path):
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "train.py").write_text("import nets.small\n")
+    (tmp_path / "nets" / "small.py").write_text("width = 3\n")
+    here = Environment(id="e", python="3", interpreter="python", tree=str(tmp_path))
+    own = Script(
+        files={"train.py": "edited"}, entry="train.py", command=("train.py", "--epochs", "3")
+    )
+    program = products._training_program(own, here)
+    assert program.files == {"train.py": b"import nets.small\n", "nets/small.py": b"width = 3\n"}
+    assert (program.entry, program.arguments) == ("train.py", ("--epochs", "3"))
+    fix = ScriptFix(what="x", why="y")
+    assert (
+        products._training_program(own.model_copy(update={"fixes": (fix,)}), here).source
+        == "edited"
+    )
+    module = own.model_copy(update={"command": ("-m", "train")})
+    with pytest.raises(UserError, match="cannot be recorded"):
+        products._training_program(module, here)

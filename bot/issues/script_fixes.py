@@ -57,9 +57,9 @@ def _calls(node: ast.stmt) -> list[str]:
 
 def _only_root(body: Sequence[ast.stmt]) -> list[str]:
     """The call of the one function that nothing in the program uses: what it is all for."""
-    used = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name)}
+    names = {node.id for part in body for node in ast.walk(part) if isinstance(node, ast.Name)}
     functions = [node for node in body if isinstance(node, ast.FunctionDef)]
-    roots = [node for node in functions if node.name not in used and not node.decorator_list]
+    roots = [node for node in functions if node.name not in names and not node.decorator_list]
     return _missing_call(roots[0]) if len(roots) == 1 and _does_more(roots[0]) else []
 
 

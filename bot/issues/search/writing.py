@@ -179,7 +179,7 @@ def action_question(
     """
     prompt = load("act")
     refusals = "\n".join(f"- {row.says}" for row in refined.refusals) if is_first else ""
-    asked = question(
+    next_question = question(
         "writer",
         "act",
         6_000,
@@ -195,7 +195,9 @@ def action_question(
         **_failure(refined, environment),
         **_twin(refined),
     )
-    return asked if tree else asked.model_copy(update={"answer_schema": _WITHOUT_RUN})
+    return (
+        next_question if tree else next_question.model_copy(update={"answer_schema": _WITHOUT_RUN})
+    )
 
 
 def parse_actions(data: dict[str, Any]) -> tuple[tuple[Action, ...], tuple[Action, ...]]:

@@ -9,7 +9,9 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
 
 from sandbox.bwrap import BwrapSandbox
 from sandbox.docker import DockerSandbox
@@ -17,6 +19,8 @@ from sandbox.port import Limits, RunSpec as Spec, Sandbox, SandboxError
 
 SPEC = Spec(("/bin/true",), limits=Limits(wall_s=30, scratch_mb=64))
 PLAIN, DOCKER, BWRAP = "plain docker", "docker", "bwrap"
+TREE = {f"package_{at % 12}/module_{at}.py": b"x = 1\n" * 700 for at in range(300)}
+"""What a program of a repository starts with: 300 files of 4 kB."""
 
 
 def plain(sandbox: DockerSandbox) -> None:
@@ -30,9 +34,9 @@ def plain(sandbox: DockerSandbox) -> None:
     client.api.remove_container(container, v=True)
 
 
-def guarded(sandbox: Sandbox) -> None:
-    """The same program through the port."""
-    done = sandbox.run(SPEC)
+def guarded(sandbox: Sandbox, files: Mapping[str, bytes] = MappingProxyType({})) -> None:
+    """The same program through the port, with these files beside it."""
+    done = sandbox.run(replace(SPEC, files=files))
     if done.exit_code != 0:
         raise SandboxError(f"{sandbox.name}: the trivial program ended with {done.exit_code}")
 
@@ -46,6 +50,8 @@ def measure(runs: int) -> dict[str, list[float]]:
         PLAIN: lambda: plain(docker),
         DOCKER: lambda: guarded(docker),
         BWRAP: lambda: guarded(bwrap),
+        f"{DOCKER}, 300 files": lambda: guarded(docker, TREE),
+        f"{BWRAP}, 300 files": lambda: guarded(bwrap, TREE),
     }
     seconds: dict[str, list[float]] = {name: [] for name in kinds}
     for turn in range(runs + 1):
@@ -89,7 +95,7 @@ def main(arguments: list[str] | None = None) -> int:
     assert isinstance(ratios, dict)
     for name, value in medians.items():
         sys.stdout.write(
-            f"{name:13} {value * 1000:7.1f} ms  "
+            f"{name:18} {value * 1000:7.1f} ms  "
             f"{f'{ratios[name]:.2f} x' if name in ratios else ''}\n"
         )
     return 0

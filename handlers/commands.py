@@ -102,7 +102,7 @@ def _close(mark: str, after: int, closers: dict[str, list[int]]) -> int:
 # options: each mistake is answered with a sentence and the closest valid word.
 
 MOST_COMMANDS = 5
-_MOST_TEXT = 300
+_MOST_TEXT = 500
 _MOST_WORDS = 16
 _MOST_PROBLEMS = 4
 
@@ -151,7 +151,7 @@ def _commands(lines: Iterable[str]) -> tuple[Command, ...]:
 
 
 def _command(line: str) -> Command:
-    text, words = line[:_MOST_TEXT], line.split()[1:]
+    text, words = line[:_MOST_TEXT], _with_command(line.split()[1:])
     if len(line) > _MOST_TEXT or len(words) > _MOST_WORDS:
         limits = f"{_MOST_WORDS} words, {_MOST_TEXT} characters"
         problem = f"This line is too long for a command (at most {limits})."
@@ -161,6 +161,12 @@ def _command(line: str) -> Command:
     if word is None:
         return Command(text=text, verb="", problems=(_unknown(words[0]),))
     return _parse_options(text, word, words[1:] if has_verb else words)
+
+
+def _with_command(words: list[str]) -> list[str]:
+    """The words, with all that follows `command=` as one."""
+    at = next((at for at, one in enumerate(words) if one.lower().startswith("command=")), None)
+    return words if at is None else [*words[:at], " ".join(words[at:])]
 
 
 def _parse_options(text: str, word: Word, rest: list[str]) -> Command:

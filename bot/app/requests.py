@@ -140,6 +140,7 @@ def _job(
             pins=choices.pins,
             repo=repository.clone_url or None if usual.clone != "never" else None,
             ref=choices.ref,
+            command=choices.command or "",
             for_commands=not (repository.private or choices.ref) and usual.clone == "auto",
             device=choices.device or usual.device,
         ),

@@ -36,6 +36,7 @@ class Choices(Record):
     ref: str | None = None
     timeout_s: float | None = None
     package: str | None = None
+    command: str | None = None
     metric: str | None = None
     budget: float | None = None
 

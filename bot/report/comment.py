@@ -99,6 +99,7 @@ def options_of(job: ReproduceIssue) -> list[str]:
         "metric": repair.metric if repair else None,
         "budget": f"{repair.budget:g}x" if repair and repair != RepairRequest() else None,
         "timeout": f"{timeout:g}" if timeout != _DEFAULTS.timeout_s else None,
+        "command": environment.command,
     }
     pins = [pin.replace("==", "=", 1) for pin in environment.pins]
     return pins + [f"{key}={value}" for key, value in pairs.items() if value]

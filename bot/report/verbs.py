@@ -11,6 +11,7 @@ from typing import Literal
 from annotated_types import Ge, Le
 from packaging.utils import canonicalize_name
 
+from bot.issues.reading.commands import read_command
 from bot.kernel.config import PYTHON, REF, Defaults
 from bot.kernel.run import Verb
 
@@ -135,6 +136,12 @@ def _release(text: str) -> Value:
     return match[1] if match else None
 
 
+def _program(text: str) -> Value:
+    """A command in quotes or without them, if it starts a Python program."""
+    command = text.strip("\"'")
+    return command if read_command(command) is not None else None
+
+
 def _version(key: str, example: str, other: str, *aliases: str) -> Option:
     which = f"a version such as {example} or {other}"
     does, sample = f"Version of {key}.", f"{key}={example}"
@@ -225,6 +232,13 @@ OPTIONS: tuple[Option, ...] = (
         _matching("[a-z0-9](?:[a-z0-9._-]{0,98}[a-z0-9])?", canonicalize_name),
         only="bisect",
         aliases=("pkg", "dist"),
+    ),
+    Option(
+        "command",
+        "a command that starts a Python program of this repository, at the end of the line",
+        "What to run in this repository; the rest of the line belongs to it.",
+        "command=python train.py --epochs 1",
+        _program,
     ),
     Option(
         "metric",

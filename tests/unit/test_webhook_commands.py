@@ -114,7 +114,7 @@ def test_a_value_out_of_its_range_is_answered_with_what_may_stand_there(option: 
         (f"/reproduce approve {'a' * 31}g", "takes the whole hash of a waiting plan"),
         (f"/reproduce approve {'a' * 32} 9", "takes the whole hash of a waiting plan"),
         (f"/reproduce approve {'a' * 65}", "takes the whole hash of a waiting plan"),
-        ("/reproduce " + "x" * 400, "too long for a command"),
+        ("/reproduce " + "x" * 600, "too long for a command"),
         ("/reproduce " + "a " * 20, "too long for a command"),
     ],
 )
@@ -299,3 +299,23 @@ def test_a_metric_may_say_which_way_is_better(given: str) -> None:
 @pytest.mark.parametrize("given", ["energy:lower", "energy:", ":min", "a:min:max", "@someone"])
 def test_a_metric_is_a_name_and_a_direction_alone(given: str) -> None:
     assert "metric" in problems(f"/reproduce repair metric={given}")
+
+
+@pytest.mark.parametrize(
+    ("rest", "command"),
+    [
+        ("command=python train.py --epochs 1", "python train.py --epochs 1"),
+        ('command="python -m pkg.main --lr 0.1"', "python -m pkg.main --lr 0.1"),
+        ("command=bash run.sh " + "a " * 30 + "b", "bash run.sh " + "a " * 30 + "b"),
+    ],
+)
+def test_the_rest_of_a_line_is_the_command_to_run(rest: str, command: str) -> None:
+    (read,) = parse(f"/reproduce seed=3 {rest}")
+    assert (read.problems, read.choices.command, read.choices.seed) == ((), command, 3)
+
+
+@pytest.mark.parametrize("rest", ["command=", "command=rm -rf .", "command=ls; true"])
+def test_what_starts_no_python_program_is_no_command_to_run(rest: str) -> None:
+    (read,) = parse(f"/reproduce {rest}")
+    assert read.choices.command is None
+    assert read.problems

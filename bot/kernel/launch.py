@@ -28,6 +28,8 @@ CUDA = "REPRISE_CUDA"
 """The variable of a script whose CUDA calls are answered on the CPU. With the value "available" its
 own files are told that there is a GPU.
 """
+CUDA_PROBE = f"{_FOLDER}/_reprise_cuda.py"
+"""The file that answers them."""
 SPLIT = "trace-split-"
 """The beginning of the file which says that the rows that a program tests on were split."""
 Part = Literal["guide", "held-out", "whole"]
@@ -82,7 +84,7 @@ def spec(
     }
     files = _with_probe_names({**tree, **own_files})
     if CUDA in script.variables:
-        files[f"{_FOLDER}/_reprise_cuda.py"] = probe("cuda_on_cpu.py")
+        files[CUDA_PROBE] = probe("cuda_on_cpu.py")
     variables = {**_variables(environment, options, seed), **script.variables}
     if script.folder:
         up = "../" * len(PurePosixPath(script.folder).parts)

@@ -109,7 +109,9 @@ def _moving(function):
     def to(self, *arguments, **options):
         if "device" in options:
             options["device"] = _numbered(options["device"])
-        return function(self, *map(_numbered, arguments[:1]), *map(on_cpu, arguments[1:]), **options)
+        return function(
+            self, *map(_numbered, arguments[:1]), *map(on_cpu, arguments[1:]), **options
+        )
 
     return to
 

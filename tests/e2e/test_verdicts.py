@@ -11,6 +11,7 @@ from bot.kernel.environment import Environment
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Ports
 from bot.products import execute as run
+from bot.report.terminal import terminal
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal
 from tests.support.jobs import issue_job
@@ -145,7 +146,8 @@ def of_tree(interpreter, tree, body, **options):
         cancel=Event(),
     )
     issue = Issue(title="It fails", body=body, repository="acme/repo")
-    return run(issue_job(issue, timeout_s=30, without=PROOFS, repo=str(tree), **options), ports)
+    options = {"timeout_s": 30, "without": PROOFS, "repo": str(tree), **options}
+    return run(issue_job(issue, **options), ports)
 
 
 def _here(home, tree):
@@ -188,6 +190,34 @@ def test_a_training_command_whose_metric_stays_low_is_a_failure(interpreter, tre
     report = of_tree(interpreter, tree, body)
     assert report.verdict.kind == "reproduced"
     assert report.signature.kind == "training"
+
+
+LOOP = """import argparse, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=10_000)
+args = parser.parse_args()
+for epoch in range(args.epochs):
+    time.sleep(0.05)
+{}
+"""
+TOO_FAR = """Traceback (most recent call last):
+  File "learn.py", line 7, in <module>
+    print([][3])
+IndexError: list index out of range"""
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [("print([][3])", "reproduced"), ("print('done')", "inconclusive")],
+)
+def test_a_training_that_takes_too_long_is_run_with_fewer_epochs(interpreter, tree, last, kind):
+    (tree / "learn.py").write_text(LOOP.format(last))
+    shown = f"```\npython learn.py\n```\n\n```\n{TOO_FAR}\n```\n"
+    report = of_tree(interpreter, tree, shown, timeout_s=4)
+    assert report.verdict.kind == kind
+    assert report.script.command == ("learn.py", "--epochs", "1")
+    assert [fix.what for fix in report.script.fixes] == ["--epochs 1 instead of 10000"]
+    assert "Changed from the bug report: --epochs 1 instead of 10000." in terminal(report)
 
 
 def test_without_the_clone_a_command_is_no_question_to_the_reporter(decide):

@@ -3,19 +3,22 @@ iterations.
 """
 
 import ast
+import re
 from dataclasses import dataclass
 
 from bot.environment import imports, package_names, specify
 from bot.environment.imports import distribution
 from bot.issues import script_fixes
 from bot.issues.runner import Runner
+from bot.issues.search import program_options
 from bot.kernel import artifacts, launch
 from bot.kernel.attempt import Judgement, Match, Script
-from bot.kernel.bug import HangSignature, ScriptFix, members_of
+from bot.kernel.bug import HangSignature, ScriptFix, TrainingSignature, members_of
 from bot.kernel.environment import Environment, EnvironmentSpec, PinSource
 from bot.kernel.errors import BuildError
 from bot.kernel.session import CompletedRun, SearchResult
 from bot.kernel.source.syntax import module_of
+from bot.kernel.trees import read_tree
 
 _PARTS = (
     "",
@@ -74,7 +77,10 @@ def next_fix(
     """The next thing to try with this program; None when nothing helps."""
     failure = run.judgement.setup_failure
     if run.match is Match.UNDECIDED:
-        return _shorter(runner, spec, script) if run.attempt.execution.timed_out else None
+        ended_by_clock = run.attempt.execution.timed_out
+        return _shorter(runner, spec, environment, script) if ended_by_clock else None
+    if script.command and _lacks_gpu(run.judgement):
+        return _without_gpu(spec, environment, script, run.judgement)
     if failure is None:
         return None
     if failure.module or failure.requirement:
@@ -117,16 +123,61 @@ def _edit(script: Script, source: str, fixes: tuple[ScriptFix, ...]) -> Script:
     """A script with a new text and the fixes that made it; the very script when there are none."""
     if not fixes:
         return script
-    files = {**script.files, script.entry: source}
-    return script.model_copy(update={"files": files, "fixes": (*script.fixes, *fixes)})
+    files, edited = {**script.files, script.entry: source}, (*script.edited, script.entry)
+    fixes = (*script.fixes, *fixes)
+    return script.model_copy(update={"files": files, "edited": edited, "fixes": fixes})
 
 
-def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | None:
-    hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
-    if hang:
+def _shorter(
+    runner: Runner, spec: EnvironmentSpec, environment: Environment, script: Script
+) -> Fix | None:
+    # How a training ends is nothing that a shorter one shows.
+    whole = (HangSignature, TrainingSignature) if script.command else HangSignature
+    if any(isinstance(member, whole) for member in members_of(runner.signature)):
         return None
-    fixed = _edit(script, *script_fixes.shorten(script.source))
+    fixed = script
+    if script.command:
+        fixed = program_options.shorten(script, read_tree(environment.tree))
+    if fixed is script:
+        fixed = _edit(script, *script_fixes.shorten(script.source))
     return Fix(spec, fixed, "with fewer iterations") if fixed is not script else None
+
+
+_GPU_CHECK = re.compile(r"\bcuda\.(?:is_available|device_count)\(")
+_ANSWERED = ScriptFix(what="CUDA calls are answered on the CPU", why=script_fixes.NO_GPU)
+_PRETENDED = ScriptFix(
+    what="`torch.cuda.is_available()` answers True to the program", why=script_fixes.NO_GPU
+)
+
+
+def _lacks_gpu(judgement: Judgement) -> bool:
+    """Whether a program of a repository ended for want of a GPU, at a check of its own as well."""
+    failure = judgement.setup_failure
+    return failure.rewrite == "cpu" if failure is not None else _is_at_check(judgement)
+
+
+def _is_at_check(judgement: Judgement) -> bool:
+    last = judgement.failure.innermost if judgement.failure is not None else None
+    return last is not None and not last.package and bool(_GPU_CHECK.search(last.code))
+
+
+def _without_gpu(
+    spec: EnvironmentSpec, environment: Environment, script: Script, judgement: Judgement
+) -> Fix | None:
+    """The program on the CPU by its own options, else with what it asks of CUDA answered there;
+    where it then still asks for a GPU, it is told that there is one.
+    """
+    fixed = program_options.to_cpu(script, read_tree(environment.tree))
+    if fixed is not script:
+        return Fix(spec, fixed, "on the CPU instead of a GPU")
+    answered = script.variables.get(launch.CUDA)
+    if answered == "available":
+        return None
+    is_told = answered is not None or _is_at_check(judgement)
+    fixes = (_ANSWERED,) * (answered is None) + (_PRETENDED,) * is_told
+    variables = {**script.variables, launch.CUDA: "available" if is_told else "cpu"}
+    fixed = script.model_copy(update={"variables": variables, "fixes": (*script.fixes, *fixes)})
+    return Fix(spec, fixed, "; ".join(fix.what for fix in fixes))
 
 
 def _install(

@@ -220,6 +220,56 @@ def test_a_training_that_takes_too_long_is_run_with_fewer_epochs(interpreter, tr
     assert "Changed from the bug report: --epochs 1 instead of 10000." in terminal(report)
 
 
+TORCH = """class Tensor:
+    def cuda(self, device=None):
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    def to(self, device):
+        return self.cuda() if "cuda" in device else self
+class nn:
+    class Module: ...
+class cuda:
+    class nvtx: ...
+    is_available = staticmethod(lambda: False)
+    device_count = staticmethod(lambda: 0)
+class jit: ...
+"""
+ON_GPU = """import sys, torch
+{}
+torch.Tensor().to("cuda").cuda()
+{}
+"""
+CHECKED = "if not torch.cuda.is_available(): raise SystemExit('No GPU found')"
+ANSWERED = "CUDA calls are answered on the CPU"
+
+
+@pytest.mark.parametrize(
+    ("check", "last", "kind"),
+    [
+        ("", "print([][3])", "reproduced"),
+        (CHECKED, "print([][3])", "reproduced"),
+        ("assert torch.cuda.device_count()", "print([][3])", "reproduced"),
+        ("", "print('done')", "needs_hardware"),
+        ("", "raise KeyError(1)", "needs_hardware"),
+        ("raise ImportError('libcudart.so.12: no such file')", "", "needs_hardware"),
+    ],
+)
+def test_what_a_program_of_a_repository_asks_of_cuda_is_answered_on_the_cpu(
+    interpreter, tree, check, last, kind
+):
+    (tree / "torch").mkdir()
+    (tree / "torch" / "__init__.py").write_text(TORCH)
+    (tree / "learn.py").write_text(ON_GPU.format(check, last))
+    text = TOO_FAR.replace("line 7", "line 4")
+    report = of_tree(interpreter, tree, f"```\npython learn.py\n```\n\n```\n{text}\n```\n")
+    assert report.verdict.kind == kind
+    assert f"Changed from the bug report: {ANSWERED}" in " ".join(terminal(report).split())
+    whats = [fix.what for fix in report.script.fixes]
+    assert (
+        whats
+        == [ANSWERED, "`torch.cuda.is_available()` answers True to the program"][: 1 + bool(check)]
+    )
+
+
 def test_without_the_clone_a_command_is_no_question_to_the_reporter(decide):
     body = f"```\npython train.py\n```\n\n```\n{PLACE}\n```\n"
     report = run(

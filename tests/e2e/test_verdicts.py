@@ -270,6 +270,17 @@ def test_what_a_program_of_a_repository_asks_of_cuda_is_answered_on_the_cpu(
     )
 
 
+def test_a_shorter_training_says_nothing_of_how_the_whole_one_ends(interpreter, tree):
+    text = LEARN.replace("range(3)", "range(epochs)").replace(
+        "import sys", "import sys, time\nepochs = 9000"
+    )
+    (tree / "learn.py").write_text(f"{text}    time.sleep(0.05)\n")
+    body = "The accuracy stays around 10 %, the README says 94 %.\n\n```\npython learn.py\n```\n"
+    report = of_tree(interpreter, tree, body, timeout_s=3)
+    assert report.verdict.kind == "inconclusive"
+    assert not report.script.fixes
+
+
 def test_without_the_clone_a_command_is_no_question_to_the_reporter(decide):
     body = f"```\npython train.py\n```\n\n```\n{PLACE}\n```\n"
     report = run(

@@ -187,6 +187,20 @@ def test_what_the_command_gives_is_lowered_declared_or_not(words, expected):
     assert " ".join(script.command[1:]) == expected
 
 
+def test_the_counts_in_the_text_of_a_program_and_of_its_python_configuration_come_last():
+    files = {"train.py": "EPOCHS = 100\n", "configs/a.py": "runner = dict(max_epochs=12)\n"}
+    script = changed(program_options.shorten, "train.py configs/a.py --epochs 9", files)
+    assert (script.command[-1], script.edited) == ("1", ())
+    tree = {name: text.encode() for name, text in files.items()}
+    script = program_options.shorten(script, tree)
+    assert script.files == {
+        "train.py": "EPOCHS = 3\n",
+        "configs/a.py": "runner = dict(max_epochs=3)\n",
+    }
+    assert set(script.edited) == set(files)
+    assert program_options.shorten(script, tree) is script
+
+
 def test_options_of_the_field_s_parsers_are_known():
     source = (
         "from transformers import HfArgumentParser, TrainingArguments\n"

@@ -17,6 +17,7 @@ from pathlib import PurePosixPath
 import yaml
 
 from bot.environment.imports import apply
+from bot.issues import script_fixes
 from bot.issues.script_fixes import DEVICE, NO_GPU, TOO_LONG
 from bot.issues.search import tree_programs
 from bot.kernel.attempt import Script
@@ -91,14 +92,26 @@ def to_cpu(script: Script, tree: Mapping[str, bytes]) -> Script:
 
 def shorten(script: Script, tree: Mapping[str, bytes]) -> Script:
     """The program with less to do by its own settings: one epoch, else few steps and samples, else
-    a small batch; the very script when nothing is left to lower.
+    a small batch, else by the counts in its text; the very script when nothing is left to lower.
     """
     for settings in _settings(script, tree):
         for level in _LEVELS:
             changes = [change for one in settings if (change := _shorter_change(one, level))]
             if changes:
                 return _apply(script, tree, changes, TOO_LONG)
-    return script
+    return _lower_constants(script, tree)
+
+
+def _lower_constants(script: Script, tree: Mapping[str, bytes]) -> Script:
+    """The program with the counts in its own file lowered, and in Python files that it is given."""
+    files, fixes, edited = dict(script.files), script.fixes, script.edited
+    named = (_in_tree(word, script, tree, (".py",)) for word in script.command[1:])
+    for path in dict.fromkeys((script.entry, *filter(None, named))):
+        files[path], more = script_fixes.shorten(_text(path, script, tree))
+        fixes, edited = (*fixes, *more), (*edited, *((path,) if more else ()))
+    files = {path: files[path] for path in (*script.files, *edited)}
+    update = {"files": files, "fixes": fixes, "edited": tuple(dict.fromkeys(edited))}
+    return script.model_copy(update=update) if fixes != script.fixes else script
 
 
 def _apply(script: Script, tree: Mapping[str, bytes], changes: list[_Change], why: str) -> Script:
@@ -462,8 +475,10 @@ def _config_files(named: Iterable[str], script: Script, tree: Mapping[str, bytes
     return files
 
 
-def _in_tree(word: str, script: Script, tree: Mapping[str, bytes]) -> str:
-    if not word.endswith(_ENDS) or word.startswith("/"):
+def _in_tree(
+    word: str, script: Script, tree: Mapping[str, bytes], ends: tuple[str, ...] = _ENDS
+) -> str:
+    if not word.endswith(ends) or word.startswith("/"):
         return ""
     places = (posixpath.normpath(posixpath.join(folder, word)) for folder in (script.folder, ""))
     return next((place for place in places if place in tree), "")

@@ -135,10 +135,9 @@ def _shorter(
     whole = (HangSignature, TrainingSignature) if script.command else HangSignature
     if any(isinstance(member, whole) for member in members_of(runner.signature)):
         return None
-    fixed = script
     if script.command:
         fixed = program_options.shorten(script, read_tree(environment.tree))
-    if fixed is script:
+    else:
         fixed = _edit(script, *script_fixes.shorten(script.source))
     return Fix(spec, fixed, "with fewer iterations") if fixed is not script else None
 

@@ -285,10 +285,5 @@ def _dynamo(dynamo):
                 dynamo.allow_in_graph(getattr(owner, name))
 
 
-def _tensorflow(tensorflow):
-    """`tf.device("/GPU:0")` means the nearest that is here."""
-    tensorflow.config.set_soft_device_placement(True)
-
-
-HOOKS = {"torch": _torch, "torch._dynamo": _dynamo, "tensorflow": _tensorflow}
-"""What is done to a library once it has been imported."""
+HOOKS = {"torch": _torch, "torch._dynamo": _dynamo}
+"""What is done to PyTorch once it is imported; TensorFlow and JAX turn to the CPU themselves."""

@@ -270,6 +270,30 @@ def test_what_a_program_of_a_repository_asks_of_cuda_is_answered_on_the_cpu(
     )
 
 
+BESIDE_IT = """import argparse
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cpu", action="store_true")
+"""
+
+
+def test_an_option_that_the_program_refuses_is_taken_back(interpreter, tree):
+    (tree / "torch.py").write_text(TORCH)
+    (tree / "beside.py").write_text(BESIDE_IT)
+    text = ON_GPU.format(
+        "import argparse, beside; argparse.ArgumentParser().parse_args()", "print([][3])"
+    )
+    (tree / "learn.py").write_text(text)
+    text = TOO_FAR.replace("line 7", "line 4")
+    report = of_tree(interpreter, tree, f"```\npython learn.py\n```\n\n```\n{text}\n```\n")
+    assert report.verdict.kind == "reproduced"
+    assert report.script.command == ("learn.py",)
+    assert [fix.what for fix in report.script.fixes] == [ANSWERED]
+    assert (
+        "with --cpu" in str(report.attempts[1].change) or report.attempts[1].judgement.setup_failure
+    )
+
+
 def test_a_shorter_training_says_nothing_of_how_the_whole_one_ends(interpreter, tree):
     text = LEARN.replace("range(3)", "range(epochs)").replace(
         "import sys", "import sys, time\nepochs = 9000"

@@ -99,11 +99,13 @@ def shorten(script: Script, tree: Mapping[str, bytes]) -> Script:
             changes = [change for one in settings if (change := _shorter_change(one, level))]
             if changes:
                 return _apply(script, tree, changes, TOO_LONG)
-    return _lower_constants(script, tree)
+    return lower_constants(script, tree)
 
 
-def _lower_constants(script: Script, tree: Mapping[str, bytes]) -> Script:
-    """The program with the counts in its own file lowered, and in Python files that it is given."""
+def lower_constants(script: Script, tree: Mapping[str, bytes]) -> Script:
+    """The program with the counts in its own file lowered, and in Python files that it is given;
+    the very script when there are none.
+    """
     files, fixes, edited = dict(script.files), script.fixes, script.edited
     named = (_in_tree(word, script, tree, (".py",)) for word in script.command[1:])
     for path in dict.fromkeys((script.entry, *filter(None, named))):

@@ -79,6 +79,8 @@ def next_fix(
     if run.match is Match.UNDECIDED:
         ended_by_clock = run.attempt.execution.timed_out
         return _shorter(runner, spec, environment, script) if ended_by_clock else None
+    if script.command and (earlier := _before_refusal(runner, script, run.judgement)) is not None:
+        return _without_options(spec, environment, earlier, script)
     if script.command and _lacks_gpu(run.judgement):
         return _without_gpu(spec, environment, script, run.judgement)
     if failure is None:
@@ -166,17 +168,51 @@ def _without_gpu(
     """The program on the CPU by its own options, else with what it asks of CUDA answered there;
     where it then still asks for a GPU, it is told that there is one.
     """
-    fixed = program_options.to_cpu(script, read_tree(environment.tree))
-    if fixed is not script:
-        return Fix(spec, fixed, "on the CPU instead of a GPU")
     answered = script.variables.get(launch.CUDA)
-    if answered == "available":
-        return None
+    if answered is None:
+        fixed = program_options.to_cpu(script, read_tree(environment.tree))
+        if fixed is not script:
+            return Fix(spec, fixed, "on the CPU instead of a GPU")
     is_told = answered is not None or _is_at_check(judgement)
-    fixes = (_ANSWERED,) * (answered is None) + (_PRETENDED,) * is_told
+    return _answered(spec, script, is_told=is_told) if answered != "available" else None
+
+
+def _answered(spec: EnvironmentSpec, script: Script, *, is_told: bool) -> Fix:
+    fixes = (_ANSWERED,) * (launch.CUDA not in script.variables) + (_PRETENDED,) * is_told
     variables = {**script.variables, launch.CUDA: "available" if is_told else "cpu"}
     fixed = script.model_copy(update={"variables": variables, "fixes": (*script.fixes, *fixes)})
     return Fix(spec, fixed, "; ".join(fix.what for fix in fixes))
+
+
+_REFUSAL = re.compile(
+    r"unrecognized arguments|no such option|unknown .* flag|could not (?:consume|override)",
+    re.IGNORECASE,
+)
+
+
+def _before_refusal(runner: Runner, script: Script, judgement: Judgement) -> Script | None:
+    """The program before it was given an option that it turns out not to take: what declares one
+    may be another program's.
+    """
+    failure = judgement.setup_failure
+    is_usage = failure is not None and failure.id == "arguments"
+    if not is_usage and not _REFUSAL.search(judgement.evidence):
+        return None
+    programs = (runner.attempts.programs[one.script] for one in reversed(runner.attempts))
+    earlier = (one for one in programs if one.origin == script.origin)
+    fewer = (one for one in earlier if len(one.fixes) < len(script.fixes))
+    return next((one for one in fewer if one.command != script.command), None)
+
+
+def _without_options(
+    spec: EnvironmentSpec, environment: Environment, earlier: Script, refused: Script
+) -> Fix | None:
+    """What helps the program other than the options that it refused."""
+    whys = {fix.why for fix in refused.fixes[len(earlier.fixes) :]}
+    if script_fixes.NO_GPU in whys:
+        return _answered(spec, earlier, is_told=False)
+    fixed = program_options.lower_constants(earlier, read_tree(environment.tree))
+    return Fix(spec, fixed, "with fewer iterations") if fixed is not earlier else None
 
 
 def _install(

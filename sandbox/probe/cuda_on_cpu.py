@@ -260,7 +260,7 @@ def _cuda(torch, cuda):
     for name, value in _ANSWERS.items():
         _replace(cuda, name, _constant(value))
     for name in ("mark", "range_pop", "range_push"):
-        _replace(cuda.nvtx, name, _constant(0))
+        _replace(getattr(cuda, "nvtx", None), name, _constant(0))
     for name in _TYPES:
         _replace(cuda, name + "Tensor", lambda _, name=name: getattr(torch, name + "Tensor"))
     for name in ("device", "device_of", "stream"):

@@ -186,7 +186,7 @@ parser.add_argument("--size", type=int, default=3)
 args = parser.parse_args()
 {check}
 model = build(args)
-x = torch.randn(4, args.size).cuda({device})
+x = torch.randn(4, args.size).cuda()
 print(model(x).shape)
 """
 MODEL = """\
@@ -227,10 +227,10 @@ def decide(here: Environment, tree: Path, command: str) -> IssueReport:
     return report
 
 
-def written(tree: Path, *, option: str = "", check: str = "", device: str = "") -> Path:
+def written(tree: Path, *, option: str = "", check: str = "") -> Path:
     (tree / "lib").mkdir()
     (tree / "lib" / "model.py").write_text(MODEL)
-    (tree / "train.py").write_text(TRAIN.format(option=option, check=check, device=device))
+    (tree / "train.py").write_text(TRAIN.format(option=option, check=check))
     return tree
 
 
@@ -243,7 +243,6 @@ PRETENDED = "`torch.cuda.is_available()` answers True to the program"
     [
         ("", [ANSWERED]),
         ("assert torch.cuda.is_available()", [ANSWERED, PRETENDED]),
-        ("if not torch.cuda.is_available(): raise SystemExit('No GPU found')", [ANSWERED, PRETENDED]),
     ],
 )  # fmt: skip
 def test_a_failure_behind_cuda_calls_is_reproduced_with_the_fix_listed(
@@ -254,9 +253,7 @@ def test_a_failure_behind_cuda_calls_is_reproduced_with_the_fix_listed(
     assert report.script is not None
     assert [fix.what for fix in report.script.fixes] == fixes
     assert f"Changed from the bug report: {ANSWERED}" in " ".join(terminal(report).split())
-    assert report.script.source == (tmp_path / "train.py").read_text(), (
-        "other commits run their own"
-    )
+    assert not report.script.edited, "other commits run their own files"
 
 
 def test_the_option_of_the_program_comes_first(here: Environment, tmp_path: Path) -> None:

@@ -48,7 +48,8 @@ FUNCTION = "def main(device: str = 'cuda', use_gpu: bool = True, epochs: int = 1
         (argparse('"--cuda", action="store_true"'), "--cuda --lr 1", "--lr 1", "without --cuda"),
         (argparse('"--cuda", action=argparse.BooleanOptionalAction, default=True'), "", "--no-cuda", "with --no-cuda"),
         (argparse('"--use_gpu", type=str2bool, default=True'), "", "--use_gpu False", "--use_gpu False instead of True"),
-        (argparse('"--gpu", type=int, default=0, help="GPU id"'), "", "--gpu -1", "--gpu -1 instead of 0"),
+        (argparse('"--gpu", type=int, default=0') + "if args.gpu >= 0: net.cuda()\n", "", "--gpu -1", "--gpu -1 instead of 0"),
+        (argparse('"--device", default="0", help="a GPU, or CPU"'), "", "--device cpu", "--device cpu instead of 0"),
         (argparse('"--gpu_ids", default="0,1", help="-1 for CPU"'), "", "--gpu_ids -1", "--gpu_ids -1 instead of 0,1"),
         (argparse('"--gpus", type=int, default=2'), "--gpus 1", "--gpus 0", "--gpus 0 instead of 1"),
         (click('"--device", default="cuda"'), "", "--device cpu", "--device cpu instead of cuda"),
@@ -81,6 +82,8 @@ def test_a_program_runs_on_the_cpu_by_its_own_option(source, words, expected, wh
         (argparse('"--no-cuda", action="store_true"'), "--no-cuda"),
         (argparse('"--device", default="cpu"', '"--name", default="x"'), "--name mine"),
         (argparse('"--gpus", type=int, default=0'), ""),
+        (argparse('"--gpu", type=int, default=0, help="GPU id to use"'), ""),
+        (argparse('"--device", type=int, default=0'), ""),
         (argparse('"--device", default="cuda"') + "sub = parser.add_subparsers()\n", ""),
         ("x = 1\n", "trainer=gpu"),
         ("not python (", ""),
@@ -99,6 +102,13 @@ def test_an_option_of_a_module_counts_where_the_file_itself_has_none():
     files = {"train.py": f"import other\n{DEVICE}", "other.py": argparse('"--cpu", action="store_true"')}  # fmt: skip
     script = changed(program_options.to_cpu, "train.py", files)
     assert script.command == ("train.py", "--device", "cpu"), "a module may parse for itself"
+
+
+def test_the_epochs_of_a_module_are_lowered_before_the_batch_of_the_file_itself():
+    files = {"train.py": "import opts\n" + argparse('"--batch-size", default=64')}
+    files["opts.py"] = argparse('"--epochs", default=90')
+    script = changed(program_options.shorten, "train.py", files)
+    assert script.command == ("train.py", "--epochs", "1")
 
 
 CONFIG = """\

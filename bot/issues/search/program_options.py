@@ -29,7 +29,7 @@ from bot.kernel.source.syntax import module_of, name_of, nodes
 class Option:
     """An option that a program declares. `default` is "" where it has none or its source does not
     say. A switch takes no value, and `off` turns it off; `false` is the value for no, and a value
-    of one that `is_joined` follows "=".
+    of one that `is_joined` follows "="; `about` is its help, and what the source compares it with.
     """
 
     names: tuple[str, ...] = ()
@@ -94,8 +94,9 @@ def shorten(script: Script, tree: Mapping[str, bytes]) -> Script:
     """The program with less to do by its own settings: one epoch, else few steps and samples, else
     a small batch, else by the counts in its text; the very script when nothing is left to lower.
     """
-    for settings in _settings(script, tree):
-        for level in _LEVELS:
+    narrower_and_wider = list(_settings(script, tree))
+    for level in _LEVELS:
+        for settings in narrower_and_wider:
             changes = [change for one in settings if (change := _shorter_change(one, level))]
             if changes:
                 return _apply(script, tree, changes, TOO_LONG)
@@ -118,8 +119,6 @@ def lower_constants(script: Script, tree: Mapping[str, bytes]) -> Script:
 
 def _apply(script: Script, tree: Mapping[str, bytes], changes: list[_Change], why: str) -> Script:
     """A script with its settings changed, and a fix for each."""
-    if not changes:
-        return script
     words, files = list(script.command), dict(script.files)
     edits = dict[str, list[tuple[int, int, str]]]()
     places = sorted((one.setting.start, at) for at, one in enumerate(changes))
@@ -182,7 +181,7 @@ def _cpu_switch(setting: Setting) -> _Change | None:
 def _cpu_value(name: str, value: str, option: Option) -> str | None:
     """What stands for the CPU in place of a value; None where that asks for no GPU."""
     is_number = bool(_NUMBERS.fullmatch(value))
-    if DEVICE.match(value) or (name == "device" and is_number):
+    if DEVICE.match(value) or (name == "device" and is_number and "cpu" in option.about):
         return "cpu"
     if name in _DEVICES and not value and option.names:
         return "cpu"
@@ -190,10 +189,10 @@ def _cpu_value(name: str, value: str, option: Option) -> str | None:
         return "1" if is_number else "True"
     if _GPU.fullmatch(name) and value in _TRUE:
         return option.false
-    if is_number and name in _IDS | _COUNTS:
-        is_count = name in _COUNTS and "," not in value and "-1" not in option.about
-        return "0" if is_count else "-1"
-    return "0" if is_number and _GPU.fullmatch(name) else None
+    if is_number and name in _IDS | _COUNTS and "-1" in option.about:
+        return "-1"
+    is_count = name in _COUNTS or (_GPU.fullmatch(name) and name not in _IDS)
+    return "0" if is_count and value.isdecimal() else None
 
 
 def _valued(setting: Setting, new: str) -> _Change:
@@ -201,7 +200,7 @@ def _valued(setting: Setting, new: str) -> _Change:
     before = f" instead of {setting.value[:60]}" if setting.value else ""
     if setting.file:
         text = new if setting.quote else new.lower()
-        what = f"{setting.name}: {text}{before} in {setting.file}"
+        what = f"{setting.name[-80:]}: {text}{before} in {setting.file}"
         return _Change(setting, (f"{setting.quote}{text}{setting.quote}",), what)
     words = (*setting.head, f"{setting.prefix}{new}")
     return _Change(setting, words, f"{shlex.join(words)[:200]}{before}")
@@ -320,7 +319,7 @@ def _declared(text: str) -> Iterator[Option]:
     for call in nodes(tree, ast.Call):
         name = name_of(call.func)
         if name == "add_argument":
-            yield from _argparse_option(call)
+            yield from _argparse_option(call, text)
         elif name == "option":
             yield from _click_option(call)
         elif name.startswith("DEFINE_"):
@@ -335,7 +334,11 @@ def _declared(text: str) -> Iterator[Option]:
             yield from _TRAINING_ARGUMENTS
 
 
-def _argparse_option(call: ast.Call) -> Iterator[Option]:
+_NO_ID = re.compile(r"\.(\w+) *(?:>= *0|< *0|[!=]= *-1)\b")
+"""A comparison with -1, which stands for no GPU."""
+
+
+def _argparse_option(call: ast.Call, text: str) -> Iterator[Option]:
     names, keywords = _names(call), _keywords(call)
     action = ast.unparse(keywords["action"]).strip("'\"") if "action" in keywords else "store"
     kind = action.rpartition(".")[2]
@@ -343,10 +346,11 @@ def _argparse_option(call: ast.Call) -> Iterator[Option]:
         return
     default, long = _literal(keywords.get("default")), max(names, key=len)
     off = f"--no-{long.lstrip('-')}" if kind == "BooleanOptionalAction" else ""
+    no_id = "-1" if long.lstrip("-").replace("-", "_") in _NO_ID.findall(text) else ""
     option = Option(
         names, default, _choices(keywords.get("choices")), kind != "store", off,
         false="" if name_of(keywords.get("type", call)) == "bool" else "False",
-        about=_literal(keywords.get("help")),
+        about=f"{_literal(keywords.get('help'))} {no_id}".lower(),
     )  # fmt: skip
     yield from _unless_conditional(option, keywords.get("default"))
 

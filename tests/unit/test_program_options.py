@@ -57,6 +57,7 @@ FUNCTION = "def main(device: str = 'cuda', use_gpu: bool = True, epochs: int = 1
         (click('"--device", type=click.Choice(["cuda", "cpu"])'), "--device cuda", "--device cpu", "--device cpu instead of cuda"),
         (f"import fire\n{FUNCTION}fire.Fire(main)\n", "", "--device=cpu --use_gpu=False", "--device=cpu instead of cuda"),
         (f"import typer\n{FUNCTION}typer.run(main)\n", "", "--device cpu --no-use-gpu", "--device cpu instead of cuda"),
+        ("@app.command()\ndef main(card: str = typer.Option('cuda', '--card', '-c')): ...\n", "", "--card cpu", "--card cpu instead of cuda"),
         ("from absl import flags\nflags.DEFINE_string('device', 'cuda', '')\n", "", "--device=cpu", "--device=cpu instead of cuda"),
         ("from absl import flags\nflags.DEFINE_bool('use_gpu', True, '')\n", "", "--nouse_gpu", "with --nouse_gpu"),
         ("import jsonargparse\n", "--trainer.accelerator gpu", "--trainer.accelerator cpu", "--trainer.accelerator cpu instead of gpu"),

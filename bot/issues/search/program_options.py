@@ -26,7 +26,7 @@ from bot.kernel.source.syntax import module_of, name_of, nodes
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class DeclaredOption:
     """An option that a program declares. `default` is "" where it has none or its source does not
     say. A switch takes no value, and `off` turns it off; `false` is the value for no, and a value
     of one that `is_joined` follows "="; `about` is its help, and what the source compares it with.
@@ -57,7 +57,7 @@ class Setting:
     prefix: str = ""
     quote: str = ""
     file: str = ""
-    option: Option = Option()
+    option: DeclaredOption = DeclaredOption()
 
     @property
     def plain(self) -> str:
@@ -178,7 +178,7 @@ def _cpu_switch(setting: Setting) -> _Change | None:
     return None
 
 
-def _cpu_value(name: str, value: str, option: Option) -> str | None:
+def _cpu_value(name: str, value: str, option: DeclaredOption) -> str | None:
     """What stands for the CPU in place of a value; None where that asks for no GPU."""
     is_number = bool(_NUMBERS.fullmatch(value))
     if DEVICE.match(value) or (name == "device" and is_number and "cpu" in option.about):
@@ -270,7 +270,7 @@ def _settings(script: Script, tree: Mapping[str, bytes]) -> Iterator[list[Settin
     yield [*stated, *defaults.values()]
 
 
-def _given(command: tuple[str, ...], options: list[Option]) -> Iterator[Setting]:
+def _given(command: tuple[str, ...], options: list[DeclaredOption]) -> Iterator[Setting]:
     """What the words after the program say, declared or not."""
     option_of = {name: option for option in options for name in (*option.names, option.off) if name}
     at = 2 if command[0] == "-m" else 1
@@ -278,7 +278,7 @@ def _given(command: tuple[str, ...], options: list[Option]) -> Iterator[Setting]
         word, start = command[at], at
         at += 1
         name, sign, value = word.partition("=")
-        option = option_of.get(name, Option())
+        option = option_of.get(name, DeclaredOption())
         if sign and re.fullmatch(r"[-+\w.]+", name):
             yield Setting(name, value, start, at, prefix=f"{name}=", option=option)
         elif word.startswith("-"):
@@ -288,7 +288,7 @@ def _given(command: tuple[str, ...], options: list[Option]) -> Iterator[Setting]
             yield Setting(word, value, start, at, head=(word,), option=option)
 
 
-def _default(option: Option, end: int) -> Setting:
+def _default(option: DeclaredOption, end: int) -> Setting:
     """The setting of an option that a command ending at word `end` does not give."""
     name = max(option.names, key=len)
     if option.is_joined and not option.is_switch:
@@ -305,16 +305,19 @@ def _with_group(setting: Setting, tree: Mapping[str, bytes]) -> Setting:
     folder = path.removesuffix(f"{setting.value}.yaml")
     stems = (path.removeprefix(folder) for path in tree if path.startswith(folder))
     choices = tuple(stem.removesuffix(".yaml") for stem in stems if "/" not in stem)
-    return replace(setting, option=Option(choices=choices))
+    return replace(setting, option=DeclaredOption(choices=choices))
 
 
 # What a program's source declares.
 
 _PARSED = re.compile(r"HfArgumentParser|simple_parsing|\btyro\b|\bdraccus\b|\bpyrallis\b")
-_TRAINING_ARGUMENTS = (Option(("--num_train_epochs",), "3"), Option(("--max_steps",)))
+_TRAINING_ARGUMENTS = (
+    DeclaredOption(("--num_train_epochs",), "3"),
+    DeclaredOption(("--max_steps",)),
+)
 
 
-def _declared(text: str) -> Iterator[Option]:
+def _declared(text: str) -> Iterator[DeclaredOption]:
     tree = module_of(text)
     for call in nodes(tree, ast.Call):
         name = name_of(call.func)
@@ -338,7 +341,7 @@ _NO_ID = re.compile(r"\.(\w+) *(?:>= *0|< *0|[!=]= *-1)\b")
 """A comparison with -1, which stands for no GPU."""
 
 
-def _argparse_option(call: ast.Call, text: str) -> Iterator[Option]:
+def _argparse_option(call: ast.Call, text: str) -> Iterator[DeclaredOption]:
     names, keywords = _names(call), _keywords(call)
     action = ast.unparse(keywords["action"]).strip("'\"") if "action" in keywords else "store"
     kind = action.rpartition(".")[2]
@@ -347,7 +350,7 @@ def _argparse_option(call: ast.Call, text: str) -> Iterator[Option]:
     default, long = _literal(keywords.get("default")), max(names, key=len)
     off = f"--no-{long.lstrip('-')}" if kind == "BooleanOptionalAction" else ""
     no_id = "-1" if long.lstrip("-").replace("-", "_") in _NO_ID.findall(text) else ""
-    option = Option(
+    option = DeclaredOption(
         names, default, _choices(keywords.get("choices")), kind != "store", off,
         false="" if name_of(keywords.get("type", call)) == "bool" else "False",
         about=f"{_literal(keywords.get('help'))} {no_id}".lower(),
@@ -355,14 +358,14 @@ def _argparse_option(call: ast.Call, text: str) -> Iterator[Option]:
     yield from _unless_conditional(option, keywords.get("default"))
 
 
-def _click_option(call: ast.Call) -> Iterator[Option]:
+def _click_option(call: ast.Call) -> Iterator[DeclaredOption]:
     names, keywords = _names(call), _keywords(call)
     pairs = [name.split("/") for name in names]
     off = next((pair[1].strip() for pair in pairs if len(pair) == 2), "")
     is_switch = bool(off) or _literal(keywords.get("is_flag")) == "True"
     kind = keywords.get("type")
     choices = _choices(kind.args[0]) if isinstance(kind, ast.Call) and kind.args else ()
-    option = Option(
+    option = DeclaredOption(
         tuple(pair[0].strip() for pair in pairs), _literal(keywords.get("default")), choices,
         is_switch, off,
     )  # fmt: skip
@@ -370,18 +373,18 @@ def _click_option(call: ast.Call) -> Iterator[Option]:
         yield from _unless_conditional(option, keywords.get("default"))
 
 
-def _absl_option(call: ast.Call, function: str) -> Iterator[Option]:
+def _absl_option(call: ast.Call, function: str) -> Iterator[DeclaredOption]:
     texts = [_literal(one) for one in call.args]
     if len(call.args) < 2 or not re.fullmatch(r"\w+", texts[0]):
         return
     is_switch = function in {"DEFINE_bool", "DEFINE_boolean"}
     choices = _choices(call.args[2]) if function == "DEFINE_enum" and len(call.args) > 2 else ()
     off = f"--no{texts[0]}" if is_switch else ""
-    option = Option((f"--{texts[0]}",), texts[1], choices, is_switch, off, is_joined=True)
+    option = DeclaredOption((f"--{texts[0]}",), texts[1], choices, is_switch, off, is_joined=True)
     yield from _unless_conditional(option, call.args[1])
 
 
-def _parameters(function: ast.FunctionDef, *, is_fire: bool) -> Iterator[Option]:
+def _parameters(function: ast.FunctionDef, *, is_fire: bool) -> Iterator[DeclaredOption]:
     """The parameters of a function that fire or typer makes a command of."""
     rows = function.args
     every = [*rows.posonlyargs, *rows.args]
@@ -398,11 +401,11 @@ def _parameters(function: ast.FunctionDef, *, is_fire: bool) -> Iterator[Option]
         text = _literal(default)
         is_switch = text in {"True", "False"} and not is_fire
         off = f"--no-{names[0].lstrip('-')}" if is_switch else ""
-        option = Option(names, text, (), is_switch, off, is_joined=is_fire)
+        option = DeclaredOption(names, text, (), is_switch, off, is_joined=is_fire)
         yield from _unless_conditional(option, default)
 
 
-def _fields(tree: ast.Module) -> Iterator[Option]:
+def _fields(tree: ast.Module) -> Iterator[DeclaredOption]:
     """The fields of data classes that a parser makes options of."""
     for node in nodes(tree, ast.ClassDef):
         if any("dataclass" in ast.unparse(one) for one in node.decorator_list):
@@ -413,7 +416,7 @@ def _fields(tree: ast.Module) -> Iterator[Option]:
                         value = _keywords(value).get("default")
                     text = _literal(value)
                     if text not in {"True", "False"}:
-                        yield Option((f"--{field.target.id}",), text)
+                        yield DeclaredOption((f"--{field.target.id}",), text)
 
 
 def _started(tree: ast.Module) -> dict[str, str]:
@@ -431,7 +434,9 @@ def _is_typer(decorator: ast.expr) -> bool:
     return isinstance(decorator, ast.Call) and name_of(decorator.func) == "command"
 
 
-def _unless_conditional(option: Option, default: ast.expr | None) -> Iterator[Option]:
+def _unless_conditional(
+    option: DeclaredOption, default: ast.expr | None
+) -> Iterator[DeclaredOption]:
     """An option, but for one whose default follows what the machine has."""
     if default is None or "is_available" not in ast.unparse(default):
         yield option

@@ -213,7 +213,7 @@ IndexError: list index out of range"""
 def test_a_training_that_takes_too_long_is_run_with_fewer_epochs(interpreter, tree, last, kind):
     (tree / "learn.py").write_text(LOOP.format(last))
     shown = f"```\npython learn.py\n```\n\n```\n{TOO_FAR}\n```\n"
-    report = of_tree(interpreter, tree, shown, timeout_s=4)
+    report = of_tree(interpreter, tree, shown, timeout_s=8)
     assert report.verdict.kind == kind
     assert report.script.command == ("learn.py", "--epochs", "1")
     assert [fix.what for fix in report.script.fixes] == ["--epochs 1 instead of 10000"]

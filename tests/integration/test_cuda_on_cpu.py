@@ -45,7 +45,7 @@ def here() -> Iterator[Environment]:
 def run(here: Environment, source: str, answer: str) -> RunResult:
     """One run of a program whose CUDA calls are answered."""
     script = Script(files={"a.py": source}, entry="a.py", variables={launch.CUDA: answer})
-    options = job_options(timeout_s=60)
+    options = job_options()
     return ProcessSandbox().run(launch.spec(script, here, options, ANY, 1, "run 1"))
 
 
@@ -221,7 +221,7 @@ def decide(here: Environment, tree: Path, command: str) -> IssueReport:
     )
     body = f"```\n{command}\n```\n\n```\n{BROKEN}\n```\n"
     issue = Issue(title="It fails", body=body, repository="acme/repo")
-    job = issue_job(issue, timeout_s=60, max_runs=6, without=PROOFS, repo=str(tree))
+    job = issue_job(issue, max_runs=6, without=PROOFS, repo=str(tree))
     report = execute(job, ports)
     assert isinstance(report, IssueReport)
     return report

@@ -5,7 +5,8 @@ nothing but the standard library and nothing of ours. Only the functions that ta
 replaced, so that every other frame of a traceback stays what it is; tensors lie where they lie, and
 `.cuda()` gives the tensor itself, as `.cpu()` does. With `REPRISE_CUDA=available`, for a program
 that ends without a GPU, `torch.cuda.is_available()` is true for the program's own files; libraries
-hear the truth, and take the way that works here. What a version of PyTorch lacks is passed over.
+hear the truth, and take the way that works here. How fast, large or new a GPU is stays unanswered:
+a failure must not come from an answer. What a version of PyTorch lacks is passed over.
 """
 
 import contextlib
@@ -13,7 +14,6 @@ import functools
 import os
 import sys
 import time
-import types
 
 _ELSEWHERE = ("cuda", "mps", "xpu")
 _FACTORIES = """
@@ -40,14 +40,9 @@ _ANSWERS = {
         ).split(),
         0,
     ),
-    "get_device_capability": (0, 0),
     "get_device_name": "CPU",
-    "get_device_properties": types.SimpleNamespace(
-        name="CPU", major=0, minor=0, total_memory=0, multi_processor_count=os.cpu_count()
-    ),
     "get_rng_state_all": [],
     "is_bf16_supported": True,
-    "mem_get_info": (0, 0),
     "memory_stats": {},
     "memory_summary": "",
 }

@@ -225,6 +225,7 @@ TORCH = """class Tensor:
         raise AssertionError("Torch not compiled with CUDA enabled")
     def to(self, device):
         return self.cuda() if "cuda" in device else self
+    is_cuda = False
 class nn:
     class Module: ...
 class cuda:
@@ -268,6 +269,31 @@ def test_what_a_program_of_a_repository_asks_of_cuda_is_answered_on_the_cpu(
         whats
         == [ANSWERED, "`torch.cuda.is_available()` answers True to the program"][: 1 + bool(check)]
     )
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        ("raise ValueError('x must be a CUDA tensor')", "ValueError: x must be a CUDA tensor"),
+        ("assert torch.Tensor().is_cuda", "AssertionError"),
+    ],
+)
+def test_a_failure_that_is_about_the_gpu_is_not_confirmed_on_the_cpu(
+    interpreter, tree, last, error
+):
+    """The very answers may bring it about."""
+    (tree / "torch.py").write_text(TORCH)
+    (tree / "learn.py").write_text(ON_GPU.format("", last))
+    lines = (
+        TOO_FAR.splitlines()[0],
+        '  File "learn.py", line 4, in <module>',
+        f"    {last}",
+        error,
+    )
+    shown = "\n".join(lines)
+    report = of_tree(interpreter, tree, f"```\npython learn.py\n```\n\n```\n{shown}\n```\n")
+    assert report.verdict.kind == "needs_hardware"
+    assert "without a GPU" in report.verdict.reason
 
 
 BESIDE_IT = """import argparse

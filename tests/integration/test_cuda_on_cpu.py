@@ -12,6 +12,7 @@ from threading import Event
 import pytest
 
 from benchmarks.minimise import environment as torch_environment
+from bot.environment import setup_failures
 from bot.environment.builder import UvBuilder
 from bot.issues import observe
 from bot.kernel import launch
@@ -67,7 +68,7 @@ CALLS = {
     "drawing": "torch.randn(2, generator=torch.Generator('cuda').manual_seed(3), device='cuda').shape == (2,)",
     "seeds": "torch.cuda.manual_seed(1) is torch.cuda.manual_seed_all(1) is None",
     "memory": "torch.cuda.memory_allocated() == torch.cuda.max_memory_reserved(gpu) == 0",
-    "the machine": "torch.cuda.current_device() == 0 and torch.cuda.get_device_properties(0).name == torch.cuda.get_device_name()",
+    "the machine": "torch.cuda.current_device() == 0 and torch.cuda.get_device_name() == 'CPU'",
     "the state of drawing": "torch.cuda.get_rng_state().shape == torch.get_rng_state().shape",
     "no effect": "torch.cuda.set_device(gpu) is torch.cuda.synchronize() is torch.cuda.empty_cache() is None",
     "peaks": "torch.cuda.reset_peak_memory_stats() is None",
@@ -147,6 +148,12 @@ def test_what_a_program_asks_of_cuda_is_answered_on_the_cpu(here: Environment) -
 def test_a_function_that_is_compiled_asks_too(here: Environment) -> None:
     result = run(here, COMPILED, "cpu")
     assert rows(result) == {"torch.compile": "True"}, result.stderr
+
+
+@pytest.mark.parametrize("question", ["get_device_capability()", "mem_get_info()"])
+def test_how_large_or_new_a_gpu_is_stays_unanswered(here: Environment, question: str) -> None:
+    failure = run(here, f"import torch\ntorch.cuda.{question}\n", "available")
+    assert setup_failures.recognise("", failure.stderr).hardware == "a GPU"
 
 
 ASKING = """\

@@ -58,9 +58,9 @@ def _rule(name: str, pattern: str, way: str, value: str = "", only: str = "") ->
 
 
 _GPU = (
-    r"not compiled with CUDA|no CUDA GPUs? (?:are|is) available|Found no NVIDIA|No supported gpu backend|CUDA (?:is|was) (?:not|un)available"
+    r"not compiled with CUDA|no CUDA GPUs? (?:are|is) available|Found no NVIDIA|No supported gpu backend|(?:CUDA|GPUs?) (?:(?:is|are|was) )?(?:not |un)(?:available|found|detected)"
     r"|CUDA driver (?:version is insufficient|initialization failed)|deserialize object on (?:a )?CUDA device|but CUDA is not available"
-    r"|requires? (?:a |an )?(?:CUDA|GPU)|CUDA(?:Accelerator)? can not run|no (?:CUDA|GPU) device|Unknown backend:? '?(?:gpu|cuda)"
+    r"|(?:requires?|needs) (?:a |an )?(?:CUDA|GPU)|CUDA(?:Accelerator)? can not run|no (?:CUDA|GPU)(?:[ -](?:capable )?device|s? (?:(?:is|are|was) )?(?:available|found|detected))|Unknown backend:? '?(?:gpu|cuda)"
     r"|Unable to initialize backend '?(?:cuda|gpu)|libcuda\.so|libcudart|torch_cuda_|Expected one of cpu.*cuda"
     r"|not linked with support for (?:cuda|mps)|could not (?:find|satisfy).*device.*gpu|MPS backend|mps.*not available|XPU.*not available"
 )

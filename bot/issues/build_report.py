@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from bot.issues import confirm
 from bot.issues.confirm import Decision
 from bot.issues.runner import IssueSession
+from bot.kernel import launch
 from bot.kernel.attempt import Attempt, Script
 from bot.kernel.bug import signature_hash
 from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, RepoSource
@@ -24,7 +25,7 @@ _CLONE = {
     False: "The command lacks the repository: put its clone at commit {1} on PYTHONPATH.",
 }
 """What a command cannot bring along, by whether the clone was built."""
-_IN_TREE = "Check out the repository at commit {0} and run the command in {1}."
+_IN_TREE = "Check out the repository at commit {0} and run the command in {1}{2}."
 
 
 def draft(session: IssueSession, decision: Decision, budget: ModelBudget) -> ReportDraft:
@@ -100,7 +101,8 @@ def _set_command(draft: ReportDraft) -> None:
     needs = ""
     if script.command:
         address = ""
-        needs = _IN_TREE.format(environment.commit[:12], script.folder or "its root")
+        where = " on a machine with a GPU" if launch.CUDA in script.variables else ""
+        needs = _IN_TREE.format(environment.commit[:12], script.folder or "its root", where)
     elif environment.commit and not address:
         needs = _CLONE[bool(environment.cloned)].format(environment.cloned, environment.commit[:12])
     draft.command, draft.command_needs = _line(script, environment, spec, address), needs

@@ -10,7 +10,7 @@ from itertools import chain, starmap
 
 from bot.environment import setup_failures
 from bot.issues.observe import Observation, flatten
-from bot.issues.script_fixes import FILLED
+from bot.issues.script_fixes import FILLED, NO_GPU
 from bot.issues.signature import freeze, locations, references, staged, values, wording
 from bot.kernel import metrics, tracebacks
 from bot.kernel.attempt import Evidence, Failure, Judgement, Match, Script, SetupFailure
@@ -209,7 +209,8 @@ def _judge_failures(observation: Observation, signature: AnySignature, script: S
     for index, judgement in enumerate(verdicts):
         if judgement.match is Match.MATCHED:
             return judgement.model_copy(update={"member": index})
-    return _setup_failure(observation) or _unmet(observation, verdicts)
+    of_gpu = next((row for row in verdicts if row.match is Match.SETUP_FAILURE), None)
+    return of_gpu or _setup_failure(observation) or _unmet(observation, verdicts)
 
 
 def _either(observation: Observation, member: Member, script: Script) -> Judgement:
@@ -237,6 +238,8 @@ def _genuine(
     if judgement.match is Match.MATCHED and _is_filled_in(judgement.failure):
         inconclusive = _undecided("the failure arises from a value that the bug report leaves open")
         return inconclusive.model_copy(update={"failure": judgement.failure})
+    if judgement.match is Match.MATCHED and _is_of_gpu(judgement.failure, script):
+        return _without_gpu(judgement)
     for candidate in (
         (member, reported_member) if isinstance(reported_member, CrashSignature) else (member,)
     ):
@@ -245,6 +248,26 @@ def _genuine(
         if judgement.match is Match.MATCHED and (line := staged.staged(script.source, candidate)):
             return _passed(f"the program itself causes it: {line[:120]}")
     return judgement
+
+
+_OF_GPU = re.compile(r"cuda|gpu|\bdevices?\b", re.IGNORECASE)
+_GPU_CHECK = re.compile(r"\bis_cuda\b|\.device(?:\.type)? *[!=]=|\bcuda\.(?:is|get|device)_")
+
+
+def _is_of_gpu(failure: Failure | None, script: Script) -> bool:
+    """Whether an exception of a repository's program is about the GPU that it was run without."""
+    if failure is None or not script.command or all(fix.why != NO_GPU for fix in script.fixes):
+        return False
+    code = failure.innermost.code if failure.innermost is not None else ""
+    return bool(_OF_GPU.search(failure.message) or _GPU_CHECK.search(code))
+
+
+def _without_gpu(judgement: Judgement) -> Judgement:
+    """What a run on the CPU shows of a failure that is about a GPU."""
+    what = f"without a GPU, {judgement.evidence or judgement.reason} says nothing"
+    failure = SetupFailure(id="no-gpu", what=what[:200], rewrite="cpu", hardware="a GPU")
+    update = {"match": Match.SETUP_FAILURE, "reason": what, "setup_failure": failure}
+    return judgement.model_copy(update=update)
 
 
 def _is_filled_in(failure: Failure | None) -> bool:

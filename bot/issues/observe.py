@@ -9,14 +9,14 @@ import re
 import signal
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
 
 from bot.issues.signature import values
-from bot.kernel import artifacts, tracebacks
+from bot.kernel import artifacts, launch, tracebacks
 from bot.kernel.attempt import Failure, Script
 from bot.kernel.bug import BugReport, CrashSignature, Frame, Member, ObservationSignature, Traceback
 from bot.kernel.source.syntax import module_of, name_of
@@ -393,7 +393,7 @@ def _failure(row: artifacts.TracedError, *, swallowed: bool, depth: int = 0) -> 
         exception=row.exception,
         message=message[:_CHAINED_MESSAGE] if depth else message,
         bases=row.bases,
-        frames=(*(_frame(frame) for frame in row.frames), *map(_library, library_frames)),
+        frames=(*_own_frames(map(_frame, row.frames)), *map(_library, library_frames)),
         swallowed=swallowed,
         chained=tuple(_failure(inner, swallowed=swallowed, depth=depth + 1) for inner in chained),
     )
@@ -402,6 +402,11 @@ def _failure(row: artifacts.TracedError, *, swallowed: bool, depth: int = 0) -> 
 def _frame(row: artifacts.TracedFrame) -> Frame:
     number = None if row.line is None else str(row.line)
     return _library(tracebacks.frame(row.path, number, row.function, row.code))
+
+
+def _own_frames(frames: Iterable[Frame]) -> Iterator[Frame]:
+    """The frames but for those of what answers CUDA calls, which the report's machine has not."""
+    return (frame for frame in frames if not frame.path.endswith(f"/{launch.CUDA_PROBE}"))
 
 
 def _library(frame: Frame) -> Frame:
@@ -436,7 +441,7 @@ def _printed_failure(row: Traceback, *, swallowed: bool) -> Failure:
     return Failure(
         exception=row.exception,
         message=row.message,
-        frames=tuple(_library(frame) for frame in row.frames),
+        frames=tuple(_own_frames(map(_library, row.frames))),
         swallowed=swallowed,
         chained=tuple(_printed_failure(inner, swallowed=swallowed) for inner in row.chained),
     )

@@ -170,7 +170,7 @@ def _reports(node: ast.AST) -> bool:
 # Used only after a run failed for lack of a GPU, when the reported failure does not need one, or
 # took too long.
 
-_DEVICE = re.compile(r"^(?:cuda|gpu|mps|xpu)(?::\d+)?$", re.IGNORECASE)
+DEVICE = re.compile(r"^(?:cuda|gpu|mps|xpu)(?::\d+)?$", re.IGNORECASE)
 _TF_DEVICE = re.compile(r"^(/?(?:device:)?)GPU:\d+$", re.IGNORECASE)
 _COUNTS = {"devices", "gpus", "num_gpus", "n_gpus", "n_gpu"}
 _DROPPED_CALLS = {
@@ -212,7 +212,7 @@ def _changes(text: Text, node: ast.AST) -> list[tuple[Edit, str]]:
 
 def _constant(text: Text, node: ast.Constant, value: str) -> list[tuple[Edit, str]]:
     device_match = _TF_DEVICE.match(value)
-    new = "cpu" if _DEVICE.match(value) else f"{device_match[1]}CPU:0" if device_match else ""
+    new = "cpu" if DEVICE.match(value) else f"{device_match[1]}CPU:0" if device_match else ""
     span = text.span(node)
     if not new or text.source[span[0]] not in "'\"":
         return []

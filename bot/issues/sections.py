@@ -80,7 +80,7 @@ def _command_section(report: IssueReport, script: Script) -> Section:
     line = ("In the repository at commit ", Code(commit), where, ": ", Code(words))
     blocks: list[Block] = [Paragraph(line)]
     blocks += [Paragraph(text)] if (text := _changes_text(script)) else []
-    details: list[Block] = [files(script)] if script.fixes else []
+    details: list[Block] = [files(script)] if script.edited else []
     return Section("program", "The command", blocks, details=details)
 
 

@@ -31,14 +31,16 @@ class Script(Record):
     """A program of one or more files, the one to start named by `entry`. `origin` says which
     blocks of the issue it came from; the `author` is who wrote it in the first place.
 
-    With a `command` it runs in the repository under test: its files lie over the tree of the
-    environment's commit, and the command (what follows the interpreter) starts it in `folder`.
+    With a `command` it runs in the repository under test: the command (what follows the
+    interpreter) starts it in `folder`, in the tree of the environment's commit. Of its files those
+    that are `edited`, by a fix or because they are ours, lie over the tree.
     """
 
     files: dict[str, str]
     entry: str = "repro.py"
     command: tuple[str, ...] = ()
     folder: str = ""
+    edited: tuple[str, ...] = ()
     variables: dict[str, str] = {}
     origin: str = ""
     author: Literal["reporter", "model"] = "reporter"

@@ -24,6 +24,12 @@ TRAINING = f"{_FOLDER}/training-*.jsonl"
 """What the training probe writes, a file for each process that trains."""
 TRIAL = f"{_FOLDER}/_reprise_trial.py"
 """The file that makes a run one trial of a repair."""
+CUDA = "REPRISE_CUDA"
+"""The variable of a script whose CUDA calls are answered on the CPU. With the value "available" its
+own files are told that there is a GPU.
+"""
+CUDA_PROBE = f"{_FOLDER}/_reprise_cuda.py"
+"""The file that answers them."""
 SPLIT = "trace-split-"
 """The beginning of the file which says that the rows that a program tests on were split."""
 Part = Literal["guide", "held-out", "whole"]
@@ -70,11 +76,15 @@ def spec(
     """One run of a script with a seed. A hang is waited for as long as its signature says,
     anything else as long as the options say.
     """
-    own_files = {name: text.encode("utf-8", "replace") for name, text in script.files.items()}
     tree = _tree(environment) if script.command and environment.tree else {}
-    if tree and script.is_repositorys and not script.fixes:  # as another commit has it
-        own_files = {}
+    own_files = {
+        name: text.encode("utf-8", "replace")
+        for name, text in script.files.items()
+        if not tree or name in script.edited  # the others as the commit has them
+    }
     files = _with_probe_names({**tree, **own_files})
+    if CUDA in script.variables:
+        files[CUDA_PROBE] = probe("cuda_on_cpu.py")
     variables = {**_variables(environment, options, seed), **script.variables}
     if script.folder:
         up = "../" * len(PurePosixPath(script.folder).parts)

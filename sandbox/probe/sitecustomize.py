@@ -7,8 +7,8 @@ beyond the seeds. `REPRISE_TRACE` names the folder for `trace-<pid>.json`, `REPR
 `REPRISE_STACKS_AFTER` the seconds after which all stacks are printed (for hangs); with
 `REPRISE_WANTED`, what the program reaches is written down too (`reached.py`), with
 `REPRISE_TRAINING` how it trains (`training/`); `REPRISE_TRIAL` makes it one training of a repair
-(`trial.py`). The file `key` in
-that folder signs what this process writes, and that it came to its own end.
+(`trial.py`), `REPRISE_CUDA` has CUDA calls answered on the CPU (`cuda_on_cpu.py`). The file `key`
+in that folder signs what this process writes, and that it came to its own end.
 """
 
 import os
@@ -160,11 +160,10 @@ def _arm():
         faulthandler.dump_traceback_later(float(after), exit=False)
     if os.environ.get("REPRISE_WANTED"):
         import _reprise_reached  # noqa: F401  # reached.py, copied under this name
-    if os.environ.get("REPRISE_TRIAL"):
-        import _reprise_trial  # trial.py, copied under this name
-
-        for name, hook in _reprise_trial.HOOKS.items():
-            after_import(name, hook)
+    for part in ("trial", "cuda"):  # trial.py and cuda_on_cpu.py, copied as _reprise_<part>.py
+        if os.environ.get("REPRISE_" + part.upper()):
+            for name, hook in __import__("_reprise_" + part).HOOKS.items():
+                after_import(name, hook)
     if os.environ.get("REPRISE_TRAINING"):
         from _reprise_training import imports  # training/, copied under this name
 

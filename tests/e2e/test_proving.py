@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tests.e2e.test_cli import COMMAND, Here, environment, here, mistake, reprise
+from tests.e2e.test_verdicts import TORCH
 
 __all__ = ["here"]
 
@@ -355,8 +356,9 @@ ValueError: size 5 is not even
 def test_a_command_of_a_repository_is_reproduced_and_its_commit_is_named(tmp_path: Path) -> None:
     clone, ids = tmp_path / "clone", []
     (clone / "lib").mkdir(parents=True)
-    main = "import sys\nfrom lib.model import build\nprint(build(int(sys.argv[-1])))\n"
+    main = "import sys, torch\nfrom lib.model import build\ntorch.Tensor().cuda()\nprint(build(int(sys.argv[-1])))\n"
     raises = '    if size % 2:\n        raise ValueError(f"size {size} is not even")\n'
+    (clone / "torch.py").write_text(TORCH)
     for number in range(4):
         body = raises if number >= 2 else ""
         (clone / "train.py").write_text(f"{main}# {number}\n")
@@ -370,6 +372,7 @@ def test_a_command_of_a_repository_is_reproduced_and_its_commit_is_named(tmp_pat
     assert f'introduced in {ids[2][:12]} "change 2"' in words
     assert f"0 of 5 failed with train.py at {ids[1][:12]}" in words
     assert "no library's Python code" not in (tmp_path / "run" / "report.md").read_text()
+    assert "Changed from the bug report: CUDA calls are answered on the CPU" in words
     assert report(tmp_path / "run")["script"]["path"].endswith("train.py")
     commits = ("--repo", "clone", "--good", ids[0], "--bad", "HEAD")
     done = reprise(tmp_path, "bisect", "run", *BOX, *commits)

@@ -13,6 +13,7 @@ from bot.kernel.environment import Environment
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Ports
 from bot.products import execute as run
+from bot.report.terminal import terminal
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal, ScriptedModel
 from tests.support.jobs import issue_job
@@ -159,7 +160,8 @@ def of_tree(interpreter, tree, body, model=None, **options):
         model=model,
     )
     issue = Issue(title="It fails", body=body, repository="acme/repo")
-    return run(issue_job(issue, timeout_s=30, without=PROOFS, repo=str(tree), **options), ports)
+    options = {"timeout_s": 30, "without": PROOFS, "repo": str(tree), **options}
+    return run(issue_job(issue, **options), ports)
 
 
 def _here(home, tree):
@@ -299,6 +301,145 @@ def test_a_clone_for_commands_serves_a_snippet_that_imports_its_modules(
     body = f"```python\n{program}\n```\n\n```\nValueError: size 5 is not even\n```\n"
     report = of_tree(interpreter, tree, body, for_commands=True)
     assert (report.spec.repo is not None) is uses
+
+
+LOOP = """import argparse, time
+parser = argparse.ArgumentParser()
+parser.add_argument("--epochs", type=int, default=10_000)
+args = parser.parse_args()
+for epoch in range(args.epochs):
+    time.sleep(0.05)
+{}
+"""
+TOO_FAR = """Traceback (most recent call last):
+  File "learn.py", line 7, in <module>
+    print([][3])
+IndexError: list index out of range"""
+
+
+@pytest.mark.parametrize(
+    ("last", "kind"),
+    [("print([][3])", "reproduced"), ("print('done')", "inconclusive")],
+)
+def test_a_training_that_takes_too_long_is_run_with_fewer_epochs(interpreter, tree, last, kind):
+    (tree / "learn.py").write_text(LOOP.format(last))
+    shown = f"```\npython learn.py\n```\n\n```\n{TOO_FAR}\n```\n"
+    report = of_tree(interpreter, tree, shown, timeout_s=8)
+    assert report.verdict.kind == kind
+    assert report.script.command == ("learn.py", "--epochs", "1")
+    assert [fix.what for fix in report.script.fixes] == ["--epochs 1 instead of 10000"]
+    assert "Changed from the bug report: --epochs 1 instead of 10000." in terminal(report)
+
+
+TORCH = """class Tensor:
+    def cuda(self, device=None):
+        raise AssertionError("Torch not compiled with CUDA enabled")
+    def to(self, device):
+        return self.cuda() if "cuda" in device else self
+    is_cuda = False
+class nn:
+    class Module: ...
+class cuda:
+    class nvtx: ...
+    is_available = staticmethod(lambda: False)
+    device_count = staticmethod(lambda: 0)
+class jit: ...
+"""
+ON_GPU = """import sys, torch
+{}
+torch.Tensor().to("cuda").cuda()
+{}
+"""
+CHECKED = "if not torch.cuda.is_available(): raise SystemExit('No GPU found')"
+ANSWERED = "CUDA calls are answered on the CPU"
+
+
+@pytest.mark.parametrize(
+    ("check", "last", "kind"),
+    [
+        ("", "print([][3])", "reproduced"),
+        (CHECKED, "print([][3])", "reproduced"),
+        ("assert torch.cuda.device_count()", "print([][3])", "reproduced"),
+        ("", "print('done')", "needs_hardware"),
+        ("", "raise KeyError(1)", "needs_hardware"),
+        ("raise ImportError('libcudart.so.12: no such file')", "", "needs_hardware"),
+    ],
+)
+def test_what_a_program_of_a_repository_asks_of_cuda_is_answered_on_the_cpu(
+    interpreter, tree, check, last, kind
+):
+    (tree / "torch").mkdir()
+    (tree / "torch" / "__init__.py").write_text(TORCH)
+    (tree / "learn.py").write_text(ON_GPU.format(check, last))
+    text = TOO_FAR.replace("line 7", "line 4")
+    report = of_tree(interpreter, tree, f"```\npython learn.py\n```\n\n```\n{text}\n```\n")
+    assert report.verdict.kind == kind
+    assert f"Changed from the bug report: {ANSWERED}" in " ".join(terminal(report).split())
+    whats = [fix.what for fix in report.script.fixes]
+    assert (
+        whats
+        == [ANSWERED, "`torch.cuda.is_available()` answers True to the program"][: 1 + bool(check)]
+    )
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        ("raise ValueError('x must be a CUDA tensor')", "ValueError: x must be a CUDA tensor"),
+        ("assert torch.Tensor().is_cuda", "AssertionError"),
+    ],
+)
+def test_a_failure_that_is_about_the_gpu_is_not_confirmed_on_the_cpu(
+    interpreter, tree, last, error
+):
+    """The very answers may bring it about."""
+    (tree / "torch.py").write_text(TORCH)
+    (tree / "learn.py").write_text(ON_GPU.format("", last))
+    lines = (
+        TOO_FAR.splitlines()[0],
+        '  File "learn.py", line 4, in <module>',
+        f"    {last}",
+        error,
+    )
+    shown = "\n".join(lines)
+    report = of_tree(interpreter, tree, f"```\npython learn.py\n```\n\n```\n{shown}\n```\n")
+    assert report.verdict.kind == "needs_hardware"
+    assert "without a GPU" in report.verdict.reason
+
+
+BESIDE_IT = """import argparse
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cpu", action="store_true")
+"""
+
+
+def test_an_option_that_the_program_refuses_is_taken_back(interpreter, tree):
+    (tree / "torch.py").write_text(TORCH)
+    (tree / "beside.py").write_text(BESIDE_IT)
+    text = ON_GPU.format(
+        "import argparse, beside; argparse.ArgumentParser().parse_args()", "print([][3])"
+    )
+    (tree / "learn.py").write_text(text)
+    text = TOO_FAR.replace("line 7", "line 4")
+    report = of_tree(interpreter, tree, f"```\npython learn.py\n```\n\n```\n{text}\n```\n")
+    assert report.verdict.kind == "reproduced"
+    assert report.script.command == ("learn.py",)
+    assert [fix.what for fix in report.script.fixes] == [ANSWERED]
+    assert (
+        "with --cpu" in str(report.attempts[1].change) or report.attempts[1].judgement.setup_failure
+    )
+
+
+def test_a_shorter_training_says_nothing_of_how_the_whole_one_ends(interpreter, tree):
+    text = LEARN.replace("range(3)", "range(epochs)").replace(
+        "import sys", "import sys, time\nepochs = 9000"
+    )
+    (tree / "learn.py").write_text(f"{text}    time.sleep(0.05)\n")
+    body = "The accuracy stays around 10 %, the README says 94 %.\n\n```\npython learn.py\n```\n"
+    report = of_tree(interpreter, tree, body, timeout_s=3)
+    assert report.verdict.kind == "inconclusive"
+    assert not report.script.fixes
 
 
 def test_without_the_clone_a_command_is_no_question_to_the_reporter(decide):

@@ -157,7 +157,7 @@ def test_a_file_that_the_tree_lacks_is_not_guessed():
 
 
 def test_a_command_may_not_change_how_python_or_the_sandbox_starts():
-    text = "LD_PRELOAD=x PYTHONPATH=/x REPRISE_TRACE=y KEEP=1 HOME=$HOME python train.py"
+    text = "LD_PRELOAD=x PYTHONPATH=/x REPRISE_TRACE=y REPRISE_CUDA=available KEEP=1 HOME=$HOME python train.py"
     assert proposed(text)[0].variables == {"KEEP": "1"}
 
 

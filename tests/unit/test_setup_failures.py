@@ -33,6 +33,12 @@ from bot.environment import setup_failures
         ("ModuleNotFoundError", "No module named 'pkg_resources'", "requirement", "setuptools<81"),
         ("AssertionError", "Torch not compiled with CUDA enabled", "rewrite", "cpu"),
         ("MisconfigurationException", "No supported gpu backend found!", "rewrite", "cpu"),
+        ("RuntimeError", "CUDA is not available.", "rewrite", "cpu"),
+        ("ValueError", "fp16 on a GPU is required, but CUDA unavailable", "rewrite", "cpu"),
+        ("RuntimeError", "no CUDA-capable device is detected", "rewrite", "cpu"),
+        ("", "Training needs a GPU", "rewrite", "cpu"),
+        ("", "No GPU found, exiting", "rewrite", "cpu"),
+        ("", "GPU not found", "rewrite", "cpu"),
         ("NameError", "name 'Tensor' is not defined", "names", ("Tensor",)),
         (
             "FileNotFoundError",

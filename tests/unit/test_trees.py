@@ -1,10 +1,17 @@
-"""The files of a tree for a run: no link is followed, and a giant one is cut."""
+"""The files of a tree for a run: no link is followed, and a giant one is cut; of a fix only what it
+edited lies over them.
+"""
 
 from pathlib import Path
 
 import pytest
 
-from bot.kernel import trees
+from bot.kernel import launch, trees
+from bot.kernel.attempt import Script
+from bot.kernel.bug import CrashSignature, ScriptFix
+from bot.kernel.environment import Environment
+from sandbox.port import RunSpec
+from tests.support.jobs import job_options
 
 
 @pytest.fixture
@@ -37,4 +44,35 @@ def test_a_giant_tree_is_cut(
     monkeypatch.setattr(trees, name, limit)
     trees.read_tree.cache_clear()
     assert trees.read_tree(str(tree)) == {"a.py": b"1"}
+    trees.read_tree.cache_clear()
+
+
+FIX = ScriptFix(what="CUDA calls are answered on the CPU", why="")
+
+
+def run_spec(tree: Path, **fields: object) -> RunSpec:
+    """A run at a commit whose `a.py` is not the one that the report is about."""
+    files = {"a.py": "0", "conf.yaml": "epochs: 1"}
+    script = Script(files=files, entry="a.py", command=("a.py",), fixes=(FIX,), **fields)
+    here = Environment(id="here", python="3", interpreter="python", tree=str(tree))
+    return launch.spec(script, here, job_options(), CrashSignature(exception="E"), 1, "run 1")
+
+
+def test_a_fix_lays_only_what_it_edited_over_another_commit(tree: Path) -> None:
+    spec = run_spec(tree, variables={launch.CUDA: "cpu"})
+    assert (spec.files["a.py"], "conf.yaml" in spec.files) == (b"1", False)
+    spec = run_spec(tree, edited=("conf.yaml",))
+    assert (spec.files["a.py"], spec.files["conf.yaml"]) == (b"1", b"epochs: 1")
+    assert run_spec(tree, edited=("a.py",)).files["a.py"] == b"0"
+
+
+def test_cuda_is_answered_only_where_a_fix_says_so_and_by_no_file_of_the_tree(tree: Path) -> None:
+    (tree / ".reprise").mkdir()
+    (tree / launch.CUDA_PROBE).write_text("print('mine')")
+    trees.read_tree.cache_clear()
+    spec = run_spec(tree, variables={launch.CUDA: "cpu"})
+    assert spec.files[launch.CUDA_PROBE] == launch.probe("cuda_on_cpu.py")
+    assert spec.env[launch.CUDA] == "cpu"
+    spec = run_spec(tree)
+    assert (launch.CUDA_PROBE in spec.files, launch.CUDA in spec.env) == (False, False)
     trees.read_tree.cache_clear()

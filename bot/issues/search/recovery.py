@@ -3,19 +3,22 @@ iterations.
 """
 
 import ast
+import re
 from dataclasses import dataclass
 
 from bot.environment import imports, package_names, specify
 from bot.environment.imports import distribution
 from bot.issues import script_fixes
 from bot.issues.runner import Runner
+from bot.issues.search import program_options
 from bot.kernel import artifacts, launch
 from bot.kernel.attempt import Judgement, Match, Script
-from bot.kernel.bug import HangSignature, ScriptFix, members_of
+from bot.kernel.bug import HangSignature, ScriptFix, TrainingSignature, members_of
 from bot.kernel.environment import Environment, EnvironmentSpec, PinSource
 from bot.kernel.errors import BuildError
 from bot.kernel.session import CompletedRun, SearchResult
 from bot.kernel.source.syntax import module_of
+from bot.kernel.trees import read_tree
 
 _PARTS = (
     "",
@@ -74,7 +77,12 @@ def next_fix(
     """The next thing to try with this program; None when nothing helps."""
     failure = run.judgement.setup_failure
     if run.match is Match.UNDECIDED:
-        return _shorter(runner, spec, script) if run.attempt.execution.timed_out else None
+        ended_by_clock = run.attempt.execution.timed_out
+        return _shorter(runner, spec, environment, script) if ended_by_clock else None
+    if script.command and (earlier := _before_refusal(runner, script, run.judgement)) is not None:
+        return _without_options(spec, environment, earlier, script)
+    if script.command and _lacks_gpu(run.judgement):
+        return _without_gpu(spec, environment, script, run.judgement)
     if failure is None:
         return None
     if failure.module or failure.requirement:
@@ -117,16 +125,94 @@ def _edit(script: Script, source: str, fixes: tuple[ScriptFix, ...]) -> Script:
     """A script with a new text and the fixes that made it; the very script when there are none."""
     if not fixes:
         return script
-    files = {**script.files, script.entry: source}
-    return script.model_copy(update={"files": files, "fixes": (*script.fixes, *fixes)})
+    files, edited = {**script.files, script.entry: source}, (*script.edited, script.entry)
+    fixes = (*script.fixes, *fixes)
+    return script.model_copy(update={"files": files, "edited": edited, "fixes": fixes})
 
 
-def _shorter(runner: Runner, spec: EnvironmentSpec, script: Script) -> Fix | None:
-    hang = any(isinstance(member, HangSignature) for member in members_of(runner.signature))
-    if hang:
+def _shorter(
+    runner: Runner, spec: EnvironmentSpec, environment: Environment, script: Script
+) -> Fix | None:
+    # How a training ends is nothing that a shorter one shows.
+    whole = (HangSignature, TrainingSignature) if script.command else HangSignature
+    if any(isinstance(member, whole) for member in members_of(runner.signature)):
         return None
-    fixed = _edit(script, *script_fixes.shorten(script.source))
+    if script.command:
+        fixed = program_options.shorten(script, read_tree(environment.tree))
+    else:
+        fixed = _edit(script, *script_fixes.shorten(script.source))
     return Fix(spec, fixed, "with fewer iterations") if fixed is not script else None
+
+
+_GPU_CHECK = re.compile(r"\bcuda\.(?:is_available|device_count)\(")
+_ANSWERED = ScriptFix(what="CUDA calls are answered on the CPU", why=script_fixes.NO_GPU)
+_PRETENDED = ScriptFix(
+    what="`torch.cuda.is_available()` answers True to the program", why=script_fixes.NO_GPU
+)
+
+
+def _lacks_gpu(judgement: Judgement) -> bool:
+    """Whether a program of a repository ended for want of a GPU, at a check of its own as well."""
+    failure = judgement.setup_failure
+    return failure.rewrite == "cpu" if failure is not None else _is_at_check(judgement)
+
+
+def _is_at_check(judgement: Judgement) -> bool:
+    last = judgement.failure.innermost if judgement.failure is not None else None
+    return last is not None and not last.package and bool(_GPU_CHECK.search(last.code))
+
+
+def _without_gpu(
+    spec: EnvironmentSpec, environment: Environment, script: Script, judgement: Judgement
+) -> Fix | None:
+    """The program on the CPU by its own options, else with what it asks of CUDA answered there;
+    where it then still asks for a GPU, it is told that there is one.
+    """
+    answered = script.variables.get(launch.CUDA)
+    if answered is None:
+        fixed = program_options.to_cpu(script, read_tree(environment.tree))
+        if fixed is not script:
+            return Fix(spec, fixed, "on the CPU instead of a GPU")
+    is_told = answered is not None or _is_at_check(judgement)
+    return _answered(spec, script, is_told=is_told) if answered != "available" else None
+
+
+def _answered(spec: EnvironmentSpec, script: Script, *, is_told: bool) -> Fix:
+    fixes = (_ANSWERED,) * (launch.CUDA not in script.variables) + (_PRETENDED,) * is_told
+    variables = {**script.variables, launch.CUDA: "available" if is_told else "cpu"}
+    fixed = script.model_copy(update={"variables": variables, "fixes": (*script.fixes, *fixes)})
+    return Fix(spec, fixed, "; ".join(fix.what for fix in fixes))
+
+
+_REFUSAL = re.compile(
+    r"unrecognized arguments|no such option|unknown .* flag|could not (?:consume|override)",
+    re.IGNORECASE,
+)
+
+
+def _before_refusal(runner: Runner, script: Script, judgement: Judgement) -> Script | None:
+    """The program before it was given an option that it turns out not to take: what declares one
+    may be another program's.
+    """
+    failure = judgement.setup_failure
+    is_usage = failure is not None and failure.id == "arguments"
+    if not is_usage and not _REFUSAL.search(judgement.evidence):
+        return None
+    programs = (runner.attempts.programs[one.script] for one in reversed(runner.attempts))
+    earlier = (one for one in programs if one.origin == script.origin)
+    fewer = (one for one in earlier if len(one.fixes) < len(script.fixes))
+    return next((one for one in fewer if one.command != script.command), None)
+
+
+def _without_options(
+    spec: EnvironmentSpec, environment: Environment, earlier: Script, refused: Script
+) -> Fix | None:
+    """What helps the program other than the options that it refused."""
+    whys = {fix.why for fix in refused.fixes[len(earlier.fixes) :]}
+    if script_fixes.NO_GPU in whys:
+        return _answered(spec, earlier, is_told=False)
+    fixed = program_options.lower_constants(earlier, read_tree(environment.tree))
+    return Fix(spec, fixed, "with fewer iterations") if fixed is not earlier else None
 
 
 def _install(

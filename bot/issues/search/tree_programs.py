@@ -69,7 +69,12 @@ def of_command(text: str, tree: Tree) -> Script | None:
 def beside(source: str, origin: str) -> Script:
     """A program of a model's at the root of a tree."""
     return Script(
-        files={BESIDE: source}, entry=BESIDE, command=(BESIDE,), origin=origin, author="model"
+        files={BESIDE: source},
+        entry=BESIDE,
+        command=(BESIDE,),
+        edited=(BESIDE,),
+        origin=origin,
+        author="model",
     )
 
 
@@ -146,6 +151,7 @@ def _of_notebook(path: str, tree: Tree) -> Script | None:
         files={entry: "\n".join(plain)},
         entry=entry,
         command=(_CELLS,),
+        edited=(entry,),
         folder=folder,
         origin=f"the notebook `{path}`",
         fixes=(fix,),
@@ -233,33 +239,47 @@ def imports(scripts: tuple[Script, ...], tree: Tree) -> str:
     own = {PurePosixPath(path).parts[0].removesuffix(".py") for path in tree}
     own |= {PurePosixPath(path).stem for path in tree if path.endswith(".py")}
     own_texts = {path: text for one in scripts for path, text in one.files.items()}
-    waiting, paths_read, names = list(own_texts), set[str](), dict[str, None]()
-    while waiting and len(paths_read) < _MOST_MODULES:
-        path = waiting.pop()
-        paths_read.add(path)
-        text = own_texts.get(path) or tree[path].decode("utf-8", "replace")
-        for name in _modules(text):
-            top = name.partition(".")[0]
-            inside = [file for file in _files_of(name, path, tree) if file not in paths_read]
-            waiting += [file for file in inside if file not in waiting]
-            if top not in own and top not in sys.stdlib_module_names:
-                names[top] = None
-    return "\n".join(f"import {name}" for name in names if name.isidentifier())
+    files = {**tree, **{path: text.encode("utf-8", "replace") for path, text in own_texts.items()}}
+    texts = (files[path] for path in reachable(list(own_texts), files))
+    names = (name for text in texts for name in _modules(text.decode("utf-8", "replace")))
+    tops = dict.fromkeys(name.partition(".")[0] for name in names)
+    needed = (top for top in tops if top not in own and top not in sys.stdlib_module_names)
+    return "\n".join(f"import {name}" for name in needed if name.isidentifier())
+
+
+def reachable(entries: Sequence[str], tree: Tree) -> tuple[str, ...]:
+    """The files of the tree that programs import, directly or through others, the programs' own
+    first.
+    """
+    waiting, paths = list(entries), dict[str, None]()
+    while waiting and len(paths) < _MOST_MODULES:
+        path = waiting.pop(0)
+        paths[path] = None
+        for name in _modules(tree[path].decode("utf-8", "replace")):
+            files = (file for file in _files_of(name, path, tree) if file not in paths)
+            waiting += [file for file in files if file not in waiting]
+    return tuple(paths)
 
 
 def _modules(text: str) -> Iterator[str]:
+    """The modules that a program may import; one that begins with dots is beside it."""
     for node in ast.walk(module_of(text)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            yield from ([module] if node.module else [])
+            end = "." if node.module else ""
+            yield from (f"{module}{end}{alias.name}" for alias in node.names)
 
 
 def _files_of(module: str, importer: str, tree: Tree) -> Iterator[str]:
-    place = module.replace(".", "/")
-    for root in (PurePosixPath(importer).parent.as_posix(), "", "src"):
+    folder, name = PurePosixPath(importer).parent, module.lstrip(".")
+    level = len(module) - len(name)
+    above = [folder, *folder.parents][level - 1 : level]
+    roots = above if level else [folder, PurePosixPath(), PurePosixPath("src")]
+    for root in dict.fromkeys(roots):
         for end in (".py", "/__init__.py"):
-            path = (PurePosixPath(root) / f"{place}{end}").as_posix()
+            path = (root / f"{name.replace('.', '/')}{end}").as_posix()
             if path in tree:
                 yield path

@@ -575,10 +575,18 @@ class _Job:
             claim.name == "python" and claim.note == "--python" for claim in self.spec.claims
         )
 
+    def _minors(self) -> tuple[str, ...]:
+        """The Pythons that can do: where torch comes from a folder, those that its wheels fit."""
+        has_torch = any(row.name == "torch" for row in self.spec.requirements)
+        if not (has_torch and self.torch.pin):
+            return tuple(self.found)
+        builds = fallbacks.local_builds(self.owner._settings.folders, tuple(self.found))
+        return tuple(minor for version, minor in builds if self.torch.pin == f"torch=={version}")
+
     def _world(self) -> World:
         return World(
             self.owner.releases,
-            tuple(self.found),
+            self._minors(),
             self._from_source,
             self._fixed(),
             self.owner.history,
@@ -609,7 +617,9 @@ class _Job:
             self.cache, dict(self.owner.environ), credentials=self.owner.credentials
         ).checkout(self.spec.repo, self.spec.exclude_newer)
         checkout, wheel = self.checkout, None
-        if checkout.installable and not self.spec.repo.in_place:
+        if self.spec.repo.in_place:
+            return draft  # the spec has what its files ask for
+        if checkout.installable:
             wheel = self._attempted(
                 f"build the repository at {checkout.commit[:12]}",
                 lambda sandbox: source_builds.repository(

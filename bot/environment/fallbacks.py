@@ -325,6 +325,8 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
         refusals = (*draft.refused, f"{old.name}=={exact}")
         near = releases.release(world.history(old.name), exact, draft.exclude_newer)
         usable = world.usable(old.name, draft.minor) or near
+        if old.rung is PinSource.REPOSITORY:
+            near = [*near, _nearest(old, draft, world)]
         candidates = [
             version
             for version in near
@@ -347,6 +349,51 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
             notes=(*draft.notes, (old.name, reason)),
         )
     return None
+
+
+def give_way(draft: Draft, text: str, world: World) -> Draft | None:
+    """Releases that the repository's files ask for, and that have wheels only for other Pythons,
+    give way to the nearest ones, all at once. What never had a wheel is built before.
+    """
+    if not any(row.name in _without_wheel(text) for row in _of_files(draft)):
+        return None
+    requirements, notes, refused = draft.requirements, draft.notes, draft.refused
+    for old in _of_files(draft):
+        stated = [row for row in world.history(old.name) if _allows(old, row.version)]
+        usable = world.usable(old.name, draft.minor)
+        had_wheels = any(row.wheels == "linux" for row in stated)
+        near = _nearest(old, draft, world)
+        if not near or not had_wheels or any(row.version in usable for row in stated):
+            continue
+        reason = f"{old.specifier} has no wheel for Python {draft.minor}; {near} is nearest"
+        update = {"specifier": f"=={near}", "rung": PinSource.NEIGHBOUR, "reason": reason}
+        requirements = tuple(
+            row.model_copy(update=update) if row is old else row for row in requirements
+        )
+        notes = (*notes, (old.name, reason))
+        refused = (*refused, f"{old.name}{old.specifier}")
+    if requirements == draft.requirements:
+        return None
+    what = "with the nearest releases that have wheels of what the repository's files ask for"
+    return replace(draft, what=what, requirements=requirements, notes=notes, refused=refused)
+
+
+def _of_files(draft: Draft) -> list[Requirement]:
+    """The requirements with a version that the repository's files state."""
+    return [
+        row
+        for row in draft.requirements
+        if row.rung is PinSource.REPOSITORY and row.specifier and row.name != draft.cloned
+    ]
+
+
+def _allows(requirement: Requirement, version: str) -> bool:
+    return SpecifierSet(requirement.specifier).contains(version)
+
+
+def _nearest(old: Requirement, draft: Draft, world: World) -> str:
+    usable = world.usable(old.name, draft.minor)
+    return releases.beside(world.history(old.name), usable, old.specifier)
 
 
 def _without_wheel(text: str) -> list[str]:
@@ -568,12 +615,19 @@ def _as_stated(draft: Draft, text: str, _: World) -> Draft | None:
 
 
 def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
-    """The weakest claim in the way: the last requirement that was pinned by the report, never
-    the first one (under test).
+    """The weakest claim in the way: what already gave way, then what the repository's files ask
+    for, then the last requirement that was pinned by the report, never the first one (under test).
     """
-    for old in reversed(draft.requirements[1:]):
-        is_pinned = old.specifier and old.rung in {PinSource.ISSUE, PinSource.REPAIR}
-        if is_pinned and releases.is_mentioned(text, old.name):
+    gave_way = {re.split(r"[=<>!~]", pin)[0] for pin in draft.refused}
+    files = _of_files(draft)
+    weak = [row for row in draft.requirements if row.name in gave_way and row.specifier]
+    claims = [
+        row
+        for row in draft.requirements[1:]
+        if row.specifier and row.rung in {PinSource.ISSUE, PinSource.REPAIR}
+    ]
+    for old in (*reversed(weak), *reversed(files), *reversed(claims)):
+        if releases.is_mentioned(text, old.name):
             reason = f"{old.specifier} conflicts with the other requirements"
             new = old.model_copy(
                 update={"specifier": "", "rung": PinSource.REPAIR, "reason": reason}
@@ -590,6 +644,7 @@ MOVES: tuple[Move, ...] = (
     _drop_named_constraints,
     _show_hidden,
     _python_with_wheels,
+    give_way,
     _neighbour,
     _plain_tensorflow,
     with_wheels,

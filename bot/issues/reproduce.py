@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
-from bot.environment import specify
+from bot.environment import specify, tree_requirements
 from bot.issues import build_report, confirm as issues_confirm, triage
 from bot.issues.confirm import Decision, confirm
 from bot.issues.proof import proofs
@@ -178,7 +178,10 @@ def _in_tree(session: IssueSession, draft: RunPlan, decision: Decision) -> Decis
         if not scripts:
             return decision
         source = tree_programs.imports(scripts, tree)
-        specified = _in_place(specify.specify(bug, session.job.issue, options, source))
+        declared = tree_requirements.for_program(tree, scripts[0], session.job.issue.body)
+        for sentence in declared.notes:
+            session.note(sentence)
+        specified = _in_place(specify.specify(bug, session.job.issue, options, source, declared))
         spec, runner = session.matched(specified), judging(session, bug, signature)
         session.note(f"run in the repository at commit {runner.build(spec).commit[:12]}")
         return report_programs.decide(runner, spec, scripts)

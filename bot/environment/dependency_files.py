@@ -66,6 +66,8 @@ def requirements(path: str, text: str) -> Listing:
             )
         elif line.startswith(("-e", "--editable")) and "://" in line:
             listing.entries.append(Declaration(line, f"{path} line {number}"))
+        elif python := re.fullmatch(r"python\s*([=<>~!].*)", line):
+            listing.pythons.append(Declaration(python[1], f"{path} line {number}"))
         elif not line.startswith(("-", ".", "/")):
             listing.entries.append(
                 Declaration(line.partition(" --")[0].strip(), f"{path} line {number}")

@@ -269,7 +269,7 @@ def with_wheels(draft: Draft, text: str, _: World) -> Draft | None:
         requirement.name for requirement in draft.requirements if requirement.rung in claim_sources
     }
     names_to_keep |= {requirement.name for requirement in draft.requirements[:1]}
-    names = [name for name in releases.without_wheel(text) if name not in names_to_keep]
+    names = [name for name in _without_wheel(text) if name not in names_to_keep]
     why = "had no wheel on the date of the bug report; a later release was used"
     return of_any_date(draft, names, "a later {}", why)
 
@@ -427,7 +427,7 @@ def leave_out(draft: Draft, text: str, _: World) -> Draft | None:
     guesses = {
         requirement.name for requirement in draft.requirements[1:] if requirement.rung in GUESSES
     }
-    omissions = guesses.intersection(releases.without_wheel(text))
+    omissions = guesses.intersection([*_without_wheel(text), *releases.outlying(text)])
     return omit(draft, sorted(omissions), "has no wheel and cannot be built here; omitted")
 
 

@@ -85,6 +85,7 @@ _PLAIN_BUILDS: Final = {
     "pillow-simd": "pillow",
     "sklearn": "scikit-learn",
     "pytorch": "torch",
+    "msgpack-python": "msgpack",
 }
 """Builds for a display or an accelerator, with what has the same modules without it, and names that
 only look like the distribution.
@@ -155,14 +156,15 @@ class _Reading:
     def result(self) -> DeclaredDependencies:
         """Files in the order of trust; of two statements on a version the earlier counts."""
         for name, of_format in _LOCKS.items():
-            self._take([of_format(path, self._text(path)) for path in self._nearest(name)])
+            for path in self._nearest(name):
+                self._take(of_format(path, self._text(path)))
         for path in self._requirement_files():
             self._requirement_file(path)
         for name, of_format in _PROJECTS.items():
             for path in self._nearest(name):
                 self._project(path, of_format(path, self._text(path)))
         for path in self._conda_files():
-            self._take([formats.conda(path, self._text(path))])
+            self._project(path, formats.conda(path, self._text(path)))
         installed = [formats.installs(*row) for row in (*self.docker.items(), *self.readme.items())]
         beside = [entry for listing in installed for entry in listing.entries]
         # Beside files, these lines say which release is meant where it is needed, not what is.
@@ -283,7 +285,7 @@ class _Reading:
             return
         self.read_files[path] = None
         listing, base = formats.requirements(path, self._text(path)), path.rpartition("/")[0]
-        self._take([listing], is_bound=is_bound)
+        self._take(listing, is_bound=is_bound)
         for name in listing.files:
             self._requirement_file(self._file(name, base), is_bound=is_bound)
         for name in listing.bounds:
@@ -291,7 +293,7 @@ class _Reading:
 
     def _project(self, path: str, listing: Listing) -> None:
         """The dependencies of a project, with the groups that count and those that these name."""
-        self._take([listing])
+        self._take(listing)
         base, extras = path.rpartition("/")[0], self._extras()
         for name in listing.files:
             self._requirement_file(self._file(name, base))
@@ -308,10 +310,9 @@ class _Reading:
                 else:
                     self.direct.append(entry)
 
-    def _take(self, listings: Iterable[Listing], *, is_bound: bool = False) -> None:
-        for listing in listings:
-            (self.locked if listing.locked or is_bound else self.direct).extend(listing.entries)
-            self.pythons += listing.pythons
+    def _take(self, listing: Listing, *, is_bound: bool = False) -> None:
+        (self.locked if listing.locked or is_bound else self.direct).extend(listing.entries)
+        self.pythons += listing.pythons
 
     # Entries as requirements.
 

@@ -177,8 +177,8 @@ def _in_tree(session: IssueSession, draft: RunPlan, decision: Decision) -> Decis
         scripts = tree_programs.propose(bug, tree)
         if not scripts:
             return decision
-        source = tree_programs.imports(scripts, tree)
         declared = tree_requirements.for_program(tree, scripts[0], session.job.issue.body)
+        source = tree_programs.imports(scripts, tree, optional=not declared.requirements)
         for sentence in declared.notes:
             session.note(sentence)
         specified = _in_place(specify.specify(bug, session.job.issue, options, source, declared))

@@ -2,7 +2,7 @@
 
 import ast
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from bot.kernel.attempt import Script
@@ -100,9 +100,11 @@ def _of_file(path: str, tree: Mapping[str, bytes]) -> Script | None:
     return Script(files={entry: text}, entry=entry, command=(entry,), origin=origin)
 
 
-def imports(scripts: tuple[Script, ...], tree: Mapping[str, bytes]) -> str:
+def imports(
+    scripts: tuple[Script, ...], tree: Mapping[str, bytes], *, optional: bool = True
+) -> str:
     """Import statements for what the programs, and the modules of the tree that they import, need
-    from elsewhere.
+    from elsewhere. What is imported only in a function, a condition or an attempt is `optional`.
     """
     own = {PurePosixPath(path).parts[0].removesuffix(".py") for path in tree}
     own |= {PurePosixPath(path).stem for path in tree if path.endswith(".py")}
@@ -110,17 +112,19 @@ def imports(scripts: tuple[Script, ...], tree: Mapping[str, bytes]) -> str:
     while waiting and len(paths_read) < _MOST_MODULES:
         path = waiting.pop()
         paths_read.add(path)
-        for name in _modules(tree[path].decode("utf-8", "replace")):
+        module = module_of(tree[path].decode("utf-8", "replace"))
+        needed = set(_modules(ast.walk(module) if optional else module.body))
+        for name in _modules(ast.walk(module)):
             top = name.partition(".")[0]
             inside = [file for file in _files_of(name, path, tree) if file not in paths_read]
             waiting += [file for file in inside if file not in waiting]
-            if top not in own and top not in sys.stdlib_module_names:
+            if name in needed and top not in own and top not in sys.stdlib_module_names:
                 names[top] = None
     return "\n".join(f"import {name}" for name in names if name.isidentifier())
 
 
-def _modules(text: str) -> Iterator[str]:
-    for node in ast.walk(module_of(text)):
+def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:

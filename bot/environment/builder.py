@@ -138,7 +138,7 @@ def _agrees(claim: Claimed, resolved: str) -> bool:
 
 # Builds environments with uv: the ladder of tries around one resolver, and what came of each try.
 
-_TRIES = 24
+_TRIES = 30
 """Resolutions; each takes seconds, and old releases lack several wheels."""
 _FRESH_S = 86_400.0
 _PROBE_S = 3_600.0
@@ -364,11 +364,19 @@ class _Job:
         minor, why = self._python()
         requirements, notes = self._requirements()
         notes += (("python", why),) if why else ()
+        in_tree = self.spec.repo is not None and self.spec.repo.in_place
+        under_test = "" if in_tree or not requirements else requirements[0].name
         undated = (*_TORCH_DEPENDENCIES, *self.at_hand, *fallbacks.exact(requirements))
         draft = Draft(
             what=f"as the bug report says, Python {minor}",
             minor=minor,
             requirements=requirements,
+            under_test=under_test,
+            declared=tuple(
+                row.name
+                for row in requirements
+                if row.rung is PinSource.REPOSITORY and row.specifier and row.name != under_test
+            ),
             constraints=self.spec.constraints,
             exclude_newer=self.spec.exclude_newer,
             notes=notes,

@@ -100,13 +100,16 @@ def _supported_tags(minor: str) -> frozenset[Tag]:
 class Draft:
     """One way to put the environment together. `what` says how it differs from the one before;
     `notes` go beside the claims, `passed` are the Pythons and `refused` the neighbouring releases
-    ("name==version") that did not do, and `cloned` is the
-    distribution that the clone's own wheel holds. `overrides` replace what others require.
+    ("name==version") that did not do, and `cloned` is the distribution that the clone's own wheel
+    holds. The package `under_test` ("" for none) is the last to give way, and those whose releases
+    the repository's files have `declared` are the first; `overrides` replace what others require.
     """
 
     what: str
     minor: str
     requirements: tuple[Requirement, ...]
+    under_test: str = ""
+    declared: tuple[str, ...] = ()
     constraints: tuple[Requirement, ...] = ()
     exclude_newer: datetime | None = None
     undated: tuple[str, ...] = ()
@@ -192,7 +195,7 @@ def at_hand(requirement: Requirement, pin: str, why: str) -> Requirement:
     claim.
     """
     version = pin.partition("==")[2]
-    if versions.exact_version(requirement.specifier) == version.partition("+")[0]:
+    if requirement.specifier and _allows(requirement, version.partition("+")[0]):
         return requirement.model_copy(update={"specifier": f"=={version}"})
     claim = f"claimed {requirement.specifier.removeprefix('==')}, " if requirement.specifier else ""
     reason = f"{claim}{why} {version}"
@@ -260,18 +263,40 @@ def completed(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
 GUESSES = {PinSource.IMPORT, PinSource.REPOSITORY, PinSource.REPAIR}
 
 
-def with_wheels(draft: Draft, text: str, _: World) -> Draft | None:
-    """A package that the report does not name, and that had no wheel on the day: a later one
-    rather than a build.
+def with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
+    """A package that the report does not name, and that had no wheel on the day: the next one that
+    has rather than a build.
     """
     claim_sources = {PinSource.OPTION, PinSource.ISSUE, PinSource.REPOSITORY}
+    ranges = {row.name for row in _of_files(draft) if not versions.exact_version(row.specifier)}
     names_to_keep = {
-        requirement.name for requirement in draft.requirements if requirement.rung in claim_sources
-    }
-    names_to_keep |= {requirement.name for requirement in draft.requirements[:1]}
+        requirement.name
+        for requirement in draft.requirements
+        if requirement.rung in claim_sources and requirement.name not in ranges
+    } | {draft.under_test}
     names = [name for name in _without_wheel(text) if name not in names_to_keep]
     why = "had no wheel on the date of the bug report; a later release was used"
-    return of_any_date(draft, names, "a later {}", why)
+    later = of_any_date(draft, names, "a later {}", why)
+    bounds = (_next(row, draft, world) for row in draft.requirements if row.name in names)
+    return later and replace(later, constraints=(*later.constraints, *filter(None, bounds)))
+
+
+def _next(old: Requirement, draft: Draft, world: World) -> Requirement | None:
+    """The bound that keeps a requirement from any release after the next one with a wheel."""
+    usable, day = world.usable(old.name, draft.minor), draft.exclude_newer
+    dated = [
+        (row.uploaded_at, row.version)
+        for row in world.history(old.name)
+        if day and row.uploaded_at and row.uploaded_at > day and not row.prerelease
+    ]
+    fitting = [row for row in dated if row[1] in usable and _allows(old, row[1])]
+    if not fitting:
+        return None
+    version = min(fitting)[1]
+    reason = f"the next release with a wheel for Python {draft.minor}"
+    return Requirement(
+        name=old.name, specifier=f"<={version}", rung=PinSource.NEIGHBOUR, reason=reason
+    )
 
 
 def from_source(draft: Draft, text: str, world: World) -> Draft | None:
@@ -279,7 +304,10 @@ def from_source(draft: Draft, text: str, world: World) -> Draft | None:
     for name in releases.without_wheel(text):
         if (name, "built from source") in draft.notes:
             continue  # its wheel is there and did not help
-        wheel = world.build(name, draft)
+        bound = Requirement(
+            name=name, specifier=releases.span(text, name), rung=PinSource.DEPENDENCY, reason=text
+        )
+        wheel = world.build(name, replace(draft, constraints=(*draft.constraints, bound)))
         if wheel is not None:
             note = (name, "built from source")
             return replace(
@@ -325,7 +353,7 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
         refusals = (*draft.refused, f"{old.name}=={exact}")
         near = releases.release(world.history(old.name), exact, draft.exclude_newer)
         usable = world.usable(old.name, draft.minor) or near
-        if old.rung is PinSource.REPOSITORY:
+        if old in _of_files(draft):
             near = [*near, _nearest(old, draft, world)]
         candidates = [
             version
@@ -355,9 +383,9 @@ def give_way(draft: Draft, text: str, world: World) -> Draft | None:
     """Releases that the repository's files ask for, and that have wheels only for other Pythons,
     give way to the nearest ones, all at once. What never had a wheel is built before.
     """
-    if not any(row.name in _without_wheel(text) for row in _of_files(draft)):
+    if not {row.name for row in _of_files(draft)}.intersection(_without_wheel(text)):
         return None
-    requirements, notes, refused = draft.requirements, draft.notes, draft.refused
+    requirements, notes = draft.requirements, draft.notes
     for old in _of_files(draft):
         stated = [row for row in world.history(old.name) if _allows(old, row.version)]
         usable = world.usable(old.name, draft.minor)
@@ -371,20 +399,15 @@ def give_way(draft: Draft, text: str, world: World) -> Draft | None:
             row.model_copy(update=update) if row is old else row for row in requirements
         )
         notes = (*notes, (old.name, reason))
-        refused = (*refused, f"{old.name}{old.specifier}")
     if requirements == draft.requirements:
         return None
     what = "with the nearest releases that have wheels of what the repository's files ask for"
-    return replace(draft, what=what, requirements=requirements, notes=notes, refused=refused)
+    return replace(draft, what=what, requirements=requirements, notes=notes)
 
 
 def _of_files(draft: Draft) -> list[Requirement]:
-    """The requirements with a version that the repository's files state."""
-    return [
-        row
-        for row in draft.requirements
-        if row.rung is PinSource.REPOSITORY and row.specifier and row.name != draft.cloned
-    ]
+    """The requirements with a version that the repository's files state, or that stands for it."""
+    return [row for row in draft.requirements if row.specifier and row.name in draft.declared]
 
 
 def _allows(requirement: Requirement, version: str) -> bool:
@@ -425,7 +448,9 @@ def leave_out(draft: Draft, text: str, _: World) -> Draft | None:
     out.
     """
     guesses = {
-        requirement.name for requirement in draft.requirements[1:] if requirement.rung in GUESSES
+        row.name
+        for row in draft.requirements
+        if row.name in draft.declared or (row.rung in GUESSES and row.name != draft.under_test)
     }
     omissions = guesses.intersection([*_without_wheel(text), *releases.outlying(text)])
     return omit(draft, sorted(omissions), "has no wheel and cannot be built here; omitted")
@@ -435,10 +460,16 @@ def leave_out(draft: Draft, text: str, _: World) -> Draft | None:
 # or None at the bottom.
 
 
-def next_draft(draft: Draft, text: str, world: World, attempts: Iterable[Draft]) -> Draft | None:
+_DATED_TRIES = 24
+"""After so many the date of the report is given up: one by one, too many packages would have to be
+newer.
+"""
+
+
+def next_draft(draft: Draft, text: str, world: World, attempts: Sequence[Draft]) -> Draft | None:
     """The first move that leads to a draft which was not tried yet."""
     essences = [_essence(attempt) for attempt in attempts]
-    for move in MOVES:
+    for move in (_undated, *MOVES) if len(attempts) >= _DATED_TRIES else MOVES:
         new = move(draft, text, world)
         if new is not None and _essence(new) not in essences:
             return new
@@ -602,7 +633,7 @@ def _as_stated(draft: Draft, text: str, _: World) -> Draft | None:
         others = re.findall(
             rf"([\w.-]+?)(?:[=<>!~][^ ]*)? depends on {re.escape(old.name)}\b", text
         )
-        if not others or (old is not draft.requirements[0] and names.intersection(others)):
+        if not others or (old.name != draft.under_test and names.intersection(others)):
             continue
         reason = f"{exact} as stated, although {others[0]} asks for another release"
         return replace(
@@ -618,15 +649,15 @@ def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
     """The weakest claim in the way: what already gave way, then what the repository's files ask
     for, then the last requirement that was pinned by the report, never the first one (under test).
     """
-    gave_way = {re.split(r"[=<>!~]", pin)[0] for pin in draft.refused}
-    files = _of_files(draft)
-    weak = [row for row in draft.requirements if row.name in gave_way and row.specifier]
+    files = sorted(_of_files(draft), key=lambda row: row.rung is PinSource.NEIGHBOUR)
     claims = [
         row
-        for row in draft.requirements[1:]
-        if row.specifier and row.rung in {PinSource.ISSUE, PinSource.REPAIR}
+        for row in draft.requirements
+        if row.specifier
+        and row.name != draft.under_test
+        and row.rung in {PinSource.ISSUE, PinSource.REPAIR}
     ]
-    for old in (*reversed(weak), *reversed(files), *reversed(claims)):
+    for old in (*reversed(files), *reversed(claims)):
         if releases.is_mentioned(text, old.name):
             reason = f"{old.specifier} conflicts with the other requirements"
             new = old.model_copy(

@@ -112,7 +112,7 @@ def _draft(name: str, wishes: Wishes, draft: Draft) -> Draft:
     requirement = Requirement(
         name=name, specifier=specifier, rung=PinSource.DEPENDENCY, reason="needed by a build"
     )
-    return Draft(f"{name} for a build", draft.minor, (requirement,))
+    return Draft(f"{name} for a build", draft.minor, (requirement,), under_test=name)
 
 
 def _requirement(line: str) -> Parsed:
@@ -207,6 +207,7 @@ def add_wheel(draft: Draft, checkout: Checkout, wheel: Path | None) -> Draft:
         return replace(
             draft,
             requirements=(own, *others),
+            under_test=name,
             constraints=bounds,
             wheels=(*draft.wheels, wheel),
             cloned=name,
@@ -214,7 +215,11 @@ def add_wheel(draft: Draft, checkout: Checkout, wheel: Path | None) -> Draft:
     names = {requirement.name for requirement in draft.requirements}
     declared = tree_requirements.read_dependencies(read_tree(str(checkout.tree)))
     more = [row for row in declared.requirements if row.name not in names]
-    return replace(draft, requirements=(*draft.requirements, *more))
+    return replace(
+        draft,
+        requirements=(*draft.requirements, *more),
+        declared=(*draft.declared, *(row.name for row in more if row.specifier)),
+    )
 
 
 def _modules(wheel: Path) -> frozenset[str]:

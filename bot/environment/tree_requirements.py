@@ -344,7 +344,7 @@ class _Reading:
             name=name,
             specifier=specifier,
             extras=tuple(sorted(extras)),
-            rung=PinSource.REPOSITORY,
+            rung=PinSource.REPOSITORY if specifier else PinSource.IMPORT,
             reason=f"{entry.where} says {plain}{specifier}"
             if specifier
             else f"{entry.where} names it",

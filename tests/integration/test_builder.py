@@ -163,6 +163,13 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
         index.wheel(name, "1.0", "2018-01-01", tag=own.replace(HOST.replace(".", ""), "399"))
         index.wheel(name, "1.1", "2023-01-01", tag=own)
         index.wheel(name, "2.0", "2023-06-01", tag=own)
+    for number in range(30):
+        following = (f"chain{number + 1}",) if number < 29 else ()
+        day = "2024-01-01" if number == 0 else "2025-01-01"
+        index.wheel(f"chain{number}", "1.0", day, requires=following)
+    index.wheel("wants-delta", "1.0", "2024-01-01", requires=("delta<2",))
+    index.source("delta", "1.0", "2024-01-01")
+    index.source("delta", "2.0", "2024-02-01")
     index.wheel("early", "1.0.dev1", "2023-01-01")
     index.source("early", "1.0", "2024-01-01")
     index.wheel("picky", "1.0", "2024-01-01", requires=("alpha==1.0.1",))
@@ -394,7 +401,7 @@ def with_local_torch(root: Path, *fitting: str) -> UvBuilder:
 def test_stale_pins_of_the_repository_give_way_together(builder: UvBuilder) -> None:
     of_files = PinSource.REPOSITORY
     asked = (wanted("aged", "==1.0", of_files), wanted("stale", "<1.1", of_files))
-    built = builder.build(spec(*asked, wanted("gamma", "==3.1", of_files)))
+    built = builder.build(spec(wanted("beta"), *asked, wanted("gamma", "==3.1", of_files)))
     assert [(each.name, each.version, each.rung) for each in built.packages[:1]] == [
         ("aged", "1.1", PinSource.NEIGHBOUR)
     ]
@@ -410,8 +417,8 @@ def test_stale_pins_of_the_repository_give_way_together(builder: UvBuilder) -> N
 
 def test_pins_of_the_repository_that_contradict_each_other_give_way(builder: UvBuilder) -> None:
     asked = (
-        wanted("alpha", "==1.0.0", PinSource.REPOSITORY),
         wanted("picky", "==1.0", PinSource.OPTION),
+        wanted("alpha", "==1.0.0", PinSource.REPOSITORY),
     )
     built = builder.build(spec(*asked))
     assert (built.version("alpha"), built.version("picky")) == ("1.0.1", "1.0")
@@ -429,6 +436,17 @@ def test_where_torch_is_at_hand_for_one_python_no_other_is_tried(tmp_path: Path)
     )
     assert built.version("torch") == "9.0+cpu"
     assert not any("with Python" in step.what for step in built.steps)
+
+
+def test_the_date_is_given_up_where_it_keeps_too_much_away(builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("chain0")))
+    assert built.version("chain29") == "1.0"
+    assert any("without the date" in step.what for step in built.steps)
+
+
+def test_a_build_is_of_a_release_that_its_dependent_allows(builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("wants-delta"), at=SUMMER))
+    assert built.version("delta") == "1.0"
 
 
 def test_a_guess_with_nothing_but_a_pre_release_is_left_out(builder: UvBuilder) -> None:

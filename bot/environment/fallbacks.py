@@ -274,7 +274,9 @@ def with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
         for requirement in draft.requirements
         if requirement.rung in claim_sources and requirement.name not in ranges
     } | {draft.under_test}
-    names = [name for name in _without_wheel(text) if name not in names_to_keep]
+    direct = {row.name for row in draft.requirements}.intersection(releases.for_other_pythons(text))
+    names = [*releases.without_wheel(text), *sorted(direct)]
+    names = [name for name in names if name not in names_to_keep]
     why = "had no wheel on the date of the bug report; a later release was used"
     later = of_any_date(draft, names, "a later {}", why)
     bounds = (_next(row, draft, world) for row in draft.requirements if row.name in names)

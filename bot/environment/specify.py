@@ -100,7 +100,9 @@ def _specified(
         lambda name, why: pin_versions(name, why, PinSource.IMPORT, claims, None),
     )
     python, why = _python(options, claims, at, Range(), declared)
-    bounds = (*evidence.bounds(claims, requirements), *pins)
+    stated = evidence.bounds(claims, requirements)
+    names = {row.name for row in stated}
+    bounds = (*stated, *(row for row in pins if row.name not in names))
     return EnvironmentSpec(
         python=python,
         python_why=why,
@@ -109,7 +111,7 @@ def _specified(
         undated=imports.TORCH_FAMILY,
         device=options.device,
         repo=_repo(options, "", claims),
-        constraints=tuple({row.name: row for row in reversed(bounds)}.values()),
+        constraints=bounds,
         variables=variables,
         claims=evidence.beside(claims, options),
     )

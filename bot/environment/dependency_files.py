@@ -19,7 +19,7 @@ from bot.environment import provided
 from bot.kernel.source.syntax import module_of, name_of
 from bot.kernel.yaml_nodes import InvalidYaml, line_of, parse_yaml, word
 
-MOST_ENTRIES, _MOST_NAMES = 3_000, 50
+MOST_ENTRIES, _MOST_NAMES, _LONGEST = 3_000, 50, 200
 _FREEZE, _FREEZE_SHARE = 25, 0.9
 """So many lines, nearly each with one release, are what `pip freeze` or an export wrote."""
 
@@ -140,8 +140,9 @@ def pipfile_lock(path: str, text: str) -> Listing:
     except (ValueError, RecursionError):
         return Listing()
     rows = ((name, row.get("version")) for name, row in table.items() if isinstance(row, dict))
+    lines = Lines(path, text)
     entries = [
-        Declaration(f"{name}{version}", place(path, text, f'"{name}": {{'))
+        Declaration(f"{name}{version}", lines(name))
         for name, version in rows
         if isinstance(version, str)
     ]
@@ -151,20 +152,33 @@ def pipfile_lock(path: str, text: str) -> Listing:
 # pyproject.toml and Pipfile.
 
 
-def place(path: str, text: str, needle: str) -> str:
-    """A file with the line on which a text first stands."""
-    at = text.find(needle)
-    return f"{path} line {text.count(chr(10), 0, at) + 1}" if at >= 0 else path
+class Lines:
+    """Where a file has a text between quotes, a whole line or a key ("name =") first."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path, self._numbers = path, dict[str, int]()
+        for number, line in enumerate(text.split("\n"), 1):
+            key = line.partition("=")[0].strip(" \"'")
+            for part in (line.strip(), f"{key} =", *_QUOTED.findall(line)):
+                self._numbers.setdefault(part.strip("\"'"), number)
+
+    def __call__(self, text: str) -> str:
+        """The file with the line, without one where it is not found."""
+        number = self._numbers.get(text)
+        return f"{self.path} line {number}" if number else self.path
+
+
+_QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 
 def pyproject(path: str, text: str) -> Listing:
     """The tables of pyproject.toml: of the standards, of setuptools and of poetry."""
-    project = provided.read_toml(text)
-    listing = _poetry(path, text, provided.table(project, "tool", "poetry"))
+    project, lines = provided.read_toml(text), Lines(path, text)
+    listing = _poetry(provided.table(project, "tool", "poetry"), lines)
     standard = provided.table(project, "project")
 
     def rows(values: object) -> list[Declaration]:
-        return [Declaration(value, place(path, text, value)) for value in provided.strings(values)]
+        return [Declaration(value, lines(value)) for value in provided.strings(values)]
 
     listing.entries += rows(standard.get("dependencies"))
     for tables in (
@@ -178,17 +192,17 @@ def pyproject(path: str, text: str) -> Listing:
     )
     bound = standard.get("requires-python")
     listing.pythons += (
-        [Declaration(bound, place(path, text, "requires-python"))] if isinstance(bound, str) else []
+        [Declaration(bound, lines("requires-python ="))] if isinstance(bound, str) else []
     )
     dynamic = provided.table(project, "tool", "setuptools", "dynamic", "dependencies").get("file")
     listing.files += [dynamic] if isinstance(dynamic, str) else provided.strings(dynamic)
     return listing
 
 
-def _poetry(path: str, text: str, table: dict[str, Any]) -> Listing:
+def _poetry(table: dict[str, Any], lines: Lines) -> Listing:
     listing, optional = Listing(), dict[str, Declaration]()
     for name, value in provided.table(table, "dependencies").items():
-        entry = _of_poetry(path, text, name, value)
+        entry = _of_poetry(name, value, lines)
         if name == "python":
             listing.pythons.append(entry._replace(text=entry.text.removeprefix("python")))
         elif isinstance(value, dict) and value.get("optional"):
@@ -203,14 +217,13 @@ def _poetry(path: str, text: str, table: dict[str, Any]) -> Listing:
     listing.defaults = [name for name in groups if not provided.table(groups, name).get("optional")]
     for name in groups:
         rows = provided.table(groups, name, "dependencies").items()
-        listing.groups[name] = [_of_poetry(path, text, *row) for row in rows]
+        listing.groups[name] = [_of_poetry(*row, lines) for row in rows]
     return listing
 
 
-def _of_poetry(path: str, text: str, name: str, value: object) -> Declaration:
+def _of_poetry(name: str, value: object, lines: Lines) -> Declaration:
     """One dependency of poetry or pipenv in the words of PEP 508."""
-    where = place(path, text, f"\n{name} =")
-    where = re.sub(r"\d+$", lambda match: str(int(match[0]) + 1), where)
+    where = lines(f"{name} =")
     value = value[0] if isinstance(value, list) and value else value
     row = value if isinstance(value, dict) else {"version": value}
     if address := next((row[key] for key in ("git", "url", "path", "file") if key in row), ""):
@@ -224,7 +237,7 @@ def _of_poetry(path: str, text: str, name: str, value: object) -> Declaration:
 def _of_caret(text: str) -> str:
     """A version of poetry or conda style as a PEP 440 specifier: ^1.2 is >=1.2,<2."""
     parts = list[str]()
-    for part in re.split(r"\s*,\s*|(?<=\d)\s+", text.strip()):
+    for part in re.split(r"\s*,\s*|(?<=\d)\s+", text.strip()[:_LONGEST]):
         match = re.fullmatch(r"(\^|~(?!=))?\s*v?(\d+(?:\.\d+)*)\S*", part)
         if match is None:
             parts += [part.replace(" ", "")] if part != "*" else []
@@ -243,13 +256,13 @@ def _of_caret(text: str) -> str:
 
 def pipfile(path: str, text: str) -> Listing:
     """The packages of a Pipfile, those for development as a group, and its Python."""
-    table = provided.read_toml(text)
+    table, lines = provided.read_toml(text), Lines(path, text)
 
     def rows(name: str) -> list[Declaration]:
-        return [_of_poetry(path, text, *row) for row in provided.table(table, name).items()]
+        return [_of_poetry(*row, lines) for row in provided.table(table, name).items()]
 
     python = provided.table(table, "requires").get("python_version")
-    stated = [Declaration(f"=={python}.*", place(path, text, "python_version"))] if python else []
+    stated = [Declaration(f"=={python}.*", lines("python_version ="))] if python else []
     return Listing(rows("packages"), {"dev": rows("dev-packages")}, pythons=stated)
 
 
@@ -260,6 +273,7 @@ def pipfile(path: str, text: str) -> Listing:
 def setup_cfg(path: str, text: str) -> Listing:
     """The options of setup.cfg."""
     parser, listing = configparser.ConfigParser(interpolation=None, strict=False), Listing()
+    lines = Lines(path, text)
     try:
         parser.read_string(text)
     except configparser.Error:
@@ -268,27 +282,30 @@ def setup_cfg(path: str, text: str) -> Listing:
         if line.startswith("file:"):
             listing.files += re.split(r"[,\s]+", line.removeprefix("file:").strip())
         elif line.strip():
-            listing.entries.append(Declaration(line.strip(), place(path, text, line.strip())))
+            listing.entries.append(Declaration(line.strip(), lines(line.strip())))
     for name, value in (
         parser.items("options.extras_require")
         if parser.has_section("options.extras_require")
         else ()
     ):
-        lines = [line.strip() for line in value.splitlines() if line.strip()]
-        listing.groups[name] = [Declaration(line, place(path, text, line)) for line in lines]
+        rows = [line.strip() for line in value.splitlines() if line.strip()]
+        listing.groups[name] = [Declaration(row, lines(row)) for row in rows]
     if bound := parser.get("options", "python_requires", fallback=""):
-        listing.pythons.append(Declaration(bound, place(path, text, "python_requires")))
+        listing.pythons.append(Declaration(bound, lines("python_requires =")))
     return listing
 
 
 def setup_py(path: str, text: str) -> Listing:
     """What setup() is called with, as far as it is written out."""
     setup, listing = _Setup(path, module_of(text)), Listing()
-    listing.entries, listing.files = setup.rows(setup.arguments.get("install_requires"))
-    listing.groups["tests"] = setup.rows(setup.arguments.get("tests_require"))[0]
-    for name, value in setup.items(setup.arguments.get("extras_require")):
-        listing.groups[name] = setup.rows(value)[0]
-    listing.pythons = setup.rows(setup.arguments.get("python_requires"))[0]
+    try:
+        listing.entries, listing.files = setup.rows(setup.arguments.get("install_requires"))
+        listing.groups["tests"] = setup.rows(setup.arguments.get("tests_require"))[0]
+        for name, value in setup.items(setup.arguments.get("extras_require")):
+            listing.groups[name] = setup.rows(value)[0]
+        listing.pythons = setup.rows(setup.arguments.get("python_requires"))[0]
+    except RecursionError:  # names that lead to names, each within an expression
+        return Listing()
     return listing
 
 
@@ -513,7 +530,7 @@ def installs(path: str, text: str) -> Listing:
     image.
     """
     listing = Listing()
-    for number, line in logical_lines(re.sub(r"(?m)^(\s*)#+ *(?=\S+ +install)", r"\1", text)):
+    for number, line in logical_lines(re.sub(r"(?m)^([ \t]*)#+ *(?=\S+ +install)", r"\1", text)):
         where = f"{path} line {number}"
         for match in _INSTALL.finditer(line[:2_000]):
             of_pip = "pip" in match["tool"] or match["tool"] == "uv"
@@ -587,5 +604,5 @@ def _pythons(node: yaml.Node | None, path: str) -> Iterator[Declaration]:
 
 def version_file(path: str, text: str) -> Listing:
     """.python-version or runtime.txt: one version of Python."""
-    match = re.search(r"(?m)^(?:c?python-?)?(3\.\d{1,2})(?:\.\d+)?\s*$", text)
+    match = re.search(r"(?m)^(?:c?python-?)?(3\.\d{1,2})(?:\.\d+)?[ \t]*$", text)
     return Listing(pythons=[Declaration(f"=={match[1]}.*", f"{path} line 1")] if match else [])

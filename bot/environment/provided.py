@@ -103,7 +103,7 @@ def read_toml(text: str) -> dict[str, Any]:
     """The tables of a TOML text, {} where it is none."""
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # also a number of thousands of digits
         return {}
 
 

@@ -18,8 +18,8 @@ from bot.kernel.environment import DeclaredDependencies, PinSource, Requirement
 
 # Which files and which of their groups count for a command, and what their entries are here.
 
-MOST_TEXT = 1_000_000
-"""Bytes that are read of a file."""
+_MOST_TEXT, _MOST_LOCK = 200_000, 2_000_000
+"""Bytes that are read of a file, and of a lock file."""
 _MOST_FILES, _MOST_NOTES = 40, 8
 _SIDE: Final = re.compile(
     r"(?:^|[-_./])(?:dev\w*|tests?|testing|docs?|documentation|lint\w*|typing|format\w*|style|ci|build|"
@@ -46,7 +46,9 @@ _CONDA = re.compile(r"(?:.*/)?(?:conda\w*|environment|env)[\w.-]*\.ya?ml", re.IG
 _DOCKERFILE = re.compile(r"(?:[\w.-]+/)?(?:Dockerfile[\w.-]*|[\w.-]+\.Dockerfile)", re.IGNORECASE)
 _WORKFLOW = re.compile(r"\.github/workflows/[^/]*(?:test|ci|python|build|main|unit)[^/]*\.ya?ml")
 _LISTS = (".txt", ".in")
-_NAMED_FILE = re.compile(r"(?:-r|-f|--requirements?|--file)[ =]*([\w./-]+\.(?:txt|in|ya?ml))")
+_NAMED_FILE = re.compile(
+    r"(?<!\S)(?:-r|-f|--requirements?|--file)[ =]*([\w./-]{1,200}\.(?:txt|in|ya?ml))"
+)
 _OWN_EXTRAS = re.compile(r"(?:^|[\s\"'=])(?:\.{1,2}/?|[\w./-]+/)\[([\w,\s.-]+)\]")
 _FLAGGED_EXTRAS = re.compile(r"(?:--(?:extras?|group|with|only)[ =]+|-E +)[\"']?([\w,. -]+)")
 _OWN_INSTALL = re.compile(
@@ -157,7 +159,7 @@ class _Reading:
         """Files in the order of trust; of two statements on a version the earlier counts."""
         for name, of_format in _LOCKS.items():
             for path in self._nearest(name):
-                self._take(of_format(path, self._text(path)))
+                self._take(of_format(path, self._text(path, _MOST_LOCK)))
         for path in self._requirement_files():
             self._requirement_file(path)
         for name, of_format in _PROJECTS.items():
@@ -187,10 +189,11 @@ class _Reading:
 
     # Files of the tree.
 
-    def _text(self, path: str) -> str:
-        content = self.tree[path][:MOST_TEXT]
+    def _text(self, path: str, most: int = _MOST_TEXT) -> str:
+        content = self.tree[path][:most]
         utf_16 = content.startswith((b"\xff\xfe", b"\xfe\xff"))
-        return content.decode("utf-16" if utf_16 else "utf-8-sig", "replace")
+        text = content.decode("utf-16" if utf_16 else "utf-8-sig", "replace")
+        return text.replace("\r\n", "\n")
 
     def _nearest(self, name: str) -> list[str]:
         """A file by its name, in the folder of the command or the nearest one above it."""
@@ -329,7 +332,7 @@ class _Reading:
     def _requirement(self, entry: Declaration) -> Requirement | None:
         """What to install for an entry; None, with a note, for what is no release of the index."""
         parsed = _parsed(entry.text)
-        if parsed is None or parsed.url:
+        if parsed is None or parsed.url or "===" in str(parsed.specifier):
             text = f"{entry.where}: {entry.text[:100]} is left out: it is no release of the index"
             self.notes[text] = None
             return None
@@ -401,12 +404,15 @@ def _names_of_extras(text: str) -> Iterator[str]:
 def _parsed(text: str) -> Parsed | None:
     try:
         return Parsed(text)
-    except InvalidRequirement:
+    except (InvalidRequirement, RecursionError):
         return None
 
 
 def _holds(requirement: Parsed) -> bool:
-    return requirement.marker is None or requirement.marker.evaluate()
+    try:
+        return requirement.marker is None or requirement.marker.evaluate()
+    except ValueError:  # a comparison that has no meaning
+        return False
 
 
 def _names_one(specifier: str) -> bool:

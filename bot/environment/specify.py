@@ -90,7 +90,7 @@ def _specified(
     requirements = _option_requirements(options)
     for name, reason, rung, modules in wishes:
         new = pin_versions(name, reason, rung, claims, at)
-        if not {name, *modules[:1]} & {*declared.own}:
+        if not {name, *map(canonicalize_name, modules[:1])} & {*declared.own}:
             requirements.setdefault(name, new.model_copy(update={"modules": modules}))
     pins = _add_declared(requirements, declared, claims, at)
     variables = imports.add_backend(

@@ -140,7 +140,7 @@ def pipfile_lock(path: str, text: str) -> Listing:
     except (ValueError, RecursionError):
         return Listing()
     rows = ((name, row.get("version")) for name, row in table.items() if isinstance(row, dict))
-    lines = Lines(path, text)
+    lines = LineNumbers(path, text)
     entries = [
         Declaration(f"{name}{version}", lines(name))
         for name, version in rows
@@ -152,7 +152,7 @@ def pipfile_lock(path: str, text: str) -> Listing:
 # pyproject.toml and Pipfile.
 
 
-class Lines:
+class LineNumbers:
     """Where a file has a text between quotes, a whole line or a key ("name =") first."""
 
     def __init__(self, path: str, text: str) -> None:
@@ -173,7 +173,7 @@ _QUOTED = re.compile(r"\"[^\"]*\"|'[^']*'")
 
 def pyproject(path: str, text: str) -> Listing:
     """The tables of pyproject.toml: of the standards, of setuptools and of poetry."""
-    project, lines = provided.read_toml(text), Lines(path, text)
+    project, lines = provided.read_toml(text), LineNumbers(path, text)
     listing = _poetry(provided.table(project, "tool", "poetry"), lines)
     standard = provided.table(project, "project")
 
@@ -199,7 +199,7 @@ def pyproject(path: str, text: str) -> Listing:
     return listing
 
 
-def _poetry(table: dict[str, Any], lines: Lines) -> Listing:
+def _poetry(table: dict[str, Any], lines: LineNumbers) -> Listing:
     listing, optional = Listing(), dict[str, Declaration]()
     for name, value in provided.table(table, "dependencies").items():
         entry = _of_poetry(name, value, lines)
@@ -221,7 +221,7 @@ def _poetry(table: dict[str, Any], lines: Lines) -> Listing:
     return listing
 
 
-def _of_poetry(name: str, value: object, lines: Lines) -> Declaration:
+def _of_poetry(name: str, value: object, lines: LineNumbers) -> Declaration:
     """One dependency of poetry or pipenv in the words of PEP 508."""
     where = lines(f"{name} =")
     value = value[0] if isinstance(value, list) and value else value
@@ -256,7 +256,7 @@ def _of_caret(text: str) -> str:
 
 def pipfile(path: str, text: str) -> Listing:
     """The packages of a Pipfile, those for development as a group, and its Python."""
-    table, lines = provided.read_toml(text), Lines(path, text)
+    table, lines = provided.read_toml(text), LineNumbers(path, text)
 
     def rows(name: str) -> list[Declaration]:
         return [_of_poetry(*row, lines) for row in provided.table(table, name).items()]
@@ -273,7 +273,7 @@ def pipfile(path: str, text: str) -> Listing:
 def setup_cfg(path: str, text: str) -> Listing:
     """The options of setup.cfg."""
     parser, listing = configparser.ConfigParser(interpolation=None, strict=False), Listing()
-    lines = Lines(path, text)
+    lines = LineNumbers(path, text)
     try:
         parser.read_string(text)
     except configparser.Error:

@@ -139,7 +139,7 @@ def _agrees(claim: Claimed, resolved: str) -> bool:
 
 # Builds environments with uv: the ladder of tries around one resolver, and what came of each try.
 
-_TRIES = 24
+_TRIES = 30
 """Resolutions; each takes seconds, and old releases lack several wheels."""
 _FRESH_S = 86_400.0
 _PROBE_S = 3_600.0
@@ -369,11 +369,19 @@ class _Job:
         minor, why = self._python()
         requirements, notes = self._requirements()
         notes += (("python", why),) if why else ()
+        in_tree = self.spec.repo is not None and self.spec.repo.in_place
+        under_test = "" if in_tree or not requirements else requirements[0].name
         undated = (*_TORCH_DEPENDENCIES, *self.at_hand, *fallbacks.exact(requirements))
         draft = Draft(
             what=f"as the bug report says, Python {minor}",
             minor=minor,
             requirements=requirements,
+            under_test=under_test,
+            declared=tuple(
+                row.name
+                for row in requirements
+                if row.rung is PinSource.REPOSITORY and row.specifier and row.name != under_test
+            ),
             constraints=self.spec.constraints,
             exclude_newer=self.spec.exclude_newer,
             notes=notes,
@@ -581,10 +589,18 @@ class _Job:
             claim.name == "python" and claim.note == "--python" for claim in self.spec.claims
         )
 
+    def _minors(self) -> tuple[str, ...]:
+        """The Pythons that can do: where torch comes from a folder, those that its wheels fit."""
+        has_torch = any(row.name == "torch" for row in self.spec.requirements)
+        if not (has_torch and self.torch.pin):
+            return tuple(self.found)
+        builds = fallbacks.local_builds(self.owner._settings.folders, tuple(self.found))
+        return tuple(minor for version, minor in builds if self.torch.pin == f"torch=={version}")
+
     def _world(self) -> World:
         return World(
             self.owner.releases,
-            tuple(self.found),
+            self._minors(),
             self._from_source,
             self._fixed(),
             self.owner.history,
@@ -615,7 +631,9 @@ class _Job:
             self.cache, dict(self.owner.environ), credentials=self.owner.credentials
         ).checkout(self.spec.repo, self.spec.exclude_newer)
         checkout, wheel = self.checkout, None
-        if checkout.installable and not self.spec.repo.in_place:
+        if self.spec.repo.in_place:
+            return draft  # the spec has what its files ask for
+        if checkout.installable:
             wheel = self._attempted(
                 f"build the repository at {checkout.commit[:12]}",
                 lambda sandbox: source_builds.repository(

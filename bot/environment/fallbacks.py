@@ -101,13 +101,16 @@ class Draft:
     """One way to put the environment together. `what` says how it differs from the one before;
     `windows` are the later days up to which packages may be that cannot be of the day itself;
     `notes` go beside the claims, `passed` are the Pythons and `refused` the neighbouring releases
-    ("name==version") that did not do, and `cloned` is the
-    distribution that the clone's own wheel holds. `overrides` replace what others require.
+    ("name==version") that did not do, and `cloned` is the distribution that the clone's own wheel
+    holds. The package `under_test` ("" for none) is the last to give way, and those whose releases
+    the repository's files have `declared` are the first; `overrides` replace what others require.
     """
 
     what: str
     minor: str
     requirements: tuple[Requirement, ...]
+    under_test: str = ""
+    declared: tuple[str, ...] = ()
     constraints: tuple[Requirement, ...] = ()
     exclude_newer: datetime | None = None
     undated: tuple[str, ...] = ()
@@ -210,7 +213,7 @@ def at_hand(requirement: Requirement, pin: str, why: str) -> Requirement:
     claim.
     """
     version = pin.partition("==")[2]
-    if versions.exact_version(requirement.specifier) == version.partition("+")[0]:
+    if requirement.specifier and _allows(requirement, version.partition("+")[0]):
         return requirement.model_copy(update={"specifier": f"=={version}"})
     claim = f"claimed {requirement.specifier.removeprefix('==')}, " if requirement.specifier else ""
     reason = f"{claim}{why} {version}"
@@ -278,18 +281,42 @@ def completed(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
 GUESSES = {PinSource.IMPORT, PinSource.REPOSITORY, PinSource.REPAIR}
 
 
-def with_wheels(draft: Draft, text: str, _: World) -> Draft | None:
-    """A package that the report does not name, and that had no wheel on the day: a later one
-    rather than a build.
+def with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
+    """A package that the report does not name, and that had no wheel on the day: the next one that
+    has rather than a build.
     """
     claim_sources = {PinSource.OPTION, PinSource.ISSUE, PinSource.REPOSITORY}
+    ranges = {row.name for row in _of_files(draft) if not versions.exact_version(row.specifier)}
     names_to_keep = {
-        requirement.name for requirement in draft.requirements if requirement.rung in claim_sources
-    }
-    names_to_keep |= {requirement.name for requirement in draft.requirements[:1]}
-    names = [name for name in releases.without_wheel(text) if name not in names_to_keep]
+        requirement.name
+        for requirement in draft.requirements
+        if requirement.rung in claim_sources and requirement.name not in ranges
+    } | {draft.under_test}
+    direct = {row.name for row in draft.requirements}.intersection(releases.for_other_pythons(text))
+    names = [*releases.without_wheel(text), *sorted(direct)]
+    names = [name for name in names if name not in names_to_keep]
     why = "had no wheel on the date of the bug report; a later release was used"
-    return of_any_date(draft, names, "a later {}", why)
+    later = of_any_date(draft, names, "a later {}", why)
+    bounds = (_next(row, draft, world) for row in draft.requirements if row.name in names)
+    return later and replace(later, constraints=(*later.constraints, *filter(None, bounds)))
+
+
+def _next(old: Requirement, draft: Draft, world: World) -> Requirement | None:
+    """The bound that keeps a requirement from any release after the next one with a wheel."""
+    usable, day = world.usable(old.name, draft.minor), draft.exclude_newer
+    dated = [
+        (row.uploaded_at, row.version)
+        for row in world.history(old.name)
+        if day and row.uploaded_at and row.uploaded_at > day and not row.prerelease
+    ]
+    fitting = [row for row in dated if row[1] in usable and _allows(old, row[1])]
+    if not fitting:
+        return None
+    version = min(fitting)[1]
+    reason = f"the next release with a wheel for Python {draft.minor}"
+    return Requirement(
+        name=old.name, specifier=f"<={version}", rung=PinSource.NEIGHBOUR, reason=reason
+    )
 
 
 def from_source(draft: Draft, text: str, world: World) -> Draft | None:
@@ -297,7 +324,10 @@ def from_source(draft: Draft, text: str, world: World) -> Draft | None:
     for name in releases.without_wheel(text):
         if (name, "built from source") in draft.notes:
             continue  # its wheel is there and did not help
-        wheel = world.build(name, draft)
+        bound = Requirement(
+            name=name, specifier=releases.span(text, name), rung=PinSource.DEPENDENCY, reason=text
+        )
+        wheel = world.build(name, replace(draft, constraints=(*draft.constraints, bound)))
         if wheel is not None:
             note = (name, "built from source")
             return replace(
@@ -343,6 +373,8 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
         refusals = (*draft.refused, f"{old.name}=={exact}")
         near = releases.release(world.history(old.name), exact, draft.exclude_newer)
         usable = world.usable(old.name, draft.minor) or near
+        if old in _of_files(draft):
+            near = [*near, _nearest(old, draft, world)]
         candidates = [
             version
             for version in near
@@ -365,6 +397,46 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
             notes=(*draft.notes, (old.name, reason)),
         )
     return None
+
+
+def give_way(draft: Draft, text: str, world: World) -> Draft | None:
+    """Releases that the repository's files ask for, and that have wheels only for other Pythons,
+    give way to the nearest ones, all at once. What never had a wheel is built before.
+    """
+    if not {row.name for row in _of_files(draft)}.intersection(_without_wheel(text)):
+        return None
+    requirements, notes = draft.requirements, draft.notes
+    for old in _of_files(draft):
+        stated = [row for row in world.history(old.name) if _allows(old, row.version)]
+        usable = world.usable(old.name, draft.minor)
+        had_wheels = any(row.wheels == "linux" for row in stated)
+        near = _nearest(old, draft, world)
+        if not near or not had_wheels or any(row.version in usable for row in stated):
+            continue
+        reason = f"{old.specifier} has no wheel for Python {draft.minor}; {near} is nearest"
+        update = {"specifier": f"=={near}", "rung": PinSource.NEIGHBOUR, "reason": reason}
+        requirements = tuple(
+            row.model_copy(update=update) if row is old else row for row in requirements
+        )
+        notes = (*notes, (old.name, reason))
+    if requirements == draft.requirements:
+        return None
+    what = "with the nearest releases that have wheels of what the repository's files ask for"
+    return replace(draft, what=what, requirements=requirements, notes=notes)
+
+
+def _of_files(draft: Draft) -> list[Requirement]:
+    """The requirements with a version that the repository's files state, or that stands for it."""
+    return [row for row in draft.requirements if row.specifier and row.name in draft.declared]
+
+
+def _allows(requirement: Requirement, version: str) -> bool:
+    return SpecifierSet(requirement.specifier).contains(version)
+
+
+def _nearest(old: Requirement, draft: Draft, world: World) -> str:
+    usable = world.usable(old.name, draft.minor)
+    return releases.beside(world.history(old.name), usable, old.specifier)
 
 
 def _without_wheel(text: str) -> list[str]:
@@ -396,9 +468,11 @@ def leave_out(draft: Draft, text: str, _: World) -> Draft | None:
     out.
     """
     guesses = {
-        requirement.name for requirement in draft.requirements[1:] if requirement.rung in GUESSES
+        row.name
+        for row in draft.requirements
+        if row.name in draft.declared or (row.rung in GUESSES and row.name != draft.under_test)
     }
-    omissions = guesses.intersection(releases.without_wheel(text))
+    omissions = guesses.intersection([*_without_wheel(text), *releases.outlying(text)])
     return omit(draft, sorted(omissions), "has no wheel and cannot be built here; omitted")
 
 
@@ -406,10 +480,16 @@ def leave_out(draft: Draft, text: str, _: World) -> Draft | None:
 # or None at the bottom.
 
 
-def next_draft(draft: Draft, text: str, world: World, attempts: Iterable[Draft]) -> Draft | None:
+_DATED_TRIES = 24
+"""After so many the date of the report is given up: one by one, too many packages would have to be
+newer.
+"""
+
+
+def next_draft(draft: Draft, text: str, world: World, attempts: Sequence[Draft]) -> Draft | None:
     """The first move that leads to a draft which was not tried yet."""
     essences = [_essence(attempt) for attempt in attempts]
-    for move in MOVES:
+    for move in (_undated, *MOVES) if len(attempts) >= _DATED_TRIES else MOVES:
         new = move(draft, text, world)
         if new is not None and _essence(new) not in essences:
             return new
@@ -573,7 +653,7 @@ def _as_stated(draft: Draft, text: str, _: World) -> Draft | None:
         others = re.findall(
             rf"([\w.-]+?)(?:[=<>!~][^ ]*)? depends on {re.escape(old.name)}\b", text
         )
-        if not others or (old is not draft.requirements[0] and names.intersection(others)):
+        if not others or (old.name != draft.under_test and names.intersection(others)):
             continue
         reason = f"{exact} as stated, although {others[0]} asks for another release"
         return replace(
@@ -586,12 +666,19 @@ def _as_stated(draft: Draft, text: str, _: World) -> Draft | None:
 
 
 def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
-    """The weakest claim in the way: the last requirement that was pinned by the report, never
-    the first one (under test).
+    """The weakest claim in the way: what already gave way, then what the repository's files ask
+    for, then the last requirement that was pinned by the report, never the first one (under test).
     """
-    for old in reversed(draft.requirements[1:]):
-        is_pinned = old.specifier and old.rung in {PinSource.ISSUE, PinSource.REPAIR}
-        if is_pinned and releases.is_mentioned(text, old.name):
+    files = sorted(_of_files(draft), key=lambda row: row.rung is PinSource.NEIGHBOUR)
+    claims = [
+        row
+        for row in draft.requirements
+        if row.specifier
+        and row.name != draft.under_test
+        and row.rung in {PinSource.ISSUE, PinSource.REPAIR}
+    ]
+    for old in (*reversed(files), *reversed(claims)):
+        if releases.is_mentioned(text, old.name):
             reason = f"{old.specifier} conflicts with the other requirements"
             new = old.model_copy(
                 update={"specifier": "", "rung": PinSource.REPAIR, "reason": reason}
@@ -608,6 +695,7 @@ MOVES: tuple[Move, ...] = (
     _drop_named_constraints,
     _show_hidden,
     _python_with_wheels,
+    give_way,
     _neighbour,
     _plain_tensorflow,
     with_wheels,

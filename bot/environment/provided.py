@@ -36,7 +36,7 @@ def read_layout(paths: Iterable[str], texts: Mapping[str, str]) -> Provided:
     read is left out.
     """
     files = [PurePosixPath(path) for path in paths if path.endswith(".py")]
-    project = _toml(texts.get("pyproject.toml", ""))
+    project = read_toml(texts.get("pyproject.toml", ""))
     name = (
         _declared_name(project)
         or _of_cfg(texts.get("setup.cfg", ""))
@@ -48,19 +48,12 @@ def read_layout(paths: Iterable[str], texts: Mapping[str, str]) -> Provided:
     builds = bool(
         {"setup.cfg", "setup.py"} & set(texts)
         or {"project", "build-system"} & set(project)
-        or _poetry(project)
+        or table(project, "tool", "poetry")
     )
     built_modules = dict.fromkeys((*on_path, *_outermost(files))) if builds else ()
     return Provided(
         name=canonicalize_name(name), on_path=tuple(on_path), built=tuple(built_modules)
     )
-
-
-def dependencies(pyproject: str) -> list[str]:
-    """What a project declares in its pyproject.toml that it needs, as written."""
-    table = _toml(pyproject).get("project")
-    entries = table.get("dependencies") if isinstance(table, dict) else None
-    return [item for item in entries if isinstance(item, str)] if isinstance(entries, list) else []
 
 
 def package_in_use(provided: Provided, modules: Collection[str], names: Collection[str]) -> str:
@@ -106,23 +99,30 @@ def _outermost(files: list[PurePosixPath]) -> Iterable[str]:
     )
 
 
-def _toml(text: str) -> dict[str, Any]:
+def read_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text, {} where it is none."""
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):  # also a number of thousands of digits
         return {}
 
 
+def table(value: object, *keys: str) -> dict[str, Any]:
+    """What stands under keys of nested tables, {} where that is no table."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
+
+
+def strings(value: object) -> list[str]:
+    """The strings of a list, [] where it is none."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
 def _declared_name(project: dict[str, Any]) -> str:
-    tables = (project.get("project"), _poetry(project))
-    names = (table.get("name") for table in tables if isinstance(table, dict))
+    tables = (table(project, "project"), table(project, "tool", "poetry"))
+    names = (row.get("name") for row in tables)
     return next((name for name in names if isinstance(name, str)), "")
-
-
-def _poetry(project: dict[str, Any]) -> dict[str, Any]:
-    tool = project.get("tool")
-    table = tool.get("poetry") if isinstance(tool, dict) else None
-    return table if isinstance(table, dict) else {}
 
 
 def _of_cfg(text: str) -> str:

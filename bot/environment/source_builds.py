@@ -12,11 +12,12 @@ from packaging.requirements import InvalidRequirement, Requirement as Parsed
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
-from bot.environment import evidence, index, provided, releases, versions
+from bot.environment import evidence, index, releases, tree_requirements, versions
 from bot.environment.fallbacks import Draft
 from bot.environment.git import Checkout
 from bot.environment.index import IndexRelease, PackageIndex
 from bot.kernel.environment import PinSource, Requirement
+from bot.kernel.trees import read_tree
 from sandbox import build as sandboxed
 from sandbox.build import BuildFailed, BuildSource, MoreRequired
 from sandbox.environment import Installation, Installer, Unresolvable, Wishes
@@ -111,7 +112,7 @@ def _draft(name: str, wishes: Wishes, draft: Draft) -> Draft:
     requirement = Requirement(
         name=name, specifier=specifier, rung=PinSource.DEPENDENCY, reason="needed by a build"
     )
-    return Draft(f"{name} for a build", draft.minor, (requirement,))
+    return Draft(f"{name} for a build", draft.minor, (requirement,), under_test=name)
 
 
 def _requirement(line: str) -> Parsed:
@@ -207,21 +208,18 @@ def add_wheel(draft: Draft, checkout: Checkout, wheel: Path | None) -> Draft:
         return replace(
             draft,
             requirements=(own, *others),
+            under_test=name,
             constraints=bounds,
             wheels=(*draft.wheels, wheel),
             cloned=name,
         )
     names = {requirement.name for requirement in draft.requirements}
+    declared = tree_requirements.read_dependencies(read_tree(str(checkout.tree)))
+    more = [row for row in declared.requirements if row.name not in names]
     return replace(
         draft,
-        requirements=(
-            *draft.requirements,
-            *(
-                requirement
-                for requirement in _requirements_in_files(checkout, reason)
-                if requirement.name not in names
-            ),
-        ),
+        requirements=(*draft.requirements, *more),
+        declared=(*draft.declared, *(row.name for row in more if row.specifier)),
     )
 
 
@@ -231,33 +229,6 @@ def _modules(wheel: Path) -> frozenset[str]:
             return evidence.modules(archive.namelist())
     except index.UNREADABLE:
         return frozenset()
-
-
-def _requirements_in_files(checkout: Checkout, reason: str) -> list[Requirement]:
-    """The plain lines of requirements.txt and of the dependencies in pyproject.toml; options,
-    addresses and markers that do not hold are left alone.
-    """
-    lines = [
-        *checkout.text("requirements.txt").splitlines(),
-        *provided.dependencies(checkout.text("pyproject.toml")),
-    ]
-    requirements = []
-    for line in lines[:500]:
-        try:
-            requirement = Parsed(line.partition("#")[0].strip())
-        except InvalidRequirement:
-            continue
-        if not requirement.url and (requirement.marker is None or requirement.marker.evaluate()):
-            requirements.append(
-                Requirement(
-                    name=canonicalize_name(requirement.name),
-                    specifier=str(requirement.specifier),
-                    extras=tuple(sorted(requirement.extras)),
-                    rung=PinSource.REPOSITORY,
-                    reason=f"required by {reason}",
-                )
-            )
-    return requirements
 
 
 def _once(source: BuildSource, key: str, draft: Draft, workshop: Workshop) -> Path:

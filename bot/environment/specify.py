@@ -14,7 +14,14 @@ from bot.environment import evidence, imports, package_names, versions
 from bot.environment.evidence import Claims
 from bot.environment.versions import Range
 from bot.kernel.bug import BugReport, Issue
-from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, RepoSource, Requirement
+from bot.kernel.environment import (
+    DeclaredDependencies,
+    Environment,
+    EnvironmentSpec,
+    PinSource,
+    RepoSource,
+    Requirement,
+)
 from bot.kernel.errors import UserError
 from bot.kernel.job import EnvironmentOptions
 from bot.kernel.source import symbols
@@ -39,22 +46,27 @@ class _Wish(NamedTuple):
 
 
 def specify(
-    report: BugReport, issue: Issue, options: EnvironmentOptions, source: str
+    report: BugReport,
+    issue: Issue,
+    options: EnvironmentOptions,
+    source: str,
+    declared: DeclaredDependencies | None = None,
 ) -> EnvironmentSpec:
-    """The environment that a report describes: options, then claims, then the date, for what the
-    program imports.
+    """The environment that a report describes: options, then claims, then what the files of the
+    repository declare, then the date, for what the program imports and the files ask for.
     """
     claims, at = evidence.gather_claims(report), issue.created_at
+    declared = declared or DeclaredDependencies()
     target = _published(report, issue, source, claims)
     wishes = (*target, *_wishes_of_imports(report, source, at))
-    spec = _specified(options, source, wishes, claims, at)
-    python, why = _python(options, claims, at, versions.possible(report))
+    spec = _specified(options, source, wishes, claims, at, declared)
+    python, why = _python(options, claims, at, versions.possible(report), declared)
     update = {
         "python": python,
         "python_why": why,
         "repo": _repo(options, target[0].name if target else "", claims),
         "repository": issue.repository,
-        "named": evidence.named_packages(report),
+        "named": (*evidence.named_packages(report), *(row.name for row in declared.requirements)),
     }
     return spec.model_copy(update=update)
 
@@ -63,7 +75,8 @@ def for_program(options: EnvironmentOptions, source: str) -> EnvironmentSpec:
     """The environment of a program that nobody reports on: options, then the newest releases of
     what it imports.
     """
-    return _specified(options, source, _wishes_of_imports(None, source, None), {}, None)
+    wishes = _wishes_of_imports(None, source, None)
+    return _specified(options, source, wishes, {}, None, DeclaredDependencies())
 
 
 def _specified(
@@ -72,18 +85,24 @@ def _specified(
     wishes: Iterable[_Wish],
     claims: Claims,
     at: datetime | None,
+    declared: DeclaredDependencies,
 ) -> EnvironmentSpec:
     requirements = _option_requirements(options)
     for name, reason, rung, modules in wishes:
         new = pin_versions(name, reason, rung, claims, at)
-        requirements.setdefault(name, new.model_copy(update={"modules": modules}))
+        if not {name, *map(canonicalize_name, modules[:1])} & {*declared.own}:
+            requirements.setdefault(name, new.model_copy(update={"modules": modules}))
+    pins = _add_declared(requirements, declared, claims, at)
     variables = imports.add_backend(
         requirements,
         source,
         at,
         lambda name, why: pin_versions(name, why, PinSource.IMPORT, claims, None),
     )
-    python, why = _python(options, claims, at, Range())
+    python, why = _python(options, claims, at, Range(), declared)
+    stated = evidence.bounds(claims, requirements)
+    names = {row.name for row in stated}
+    bounds = (*stated, *(row for row in pins if row.name not in names))
     return EnvironmentSpec(
         python=python,
         python_why=why,
@@ -92,10 +111,45 @@ def _specified(
         undated=imports.TORCH_FAMILY,
         device=options.device,
         repo=_repo(options, "", claims),
-        constraints=evidence.bounds(claims, requirements),
+        constraints=bounds,
         variables=variables,
         claims=evidence.beside(claims, options),
     )
+
+
+def _add_declared(
+    requirements: dict[str, Requirement],
+    declared: DeclaredDependencies,
+    claims: Claims,
+    at: datetime | None,
+) -> list[Requirement]:
+    """Add what the files of a repository ask for, with the versions that they state where neither
+    an option nor the report states one. Returns what they pin beside it.
+    """
+
+    def rows(of: Iterable[Requirement]) -> dict[str, Requirement]:
+        names = ((imports.installed_as(row.name, at), row) for row in of)
+        return {name: row.model_copy(update={"name": name}) for name, row in names}
+
+    pins, wishes = rows(declared.constraints), rows(declared.requirements)
+    for name in [name for name, row in requirements.items() if row.modules and name not in pins]:
+        # A guess for a module gives way to what the files ask for under a name like it.
+        others = wishes.keys() - requirements.keys()
+        if name not in wishes and any(evidence.alike(name, other) for other in others):
+            del requirements[name]
+    for name in dict.fromkeys((*requirements, *wishes)):
+        row = pins.get(name) or wishes.get(name)
+        old = requirements.get(name)
+        if row is None or (old is not None and (old.specifier or old.rung is PinSource.OPTION)):
+            continue
+        extras = tuple(sorted({*row.extras, *(old.extras if old else ())}))
+        stated = pin_versions(name, row.reason, row.rung, claims, at)
+        row = stated if stated.rung is PinSource.ISSUE else row
+        requirements[name] = row.model_copy(
+            update={"extras": tuple(sorted({*row.extras, *extras}))}
+        )
+    free = {*requirements, *imports.TORCH_FAMILY, *imports.TENSORFLOW}
+    return [row for name, row in pins.items() if name not in free]
 
 
 def add(spec: EnvironmentSpec, requirement: Requirement) -> EnvironmentSpec:
@@ -358,7 +412,11 @@ def pin_versions(
 
 
 def _python(
-    options: EnvironmentOptions, claims: Claims, at: datetime | None, python_range: Range
+    options: EnvironmentOptions,
+    claims: Claims,
+    at: datetime | None,
+    python_range: Range,
+    declared: DeclaredDependencies,
 ) -> tuple[str, str]:
     """The minor version, and what decided it."""
     if options.python:
@@ -374,6 +432,9 @@ def _python(
             return minor, f"the report says {claim.version} ({claim.source})"
     usual = versions.usual(at, HOST)
     near = python_range.nearest(usual)
+    allowed = tuple(minor for minor in declared.pythons if python_range.nearest(minor) == minor)
+    if allowed and (near not in allowed or len(allowed) == 1):
+        return versions.by_distance(near, allowed)[0], declared.python_why
     return near, "usual at the date of the bug report" if near == usual else _WORDING_REASON
 
 

@@ -18,7 +18,8 @@ def package_rows(report: IssueReport) -> list[tuple[str, str, str]]:
         return []
     reasons = dict.fromkeys(environment.undated, "may be newer than the cut-off date")
     reasons |= {
-        requirement.name: requirement.why for requirement in (spec.requirements if spec else ())
+        requirement.name: requirement.why
+        for requirement in ((*spec.constraints, *spec.requirements) if spec else ())
     }
     reasons_by_name = {
         package.name: why(package.rung, reasons.get(package.name, ""))

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
-from bot.environment import imports, package_names, specify
+from bot.environment import imports, package_names, specify, tree_requirements
 from bot.issues import build_report, confirm as issues_confirm, triage
 from bot.issues.confirm import Decision, confirm
 from bot.issues.proof import proofs
@@ -201,8 +201,12 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
         return _with_modules(draft, options, tree)
     if not scripts and is_library:
         return draft
-    source = tree_programs.imports(scripts, tree)
-    spec = _in_place(specify.specify(bug, job.issue, options, source), options)
+    program = scripts[0] if scripts else tree_programs.beside("", "")
+    declared = tree_requirements.for_program(tree, program, job.issue.body)
+    source = tree_programs.imports(scripts, tree, optional=not declared.requirements)
+    for sentence in declared.notes:
+        session.note(sentence)
+    spec = _in_place(specify.specify(bug, job.issue, options, source, declared), options)
     verdict = None if scripts else draft.verdict
     changes = {"script": next(iter(scripts), None), "others": scripts[1:], "contrasts": ()}
     return draft.model_copy(update={**changes, "spec": spec, "verdict": verdict})

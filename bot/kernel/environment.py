@@ -68,6 +68,21 @@ class RepoSource(Record):
         return cls(url="" if local else address, path=address if local else "", ref=ref)
 
 
+class DeclaredDependencies(Record):
+    """What a repository's own files ask for: `requirements` to install, `constraints` that its
+    lock files put on whatever is installed, and the Pythons that they allow ("3.11"; () for any).
+    The index provides no package of the repository's `own` names. `notes` are sentences on what is
+    left out.
+    """
+
+    requirements: tuple[Requirement, ...] = ()
+    constraints: tuple[Requirement, ...] = ()
+    pythons: tuple[str, ...] = ()
+    python_why: str = ""
+    own: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 class Claimed(Record):
     """A version that the bug report names, with the one that was installed."""
 

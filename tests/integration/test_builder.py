@@ -158,6 +158,21 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
         tag=f"cp{HOST.replace('.', '')}-none-any",
     )
     index.wheel("elsewhere", "1.0", "2024-01-01", tag="cp399-none-any")
+    own = f"cp{HOST.replace('.', '')}-cp{HOST.replace('.', '')}-manylinux_2_17_x86_64"
+    for name in ("aged", "stale"):
+        index.wheel(name, "1.0", "2018-01-01", tag=own.replace(HOST.replace(".", ""), "399"))
+        index.wheel(name, "1.1", "2023-01-01", tag=own)
+        index.wheel(name, "2.0", "2023-06-01", tag=own)
+    for number in range(30):
+        following = (f"chain{number + 1}",) if number < 29 else ()
+        day = "2024-01-01" if number == 0 else "2025-01-01"
+        index.wheel(f"chain{number}", "1.0", day, requires=following)
+    index.wheel("wants-delta", "1.0", "2024-01-01", requires=("delta<2",))
+    index.source("delta", "1.0", "2024-01-01")
+    index.source("delta", "2.0", "2024-02-01")
+    index.wheel("early", "1.0.dev1", "2023-01-01")
+    index.source("early", "1.0", "2024-01-01")
+    index.wheel("picky", "1.0", "2024-01-01", requires=("alpha==1.0.1",))
     index.source("gamma", "3.1", "2024-01-01")
     index.wheel("setuptools", "80.0", "2025-01-01")
     return index, root / "cache"
@@ -370,6 +385,7 @@ def with_local_torch(root: Path, *fitting: str) -> UvBuilder:
     index = Index(root / "own")
     tag = f"cp{HOST.replace('.', '')}-cp{HOST.replace('.', '')}-linux_x86_64"
     index.wheel("torch", "9.0+cpu", "2025-01-01", tag=tag, files=TORCH)
+    index.wheel("numpy", "1.0", "2018-01-01", tag="cp310-cp310-manylinux_2_17_x86_64")
     index.wheel("numpy", "1.26", "2024-01-01")
     index.wheel("setuptools", "80.0", "2025-01-01")
     releases = {"0.2": "", "8.0": "==8.0", "10.0": "==10.0", **dict.fromkeys(fitting, "==9.0")}
@@ -379,6 +395,64 @@ def with_local_torch(root: Path, *fitting: str) -> UvBuilder:
     index.wheel("torchaudio", "9.0", "2025-01-01", requires=("torch==9.0",))
     index.wheel("timm", "1.0", "2024-01-01", requires=("torch", "torchvision", "torchaudio"))
     return fresh_builder((index, root / "cache"), PIP_FIND_LINKS=str(index.root / "simple/torch"))
+
+
+@X86
+def test_stale_pins_of_the_repository_give_way_together(builder: UvBuilder) -> None:
+    of_files = PinSource.REPOSITORY
+    asked = (wanted("aged", "==1.0", of_files), wanted("stale", "<1.1", of_files))
+    built = builder.build(spec(wanted("beta"), *asked, wanted("gamma", "==3.1", of_files)))
+    assert [(each.name, each.version, each.rung) for each in built.packages[:1]] == [
+        ("aged", "1.1", PinSource.NEIGHBOUR)
+    ]
+    assert (built.version("stale"), built.version("gamma")) == ("1.1", "3.1")
+    notes = {claim.name: claim.note for claim in built.claims}
+    assert notes["aged"] == f"==1.0 has no wheel for Python {HOST}; 1.1 is nearest"
+    assert notes["stale"] == f"<1.1 has no wheel for Python {HOST}; 1.1 is nearest"
+    assert notes["gamma"] == "built from source", "what never had a wheel"
+    assert sum("nearest releases" in step.what for step in built.steps) == 1
+    with pytest.raises(BuildError, match="aged"):
+        builder.build(spec(wanted("aged", "==1.0", PinSource.OPTION)))
+
+
+def test_pins_of_the_repository_that_contradict_each_other_give_way(builder: UvBuilder) -> None:
+    asked = (
+        wanted("picky", "==1.0", PinSource.OPTION),
+        wanted("alpha", "==1.0.0", PinSource.REPOSITORY),
+    )
+    built = builder.build(spec(*asked))
+    assert (built.version("alpha"), built.version("picky")) == ("1.0.1", "1.0")
+    assert "conflicts" in {claim.name: claim.note for claim in built.claims}["alpha"]
+
+
+@X86
+@pytest.mark.pythons
+def test_where_torch_is_at_hand_for_one_python_no_other_is_tried(tmp_path: Path) -> None:
+    own = {name: os.environ[name] for name in ("HOME", "PYENV_ROOT") if name in os.environ}
+    builder = with_local_torch(tmp_path)
+    builder.environ = {**builder.environ, **own}
+    built = builder.build(
+        spec(wanted("torch"), wanted("numpy", "==1.0", PinSource.REPOSITORY), at=None)
+    )
+    assert built.version("torch") == "9.0+cpu"
+    assert not any("with Python" in step.what for step in built.steps)
+
+
+def test_the_date_is_given_up_where_it_keeps_too_much_away(builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("chain0")))
+    assert built.version("chain29") == "1.0"
+    assert any("without the date" in step.what for step in built.steps)
+
+
+def test_a_build_is_of_a_release_that_its_dependent_allows(builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("wants-delta"), at=SUMMER))
+    assert built.version("delta") == "1.0"
+
+
+def test_a_guess_with_nothing_but_a_pre_release_is_left_out(builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("beta"), wanted("early")))
+    assert (built.version("beta"), built.version("early")) == ("0.1", "")
+    assert "omitted" in {claim.name: claim.note for claim in built.claims}["early"]
 
 
 @X86

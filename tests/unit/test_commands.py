@@ -120,7 +120,7 @@ TREE = {
 
 def proposed(block, after=TRACE, tree=TREE):
     bug = read_issue(Issue(title="it fails", body=f"```\n{block}\n```\n{after}"))
-    return tree_programs.propose(bug, tree)
+    return tree_programs.propose(tree_programs.commands(bug), tree)
 
 
 @pytest.mark.parametrize(

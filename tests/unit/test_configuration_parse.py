@@ -7,8 +7,9 @@ import time
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from bot.app.configuration import MOST_CHARACTERS, ConfigFile, base, parse
+from bot.app.configuration import ConfigFile, base, parse
 from bot.kernel.config import Config
+from bot.kernel.yaml_nodes import MOST_CHARACTERS
 
 FILE = "acme/pool:.github/reprise.yml"
 FULL = """\

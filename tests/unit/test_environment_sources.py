@@ -24,9 +24,10 @@ def wanted(name: str, specifier: str = "", rung: PinSource = PinSource.ISSUE) ->
 
 
 def draft(*requirements: Requirement, **more: object) -> Draft:
-    return replace(
-        Draft(what="first", minor="3.12", requirements=requirements, exclude_newer=DAY), **more
-    )  # type: ignore[arg-type]
+    """A draft whose first requirement is under test."""
+    name = requirements[0].name if requirements else ""
+    first = Draft("first", "3.12", requirements, name, exclude_newer=DAY)
+    return replace(first, **more)  # type: ignore[arg-type]
 
 
 def world(
@@ -199,6 +200,15 @@ def test_the_ladder_lets_the_weakest_go_first() -> None:
         "with Python 3.10",
     ]
     assert now.requirements[0].specifier == "==1.0"
+
+
+def test_what_the_files_of_a_repository_pin_goes_before_what_the_report_states() -> None:
+    rows = (wanted("a", "==1.0"), wanted("b", "==2.0"), wanted("c", "==3.0"))
+    first = draft(*rows, under_test="", declared=("a",))
+    text = "Because a==1.0 depends on b>2 and you require b==2.0 and c==3.0"
+    new = fallbacks.next_draft(first, text, world("1.0", "2.0", "3.0"), (first,))
+    assert new is not None
+    assert [row.specifier for row in new.requirements] == ["", "==2.0", "==3.0"]
 
 
 def test_the_first_requirement_keeps_its_release_unless_it_is_gone() -> None:

@@ -88,17 +88,3 @@ def test_whether_it_has_to_be_built():
     assert provided.importable(Provided(name="numpy", on_path=("numpy",)), "numpy", ("torch",)), (
         "by its own name"
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ('[project]\ndependencies = ["alpha>=1", "beta", 3]', ["alpha>=1", "beta"]),
-        ('[project]\ndependencies = "alpha"', []),
-        ('[project]\ndynamic = ["dependencies"]', []),
-        ("project = 1", []),
-        ("[", []),
-    ],
-)
-def test_the_dependencies_that_a_project_declares(text, found):
-    assert provided.dependencies(text) == found

@@ -4,7 +4,7 @@ import ast
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from bot.issues.reading.commands import NOTEBOOK, goes_home, in_script, read_command
@@ -232,16 +232,21 @@ def _outermost(bug: BugReport) -> Iterator[tuple[Traceback, str]]:
         yield from ((row, path.replace("\\", "/")) for path in list(own)[:1])
 
 
-def imports(scripts: tuple[Script, ...], tree: Tree) -> str:
+def imports(scripts: tuple[Script, ...], tree: Tree, *, optional: bool = True) -> str:
     """Import statements for what the programs, and the modules of the tree that they import, need
-    from elsewhere.
+    from elsewhere. What is imported only in a function, a condition or an attempt is `optional`.
     """
     own = {PurePosixPath(path).parts[0].removesuffix(".py") for path in tree}
     own |= {PurePosixPath(path).stem for path in tree if path.endswith(".py")}
     own_texts = {path: text for one in scripts for path, text in one.files.items()}
     files = {**tree, **{path: text.encode("utf-8", "replace") for path, text in own_texts.items()}}
     texts = (files[path] for path in reachable(list(own_texts), files))
-    names = (name for text in texts for name in _modules(text.decode("utf-8", "replace")))
+    modules = (module_of(text.decode("utf-8", "replace")) for text in texts)
+    names = (
+        name
+        for module in modules
+        for name in _modules(ast.walk(module) if optional else module.body)
+    )
     tops = dict.fromkeys(name.partition(".")[0] for name in names)
     needed = (top for top in tops if top not in own and top not in sys.stdlib_module_names)
     return "\n".join(f"import {name}" for name in needed if name.isidentifier())
@@ -255,15 +260,16 @@ def reachable(entries: Sequence[str], tree: Tree) -> tuple[str, ...]:
     while waiting and len(paths) < _MOST_MODULES:
         path = waiting.pop(0)
         paths[path] = None
-        for name in _modules(tree[path].decode("utf-8", "replace")):
+        module = module_of(tree[path].decode("utf-8", "replace"))
+        for name in _modules(ast.walk(module)):
             files = (file for file in _files_of(name, path, tree) if file not in paths)
             waiting += [file for file in files if file not in waiting]
     return tuple(paths)
 
 
-def _modules(text: str) -> Iterator[str]:
-    """The modules that a program may import; one that begins with dots is beside it."""
-    for node in ast.walk(module_of(text)):
+def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    """The modules that statements import; one that begins with dots is beside the program."""
+    for node in nodes:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -253,8 +253,23 @@ class _Reading:
                 values |= {name: None} if type(None) in get_args(annotation) else {}
             elif nested and isinstance(annotation, type) and issubclass(annotation, BaseModel):
                 values[name] = self.mapping(value, annotation, (*path, name))
+            elif nested and get_origin(annotation) is dict:
+                values[name] = self._entries(value, (*path, name))
             else:
                 values[name] = self._plain(value, (*path, name))
+        return values
+
+    def _entries(self, node: yaml.MappingNode, path: tuple[str | int, ...]) -> Values:
+        """A mapping whose keys the file chooses."""
+        values: Values = {}
+        for key, value in node.value:
+            name = word(key) or ""
+            if name in values:
+                reason = f"has a key twice, first on line {self.lines[(*path, name)]}."
+                self.problem(line_of(key), ".".join(map(str, path)), reason)
+                continue
+            values[name] = self._plain(value, (*path, name))
+            self.lines[(*path, name)] = line_of(key)
         return values
 
     def _plain(self, node: yaml.Node, path: tuple[str | int, ...]) -> object:

@@ -11,6 +11,7 @@ from typing import get_args
 from bot.app import publish, pull_requests
 from bot.app.context import AppContext, IssueEvent, heartbeat, new_owner, run_task
 from bot.app.ports import AppStore, OurComment, Settled
+from bot.environment.operator_files import weights_named
 from bot.kernel.config import Config
 from bot.kernel.job import (
     PROOFS,
@@ -140,6 +141,8 @@ def _job(
             pins=choices.pins,
             repo=_clone_url(repository, choices.ref, usual.clone),
             ref=choices.ref,
+            data=config.data,
+            weights=weights_named(event.issue, event.context.policy.weights),
             device=choices.device or usual.device,
         ),
         limits=RunLimits(

@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -10,11 +11,11 @@ from typing import Literal
 
 from bot.kernel.attempt import Script
 from bot.kernel.bug import AnySignature, HangSignature, WarningSignature, members_of
-from bot.kernel.environment import Environment
+from bot.kernel.environment import DataMount, Environment
 from bot.kernel.job import JobOptions
 from bot.kernel.training_types import TrainingProgram
 from bot.kernel.trees import read_tree
-from sandbox.port import Limits, Mount, RunSpec
+from sandbox.port import Limits, Mount, RunSpec, overlap
 
 _FOLDER = ".reprise"
 PROBES = ("sitecustomize.py", "_reprise_trace.py")
@@ -29,6 +30,7 @@ SPLIT = "trace-split-"
 Part = Literal["guide", "held-out", "whole"]
 """Of the rows that a program tests on."""
 _TRAINING_MB = 32
+_PLACEHOLDERS = {".gitkeep", ".gitignore", ".keep"}
 _GRACE_S = 15.0
 # No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
 # a window or phones home, and no frame of a traceback is hidden.
@@ -75,6 +77,8 @@ def spec(
     if tree and script.is_repositorys and not script.fixes:  # as another commit has it
         own_files = {}
     files = _with_probe_names({**tree, **own_files})
+    data = data_for(environment, files) if tree else ()
+    files = {name: text for name, text in files.items() if not _is_below(name, data)}
     variables = {**_variables(environment, options, seed), **script.variables}
     if script.folder:
         up = "../" * len(PurePosixPath(script.folder).parts)
@@ -101,14 +105,38 @@ def spec(
     return RunSpec(
         argv=(environment.interpreter, *(script.command or (script.entry,))),
         files=files,
+        links={one.path: one.source for one in data},
         env=variables,
         cwd=script.folder,
-        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        mounts=_mounts(environment, *(one.source for one in data)),
         limits=limits,
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json"),
         device=options.environment.device,
         label=label,
     )
+
+
+def data_for(environment: Environment, tree: Iterable[str]) -> tuple[DataMount, ...]:
+    """The operator's data that a program of a tree gets: all but what would hide a file of it. A
+    file that only keeps a folder in git is none.
+    """
+    files = [path for path in tree if PurePosixPath(path).name not in _PLACEHOLDERS]
+    return tuple(
+        one
+        for one in environment.operator_files.data
+        if one.source and not any(overlap(one.path, path) for path in files)
+    )
+
+
+def _is_below(path: str, data: tuple[DataMount, ...]) -> bool:
+    return any(path.startswith(f"{one.path}/") for one in data)
+
+
+def _mounts(environment: Environment, *others: str) -> tuple[Mount, ...]:
+    """What every run of an environment can read, and what this one can."""
+    hub = environment.operator_files.hub
+    paths = dict.fromkeys((*environment.mounts, *([hub] if hub else []), *others))
+    return tuple(Mount(Path(path)) for path in paths)
 
 
 def _tree(environment: Environment) -> dict[str, bytes]:
@@ -137,7 +165,7 @@ def training_spec(
         argv=(environment.interpreter, program.entry, *program.arguments),
         files={**_with_probe_names(program.files), **probes},
         env={**_variables(environment, options, seed), "REPRISE_TRAINING": "1"},
-        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        mounts=_mounts(environment),
         limits=Limits(wall_s=options.limits.training_s, artifact_mb=_TRAINING_MB),
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json", TRAINING),
         device=options.environment.device,
@@ -216,7 +244,7 @@ def names_spec(
         argv=(environment.interpreter, "names.py", ",".join(names), ",".join(modules)),
         files={"names.py": probe("names.py")},
         env=_variables(environment, options, 0),
-        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        mounts=_mounts(environment),
         limits=Limits(wall_s=options.limits.timeout_s),
         label="names",
     )
@@ -233,7 +261,7 @@ def import_spec(
 
 
 def _variables(environment: Environment, options: JobOptions, seed: int) -> dict[str, str]:
-    variables = {**_QUIET, **environment.variables}
+    variables = {**_QUIET, **environment.operator_files.variables, **environment.variables}
     path = [_FOLDER, *filter(None, [environment.variables.get("PYTHONPATH", "")])]
     variables |= {
         "PYTHONPATH": ":".join(path),

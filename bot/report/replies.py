@@ -386,7 +386,9 @@ def _lines(
             yield from _lines(value, origins, f"{before}{key}.", indent + "  ")
         else:
             text = clip(redact(one_line(json.dumps(value, ensure_ascii=False))), _WIDE)
-            yield f"{indent}{key}: {text}  # {_origin(origins.get(f'{before}{key}'))}"
+            dotted = f"{before}{key}"
+            entries = (origin for name, origin in origins.items() if name.startswith(f"{dotted}."))
+            yield f"{indent}{key}: {text}  # {_origin(origins.get(dotted) or next(entries, None))}"
 
 
 def _origin(origin: Origin | None) -> str:

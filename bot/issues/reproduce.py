@@ -15,6 +15,7 @@ from functools import partial
 from bot.environment import imports, package_names, specify
 from bot.issues import build_report, confirm as issues_confirm, triage
 from bot.issues.confirm import Decision, confirm
+from bot.issues.missing_inputs import data_notes
 from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
 from bot.issues.reading import commands as reading_commands, issue as reading_issue
@@ -179,15 +180,18 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
         return draft
     specified = _in_place(specify.specify(bug, job.issue, options, ""))
     try:
-        tree = read_tree(session.build(session.matched(specified)).tree)
+        environment = session.build(session.matched(specified))
     except BuildError as error:
         session.note(f"the tree of the repository could not be had: {error}")
         return draft
+    tree = read_tree(environment.tree)
     scripts = tree_programs.propose(bug, tree) if draft.signature is not None else ()
     if draft.script is not None and not tree_programs.starts_in(bug, scripts):
         return draft
     if not scripts and (home[1] or imports.well_known(home[0])):
         return draft
+    for sentence in data_notes(environment, tree):
+        session.note(sentence)
     source = tree_programs.imports(scripts, tree)
     spec = _in_place(specify.specify(bug, job.issue, options, source))
     verdict = None if scripts else draft.verdict

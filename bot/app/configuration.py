@@ -315,7 +315,13 @@ class _Reading:
                 path = tuple(row["loc"])
                 places = (path[:end] for end in range(len(path), 0, -1))
                 line = next((self.lines[place] for place in places if place in self.lines), 0)
-                reason = row["msg"][:1].lower() + row["msg"][1:] + "."
+                text = row["msg"].removeprefix("Value error, ")
+                reason = text[:1].lower() + text[1:] + "."
+                if (
+                    not self.quote
+                    and get_origin(Config.model_fields[str(path[0])].annotation) is dict
+                ):
+                    path = path[:1]  # what follows is a word of the file
                 self.problem(
                     line, ".".join(map(str, path)), reason.replace("input should", "should")
                 )

@@ -28,7 +28,6 @@ _PATHS = tuple(
         r"Couldn't find any class folder in (?P<path>\S+?)\.?(?:\s|$)",  # torchvision
         r"Found 0 (?:files|images) in(?: subfolders of)?:? (?P<path>\S+?)\.?(?:\s|$)",
         r"present in the root directory .* place it in (?P<path>\S+?)\.?(?:\s|$)",
-        r"filepath=(?P<path>\S+?)\.\s",  # Keras
         r"(?P<path>[^\s;'\"]+); No such file or directory",  # TensorFlow
     )
 )

@@ -112,7 +112,7 @@ def plan(
         return draft(verdict=triage.unanswerable(issue, bug, signature, options))
     with stage("candidates", "choosing the program"):
         scripts, own_line = report_programs.genuine_ones(
-            report_programs.propose(bug, signature), signature
+            report_programs.propose(bug, signature, options.weights), signature
         )
     if own_line:
         return draft(verdict=triage.self_made(own_line), self_made=True)

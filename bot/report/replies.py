@@ -33,7 +33,7 @@ from bot.kernel.document import (
     sentence,
 )
 from bot.kernel.environment import EnvironmentSpec, Requirement
-from bot.kernel.job import PROOFS, Proof, ReproduceIssue
+from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue
 from bot.kernel.outside_text import clip, one_line, scrubbed
 from bot.kernel.redaction import redact
 from bot.kernel.run import Command, NewRun, Run, RunPlan, RunState
@@ -107,6 +107,7 @@ def _document(draft: RunPlan, request: NewRun, approval: str, page: str) -> Docu
         Paragraph(how),
         *_signature(draft),
         *_options(request),
+        *_operator_files(request.job.environment),
         *_proofs(request.job),
         *_diagnosis(draft, request.job),
     ]
@@ -147,6 +148,18 @@ def _signature(draft: RunPlan) -> list[Block]:
 def _options(request: NewRun) -> list[Block]:
     options = command_with_options(request)
     return [Paragraph(("Requested", *options, "."))] if options else []
+
+
+def _operator_files(options: EnvironmentOptions) -> list[Block]:
+    """What the programs can read of the operator's."""
+    blocks: list[Block] = []
+    if options.data and options.repo:
+        rows = [(Code(name), " at ", Code(path)) for path, name in options.data.items()]
+        blocks.append(BulletList("Programs of the repository can read the operator's data:", rows))
+    if options.weights:
+        rows = [(Code(name),) for name in options.weights]
+        blocks.append(BulletList("Programs can load weights from the operator's cache:", rows))
+    return blocks
 
 
 def _proofs(job: ReproduceIssue) -> list[Block]:

@@ -51,7 +51,6 @@ def verdict(tmp_path):
         ("FileNotFoundError", "Couldn't find any class folder in data/train.", "data/train"),
         ("RuntimeError", "Found 0 files in subfolders of: data/train\nSupported extensions are: .jpg", "data/train"),
         ("RuntimeError", "The archive ILSVRC2012_devkit_t12.tar.gz is not present in the root directory or is corrupted. You need to download it externally and place it in data/imagenet.", "data/imagenet"),
-        ("ValueError", "File not found: filepath=best.keras. Please ensure the file is an accessible `.keras` zip file.", "best.keras"),
         ("NotFoundError", "{{function_node __wrapped__}} data/train.tfrecord; No such file or directory [Op:IteratorGetNext]", "data/train.tfrecord"),
     ],
 )  # fmt: skip

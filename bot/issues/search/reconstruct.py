@@ -179,7 +179,8 @@ def _own_program(runner: Runner, material: Material) -> SearchResult | None:
     if material.tree:
         scripts = tree_programs.propose(runner.bug, material.tree)
     else:
-        proposed = report_programs.propose(runner.bug, runner.signature)
+        weights = runner.job.environment.weights
+        proposed = report_programs.propose(runner.bug, runner.signature, weights)
         scripts, _ = report_programs.genuine_ones(proposed, runner.signature)
     search_result = report_programs.search(runner, material.spec, scripts) if scripts else None
     return (

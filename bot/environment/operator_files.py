@@ -207,10 +207,9 @@ def hub_variables(folder: Path | None) -> tuple[str, dict[str, str]]:
         return "", {}
     folder = folder.resolve()
     hub, torch = _hub(folder), folder / "torch"
-    # Libraries of 2022 and before read the last two. HF_HOME stays writable: locks and tokens, and
-    # the code of models, are kept there.
-    names = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "TRANSFORMERS_CACHE")
-    variables = dict.fromkeys(names, str(hub))
+    # Releases before 2024, and transformers since this layout of the cache, read the second.
+    # HF_HOME stays writable: libraries keep locks and the code of models there.
+    variables = dict.fromkeys(("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"), str(hub))
     return str(folder), variables | ({"TORCH_HOME": str(torch)} if torch.is_dir() else {})
 
 

@@ -172,7 +172,7 @@ def test_a_hub_cache_is_read_in_both_layouts(shelf, tmp_path):
     assert found.variables["HF_HUB_CACHE"] == str(tmp_path / "home" / "hub")
     assert found.variables["TORCH_HOME"] == str(tmp_path / "home" / "torch")
     plain = Shelf(shelf.cache, hub_dir=tmp_path / "home" / "hub").files({}).variables
-    assert plain["TRANSFORMERS_CACHE"] == str(tmp_path / "home" / "hub")
+    assert plain["HUGGINGFACE_HUB_CACHE"] == str(tmp_path / "home" / "hub")
     assert "TORCH_HOME" not in plain
     assert weights_in(None) == weights_in(tmp_path / "absent") == ()
     issue = Issue(title="It fails", body='AutoModel.from_pretrained("org/tiny")')

@@ -7,7 +7,7 @@ import stat
 import tarfile
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -26,6 +26,7 @@ _SUFFIXES = (".zip", ".tar.gz", ".tgz")
 _MOST_ENTRIES = 1_000_000
 _LONGEST_NAME, _DEEPEST = 1_000, 100
 _PIECE = 1 << 20
+_Members = Generator[tuple[str, IO[bytes] | None], None, None]
 _BROKEN = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError)
 
 
@@ -175,7 +176,7 @@ def _make(folder: Path, root: Path) -> None:
             one.chmod(0o755)
 
 
-def _zip_members(archive: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+def _zip_members(archive: Path) -> _Members:
     with zipfile.ZipFile(archive) as packed:
         for info in packed.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
@@ -184,7 +185,7 @@ def _zip_members(archive: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
             yield info.filename, None if info.is_dir() else packed.open(info)
 
 
-def _tar_members(archive: Path) -> Iterator[tuple[str, IO[bytes] | None]]:
+def _tar_members(archive: Path) -> _Members:
     with tarfile.open(archive, "r|gz") as packed:
         for info in packed:
             if not (info.isfile() or info.isdir()):

@@ -121,6 +121,10 @@ RULES: tuple[SetupFailureRule, ...] = (
 )  # fmt: skip
 
 
+FILE_RULES = frozenset({"missing-file", "missing-data"})
+"""What ends a program that opens something which is not there."""
+
+
 def recognise(exception: str, message: str) -> SetupFailure | None:
     """The setup failure that an exception (its bare class name) and its message show, or None."""
     name = exception.rsplit(".", 1)[-1]

@@ -6,6 +6,7 @@ import posixpath
 import re
 from collections.abc import Iterator, Mapping
 
+from bot.environment.setup_failures import FILE_RULES
 from bot.issues import triage
 from bot.issues.observe import flatten
 from bot.kernel import launch
@@ -17,7 +18,6 @@ from bot.kernel.report import AnyVerdict, NeedsInfo
 from bot.kernel.session import SearchResult
 from bot.kernel.trees import read_tree
 
-_FILE_RULES = {"missing-file", "missing-data"}
 _PATHS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -64,7 +64,7 @@ def lacking(result: SearchResult, issue: Issue) -> AnyVerdict | None:
     """
     judgement, script, environment = result.judgement, result.script, result.environment
     failure = judgement.setup_failure
-    if failure is not None and failure.id in _FILE_RULES and script.command and environment.tree:
+    if failure is not None and failure.id in FILE_RULES and script.command and environment.tree:
         return _without_file(judgement, script, environment, issue)
     name = _weights(judgement) if failure is not None and failure.id == "offline" else ""
     if not name:

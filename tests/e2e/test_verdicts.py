@@ -247,6 +247,7 @@ def test_a_program_reads_what_the_operator_keeps_for_it(interpreter, tree, shelf
         report.verdict.reason == "the program opens `data/numbers.txt`, which the repository does "
         f"not contain; {PROVIDE}"
     )
+    assert "Pass the file or folder with --data" in terminal(report, width=200)
     report = of_tree(interpreter, tree, DIVISION, files=shelf.files({"data": "digits"}))
     assert report.verdict.kind == "reproduced"
     assert not (tree / "data").exists()

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from bot.cli import options as cli_options
 from bot.environment.operator_files import Shelf, unpack, weights_in, weights_named
 from bot.kernel import launch
 from bot.kernel.attempt import Script
 from bot.kernel.bug import CrashSignature, Issue
 from bot.kernel.environment import DataMount, Environment, OperatorFiles
+from bot.kernel.errors import UserError
 from bot.kernel.job import JobOptions
 from sandbox import footprint
 from sandbox.cache import Cache
@@ -234,3 +236,23 @@ def test_a_link_of_a_tree_at_the_path_of_data_is_not_followed(tmp_path):
     spec = started(PROGRAM, given)
     assert spec.links == {"data": "/srv/set"}
     assert not [name for name in spec.files if name.startswith("data")]
+
+
+def test_the_command_line_names_folders_and_archives_of_this_machine(tmp_path):
+    (tmp_path / "set.zip").write_bytes(b"")
+    values = [f"data/mnist={tmp_path}", f"x.csv={tmp_path}/set.zip"]
+    expected = {"data/mnist": str(tmp_path), "x.csv": str(tmp_path / "set.zip")}
+    assert cli_options.data(values, "https://github.com/a/b") == expected
+    assert cli_options.data((), None) == {}
+
+
+@pytest.mark.parametrize(
+    ("value", "repo", "words"),
+    [
+        ("data", "/clone", "names no folder"), ("data=", "/clone", "names no folder"), ("data=/no/such/place", "/clone", "names no folder"),
+        ("../data=/tmp", "/clone", "inside the repository"), ("=/tmp", "/clone", "inside the repository"), ("data=/tmp", None, "needs a clone"),
+    ],
+)  # fmt: skip
+def test_a_mistake_on_the_command_line_gets_one_sentence(value, repo, words):
+    with pytest.raises(UserError, match=words):
+        cli_options.data([value], repo)

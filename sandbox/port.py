@@ -324,12 +324,14 @@ def job(spec: RunSpec, mode: str, total_s: float = 0.0) -> dict[str, object]:
 def _check_links(spec: RunSpec) -> None:
     """Raise SandboxError for a link that leads out of the mounts, or collides with a file."""
     inside = [PurePosixPath(mount.inside) for mount in spec.mounts]
+    names = {*spec.files, *spec.links}
     for name, target in spec.links.items():
         path = PurePosixPath(target)
         if "\0" in target or ".." in path.parts or not any(map(path.is_relative_to, inside)):
             raise SandboxError(f"the link {name!r} of the run must lead into a mount")
-        others = (*spec.files, *(other for other in spec.links if other != name))
-        if any(overlap(name, other) for other in others):
+        above = {str(folder) for folder in PurePosixPath(name).parents}
+        is_above = any(other.startswith(f"{name}/") for other in names)
+        if name in spec.files or names & above or is_above:
             raise SandboxError(f"the link {name!r} lies where another file of the run does")
 
 

@@ -24,6 +24,7 @@ from sandbox.port import SandboxError
 
 _SUFFIXES = (".zip", ".tar.gz", ".tgz")
 _MOST_ENTRIES = 1_000_000
+_MOST_SETS = 100
 _LONGEST_NAME, _DEEPEST = 1_000, 100
 _PIECE = 1 << 20
 _Members = Generator[tuple[str, IO[bytes] | None], None, None]
@@ -59,6 +60,7 @@ class Shelf:
             data=tuple(mounts),
             hub=hub,
             weights=weights_in(self.hub_dir),
+            sets=_sets_in(hub),
             variables=variables,
             problems=tuple(problems),
         )
@@ -216,6 +218,12 @@ def hub_variables(folder: Path | None) -> tuple[str, dict[str, str]]:
 
 def _hub(folder: Path) -> Path:
     return folder / "hub" if (folder / "hub").is_dir() else folder
+
+
+def _sets_in(hub: str) -> tuple[str, ...]:
+    """The data sets that the library of that name has prepared beside a hub cache."""
+    folders = Path(hub).glob("datasets/*/") if hub else ()
+    return tuple(sorted(str(path) for path in folders if path.name != "downloads"))[:_MOST_SETS]
 
 
 def weights_in(folder: Path | None) -> tuple[str, ...]:

@@ -132,13 +132,14 @@ class DataMount(Record):
 
 class OperatorFiles(Record):
     """What the operator of this host keeps for runs, which can only read it: data, and a `hub`
-    cache with the `weights` in it by name and the `variables` that lead libraries there. `problems`
-    say what is missing and why.
+    cache with the `weights` in it by name, the `variables` that lead libraries there, and the data
+    `sets` beside it as folders. `problems` say what is missing and why.
     """
 
     data: tuple[DataMount, ...] = ()
     hub: str = ""
     weights: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
     variables: dict[str, str] = {}
     problems: tuple[str, ...] = ()
 

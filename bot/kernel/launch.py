@@ -30,6 +30,8 @@ SPLIT = "trace-split-"
 Part = Literal["guide", "held-out", "whole"]
 """Of the rows that a program tests on."""
 _TRAINING_MB = 32
+_SETS = f"{_FOLDER}/datasets"
+"""Prepared data sets, by links: the library writes locks beside what it reads."""
 _PLACEHOLDERS = {".gitkeep", ".gitignore", ".keep"}
 _GRACE_S = 15.0
 # No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
@@ -84,6 +86,8 @@ def spec(
         up = "../" * len(PurePosixPath(script.folder).parts)
         variables["REPRISE_TRACE"] = up + _FOLDER
         variables["PYTHONPATH"] = up + variables["PYTHONPATH"]
+        if "HF_DATASETS_CACHE" in variables:
+            variables["HF_DATASETS_CACHE"] = up + variables["HF_DATASETS_CACHE"]
     limits = Limits(wall_s=options.limits.timeout_s)
     hang = next(
         (member for member in members_of(signature) if isinstance(member, HangSignature)), None
@@ -105,7 +109,7 @@ def spec(
     return RunSpec(
         argv=(environment.interpreter, *(script.command or (script.entry,))),
         files=files,
-        links={one.path: one.source for one in data},
+        links={**_sets(environment), **{one.path: one.source for one in data}},
         env=variables,
         cwd=script.folder,
         mounts=_mounts(environment, *(one.source for one in data)),
@@ -126,6 +130,10 @@ def data_for(environment: Environment, tree: Iterable[str]) -> tuple[DataMount, 
         for one in environment.operator_files.data
         if one.source and not any(overlap(one.path, path) for path in files)
     )
+
+
+def _sets(environment: Environment) -> dict[str, str]:
+    return {f"{_SETS}/{PurePosixPath(path).name}": path for path in environment.operator_files.sets}
 
 
 def _is_below(path: str, data: tuple[DataMount, ...]) -> bool:
@@ -164,6 +172,7 @@ def training_spec(
     return RunSpec(
         argv=(environment.interpreter, program.entry, *program.arguments),
         files={**_with_probe_names(program.files), **probes},
+        links=_sets(environment),
         env={**_variables(environment, options, seed), "REPRISE_TRAINING": "1"},
         mounts=_mounts(environment),
         limits=Limits(wall_s=options.limits.training_s, artifact_mb=_TRAINING_MB),
@@ -274,6 +283,8 @@ def _variables(environment: Environment, options: JobOptions, seed: int) -> dict
         "OMP_WAIT_POLICY": "PASSIVE",
         "KMP_BLOCKTIME": "0",
     }
+    if environment.operator_files.sets:
+        variables["HF_DATASETS_CACHE"] = _SETS
     if options.environment.device == "cpu":
         variables["CUDA_VISIBLE_DEVICES"] = ""
     return variables

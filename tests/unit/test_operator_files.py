@@ -205,6 +205,19 @@ def test_a_program_of_a_tree_finds_data_through_a_link(tmp_path):
     assert "/srv/set" in {str(mount.source) for mount in spec.mounts}
 
 
+def test_prepared_data_sets_lie_by_links_in_a_folder_that_can_be_written(shelf, tmp_path):
+    """The library of that name locks a file beside what it reads."""
+    (tmp_path / "home" / "datasets" / "org___rows" / "default").mkdir(parents=True)
+    (tmp_path / "home" / "datasets" / "downloads").mkdir()
+    files = Shelf(shelf.cache, hub_dir=tmp_path / "home").files({})
+    given = environment(tmp_path).model_copy(update={"operator_files": files})
+    for script, up in ((Script(files={"repro.py": ""}), ""), (PROGRAM.model_copy(update={"folder": "data"}), "../")):  # fmt: skip
+        spec = started(script, given)
+        assert spec.links == {".reprise/datasets/org___rows": f"{tmp_path}/home/datasets/org___rows"}  # fmt: skip
+        assert spec.env["HF_DATASETS_CACHE"] == f"{up}.reprise/datasets"
+    assert "HF_DATASETS_CACHE" not in started(PROGRAM, environment(tmp_path)).env
+
+
 def test_a_snippet_gets_weights_and_no_data(tmp_path):
     given = environment(tmp_path, "data", hub="/srv/hub", variables={"HF_HUB_CACHE": "/srv/hub"})
     spec = started(Script(files={"repro.py": ""}), given)

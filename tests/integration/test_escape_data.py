@@ -197,3 +197,23 @@ def test_an_archive_is_read_only_too(walled, place, shelf):
     assert look(walled, place, files)[0] == ["numbers.txt"]
     with pytest.raises(AssertionError, match=r"Read-only file system|Permission denied"):
         look(walled, place, files, source)
+
+
+def test_the_operators_weights_can_be_read_and_not_written(walled, place, shelf):
+    blobs = place / "hub" / "models--org--tiny" / "snapshots" / "1"
+    blobs.mkdir(parents=True)
+    (blobs / "config.json").write_text("{}")
+    for path in (blobs / "config.json", blobs, *blobs.parents[:3]):
+        path.chmod(0o777)
+    source = """
+import json, os
+root = os.environ['HF_HUB_CACHE'] + '/models--org--tiny'
+said = [open(root + '/snapshots/1/config.json').read()]
+for act in (lambda: open(root + '/snapshots/1/config.json', 'w'), lambda: os.mkdir(root + '/refs')):
+    try: act(); said.append('written')
+    except OSError: said.append('refused')
+print(json.dumps(said))
+"""
+    files = Shelf(shelf.cache, hub_dir=place / "hub").files({})
+    assert look(walled, place, files, source)[0] == ["{}", "refused", "refused"]
+    assert not (place / "hub" / "models--org--tiny" / "refs").exists()

@@ -28,7 +28,7 @@ _PATHS = tuple(
         r"Couldn't find any class folder in (?P<path>\S+?)\.?(?:\s|$)",  # torchvision
         r"Found 0 (?:files|images) in(?: subfolders of)?:? (?P<path>\S+?)\.?(?:\s|$)",
         r"present in the root directory .* place it in (?P<path>\S+?)\.?(?:\s|$)",
-        r"(?P<path>[^\s;'\"]+); No such file or directory",  # TensorFlow
+        r"(?P<path>[^\s;'\"]{1,300}); No such file or directory",  # TensorFlow
     )
 )
 _ARGUMENT = re.compile(r"\(\s*(?:\w+\s*=\s*)?['\"](?P<path>[^'\"]+)['\"]")
@@ -39,6 +39,9 @@ _WRITES = re.compile(
 _WORKDIR = re.compile(r"^(?:/repro|/\S*/reprise-run-[0-9a-f]{16}/work)(?:/|$)")
 _HOME = re.compile(r"^(?:/home/|/Users/|[A-Za-z]:\\+Users\\)")
 _ABSOLUTE = re.compile(r"^(?:/|[A-Za-z]:\\)")
+_LONGEST, _LARGEST = 4_000, 200_000  # of a message in characters, of a file in bytes
+_TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".sh")
+_WORD = re.compile(r"[\w./-]+")
 _PROVIDE = "an operator can provide it with `data:` in .github/reprise.yml"
 
 _HUB_NAME = r"(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)"
@@ -117,7 +120,7 @@ def _failures(judgement: Judgement) -> list[Failure]:
 
 def _messages(judgement: Judgement) -> list[str]:
     what = judgement.setup_failure.what if judgement.setup_failure is not None else ""
-    return [*(failure.message for failure in _failures(judgement)), what]
+    return [*(failure.message[:_LONGEST] for failure in _failures(judgement)), what]
 
 
 def _path(judgement: Judgement) -> str:
@@ -170,13 +173,14 @@ def data_notes(environment: Environment, tree: Mapping[str, bytes]) -> Iterator[
 
 def weights_note(script: Script, environment: Environment) -> str:
     """The weights of the operator's cache that a program names, as a sentence; "" for none."""
-    tree = read_tree(environment.tree) if script.command and environment.tree else {}
-    texts = (data.decode("utf-8", "replace") for name, data in tree.items() if _is_text(name))
-    text = "\n".join((*script.files.values(), " ".join(script.command), *texts))
-    words = set(re.findall(r"[\w./-]+", text))
-    names = [f"`{name}`" for name in environment.operator_files.weights if name in words]
+    weights = environment.operator_files.weights
+    in_tree = weights and script.command and environment.tree
+    tree = read_tree(environment.tree) if in_tree else {}
+    words = (
+        {*script.command, *_WORD.findall("\n".join(script.files.values()))} if weights else set()
+    )
+    for name, data in tree.items():
+        if name.endswith(_TEXTS) and len(data) <= _LARGEST:
+            words.update(_WORD.findall(data.decode("utf-8", "replace")))
+    names = [f"`{name}`" for name in weights if name in words]
     return f"weights from the operator's cache: {', '.join(names[:10])}" if names else ""
-
-
-def _is_text(name: str) -> bool:
-    return name.endswith((".py", ".yaml", ".yml", ".json", ".toml", ".sh"))

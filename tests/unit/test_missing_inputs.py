@@ -1,5 +1,7 @@
 """What ended a run because only the operator or the reporter has it, as one sentence."""
 
+import time
+
 import pytest
 
 from bot.environment import setup_failures
@@ -152,3 +154,12 @@ def test_weights_of_the_operators_are_noted_where_a_program_names_them(tmp_path)
     assert weights_note(SNIPPET, environment) == ""
     loading = Script(files={"repro.py": 'f("org/tiny")'})
     assert weights_note(loading, environment) == note
+
+
+def test_a_long_message_costs_no_time(verdict):
+    long = "x" * 20_000
+    for message in (f"{MISSING} {long}", f"{long} 'data/x'; No such file or directory"):
+        started = time.monotonic()
+        setup_failures.recognise("NotFoundError", message)
+        verdict("FileNotFoundError", f"{MISSING}{message}")
+        assert time.monotonic() - started < 2

@@ -154,11 +154,11 @@ def _operator_files(options: EnvironmentOptions) -> list[Block]:
     """What the programs can read of the operator's."""
     blocks: list[Block] = []
     if options.data and options.repo:
-        rows = [(Code(name), " at ", Code(path)) for path, name in options.data.items()]
+        rows: list[Text] = [(Code(name), " at ", Code(path)) for path, name in options.data.items()]
         blocks.append(BulletList("Programs of the repository can read the operator's data:", rows))
     if options.weights:
-        rows = [(Code(name),) for name in options.weights]
-        blocks.append(BulletList("Programs can load weights from the operator's cache:", rows))
+        names: list[Text] = [Code(name) for name in options.weights]
+        blocks.append(BulletList("Programs can load weights from the operator's cache:", names))
     return blocks
 
 

@@ -3,6 +3,7 @@ and a hub cache with the weights in it.
 """
 
 import hashlib
+import os
 import stat
 import tarfile
 import zipfile
@@ -77,6 +78,10 @@ class Shelf:
             return lone if lone.name in {PurePosixPath(path).name, _stem(wish)} else place
         if not place.is_dir() and not place.is_file():
             raise SandboxError("it is neither a folder nor a file")
+        needed = 0o005 if place.is_dir() else 0o004
+        is_service = os.geteuid() == 0 or not self.own_paths  # its runs have users of their own
+        if is_service and place.stat().st_mode & needed != needed:
+            raise SandboxError("not every user can read it")
         return place
 
     def _place(self, wish: str) -> Path:

@@ -255,6 +255,12 @@ def test_a_program_reads_what_the_operator_keeps_for_it(interpreter, tree, shelf
         assert "digits" in text
 
 
+def test_a_model_is_told_of_data_that_is_not_in_the_tree(interpreter, tree, shelf):
+    model = acting({"action": "run", "command": "python tools/train.py --size 5"}, READS)
+    of_tree(interpreter, tree, PROSE, model, shelf.files({"data": "digits"}), max_attempts=1)
+    assert "data (data, not in git)" in model.asked[-1].messages[-1].content
+
+
 def test_a_program_whose_data_this_worker_lacks_says_which(interpreter, tree, shelf):
     (tree / "read.py").write_text(READER)
     report = of_tree(interpreter, tree, DIVISION, files=shelf.files({"data": "letters"}))

@@ -68,6 +68,15 @@ def test_a_name_leads_nowhere_else(shelf, name):
     assert len(problems) == 1
 
 
+def test_what_runs_could_not_read_is_left_out(shelf):
+    """Else a program would end in an error of ours, which looks like its own."""
+    (shelf.data_dir / "mnist").chmod(0o700)
+    (shelf.data_dir / "one.csv").chmod(0o640)
+    for name in ("mnist", "one.csv"):
+        assert source(shelf, "data", name)[0] == ""
+        assert "not every user can read it" in source(shelf, "data", name)[1]
+
+
 def test_only_who_starts_the_job_on_this_machine_may_name_paths(shelf, tmp_path):
     own = Shelf(shelf.cache, own_paths=True)
     assert source(own, "data", str(tmp_path / "kept")) == (str(tmp_path / "kept"),)

@@ -247,8 +247,8 @@ def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
     if not is_in_tree:
         return basis
     tree = read_tree(environment.tree)
-    files = fence(f"commit {environment.commit[:12]}", tree_programs.list_files(issue, tree))
-    return replace(basis, tree=tree, files=files)
+    files = tree_programs.list_files(issue, tree, launch.data_for(environment, tree))
+    return replace(basis, tree=tree, files=fence(f"commit {environment.commit[:12]}", files))
 
 
 def _focus(session: IssueSession, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:

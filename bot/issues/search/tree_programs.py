@@ -3,13 +3,13 @@
 import ast
 import sys
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import PurePosixPath
 
 from bot.issues.reading.commands import read_command
 from bot.kernel.attempt import BESIDE, Script
 from bot.kernel.bug import BugReport, Issue, ShellCommand
-from bot.kernel.environment import Chunk
+from bot.kernel.environment import Chunk, DataMount
 from bot.kernel.source.syntax import module_of
 
 _MOST = 3
@@ -55,9 +55,9 @@ def beside(source: str, origin: str) -> Script:
     )
 
 
-def list_files(issue: Issue, tree: Mapping[str, bytes]) -> str:
+def list_files(issue: Issue, tree: Mapping[str, bytes], data: Iterable[DataMount] = ()) -> str:
     """The files of a tree, those that the report names and those nearest to the root first; of
-    the others how many a folder has.
+    the others how many a folder has; and the data that its programs can read.
     """
     text = f"{issue.title}\n{issue.body}".lower()
 
@@ -75,7 +75,8 @@ def list_files(issue: Issue, tree: Mapping[str, bytes]) -> str:
         else path
         for path in sorted(ordered[:_MOST_LISTED])
     ]
-    return "\n".join([*rows, *folders[:_MOST_FOLDERS]])
+    mounts = [f"{one.path} (data, not in git)" for one in data]
+    return "\n".join([*rows, *folders[:_MOST_FOLDERS], *mounts])
 
 
 def provides(distribution: str, tree: Mapping[str, bytes]) -> bool:

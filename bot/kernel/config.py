@@ -18,7 +18,7 @@ has it.
 
 
 def _check_names(data: dict[str, str]) -> dict[str, str]:
-    """Refuse what is no name of something that lies directly in the operator's folder."""
+    """Raise ValueError for what names nothing that lies directly in the operator's folder."""
     for name in data.values():
         if not is_data_name(name):
             raise ValueError("each name must be that of a folder, file or archive, without a path")

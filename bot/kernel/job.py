@@ -32,7 +32,9 @@ NoteKind = Literal["run", "control", "bisect", "minimize"]
 
 
 def _check_data(data: dict[str, str]) -> dict[str, str]:
-    """Refuse paths that no program of a tree opens by itself, or that lie in each other."""
+    """Raise ValueError for a path that is not plain, relative and inside a tree, or lies in another
+    one.
+    """
     for path in data:
         parts = PurePosixPath(path).parts
         is_plain = path == "/".join(parts) and path.isprintable() and len(path) <= _LONGEST_PATH

@@ -187,7 +187,12 @@ class Cache:
         """Folders, whole or not, with the file that says they are whole and the locks of who works
         on them.
         """
-        for folder, prefix in (("envs", "env-"), ("scratch", ""), ("repos", "repo-")):
+        for folder, prefix in (
+            ("envs", "env-"),
+            ("scratch", ""),
+            ("repos", "repo-"),
+            ("data", "data-"),
+        ):
             for path in self.root.glob(f"{folder}/*"):
                 yield path, path / ".complete", (f"{prefix}{path.name}",)
         for path in self.root.glob("trees/*/"):
@@ -296,6 +301,14 @@ def indexes(cache: Cache) -> Iterator[Item]:
         yield Item(path, footprint.size_of(path), _last_use(path), (f"index-{path.stem}",))
 
 
+def unpacked_data(cache: Cache) -> Iterator[Item]:
+    """Archives of the operator's that were unpacked here."""
+    for marker in cache.root.glob("data/*/.complete"):
+        path, locks = marker.parent, (f"data-{marker.parent.name}", f"use-{marker.parent.name}")
+        size = footprint.number(marker) or 0
+        yield Item(path, size, _last_use(marker), locks, (marker,))
+
+
 def _environments(cache: Cache) -> Iterator[Item]:
     for marker in cache.root.glob("envs/*/.complete"):
         path, locks = marker.parent, (f"env-{marker.parent.name}", f"use-{marker.parent.name}")
@@ -399,6 +412,7 @@ AREAS = (
     Area("wheels", _size(wheels), _trim(wheels)),
     Area("clones", _size(clones), _trim(clones)),
     Area("indexes", _size(indexes), _trim(indexes)),
+    Area("data", _size(unpacked_data), _trim(unpacked_data)),
 )
 
 

@@ -74,7 +74,9 @@ class RunSpec:
 
     `files` maps relative paths to contents; they are written into the fresh, writable working
     directory, which is the current directory of the program (`cwd` is a folder in it) and
-    disappears with the run.
+    disappears with the run. `links` maps further relative paths to absolute ones inside a mount: a
+    link is made there. `run` raises SandboxError for one that leads elsewhere, or lies at, above or
+    below a file or another link.
     `artifacts` are glob patterns below it that are read back afterwards (regular files only, never
     links, at most `limits.artifact_mb` together); `run` raises ValueError for one that leads
     elsewhere, has two `*` in a name or `**` twice. `env` is the whole environment: nothing is
@@ -83,6 +85,7 @@ class RunSpec:
 
     argv: tuple[str, ...]
     files: Mapping[str, bytes] = field(default_factory=dict)
+    links: Mapping[str, str] = field(default_factory=dict)
     env: Mapping[str, str] = field(default_factory=dict)
     mounts: tuple[Mount, ...] = ()
     limits: Limits = Limits()
@@ -280,9 +283,10 @@ def job(spec: RunSpec, mode: str, total_s: float = 0.0) -> dict[str, object]:
     """
     if not spec.argv and not total_s:
         raise SandboxError("nothing to run: the argument vector is empty")
-    for name in (*spec.files, spec.cwd or "."):
+    for name in (*spec.files, *spec.links, spec.cwd or "."):
         if not _is_below(name) and name != ".":
             raise SandboxError(f"a file of the run must have a plain relative path, not {name!r}")
+    _check_links(spec)
     for glob in spec.artifacts:
         _check_pattern(glob)
     for mount in spec.mounts:
@@ -301,6 +305,7 @@ def job(spec: RunSpec, mode: str, total_s: float = 0.0) -> dict[str, object]:
         "temporary": TEMPORARY,
         "workdir": WORKDIR,
         "files": [[name, len(data)] for name, data in spec.files.items()],
+        "links": dict(spec.links),
         "artifacts": list(spec.artifacts),
         "limits": {
             "wall_s": limits.wall_s,
@@ -314,6 +319,25 @@ def job(spec: RunSpec, mode: str, total_s: float = 0.0) -> dict[str, object]:
             "output_bytes": limits.output_bytes,
         },
     }
+
+
+def _check_links(spec: RunSpec) -> None:
+    """Raise SandboxError for a link that leads out of the mounts, or collides with a file."""
+    inside = [PurePosixPath(mount.inside) for mount in spec.mounts]
+    names = {*spec.files, *spec.links}
+    for name, target in spec.links.items():
+        path = PurePosixPath(target)
+        if "\0" in target or ".." in path.parts or not any(map(path.is_relative_to, inside)):
+            raise SandboxError(f"the link {name!r} of the run must lead into a mount")
+        above = {str(folder) for folder in PurePosixPath(name).parents}
+        is_above = any(other.startswith(f"{name}/") for other in names)
+        if name in spec.files or names & above or is_above:
+            raise SandboxError(f"the link {name!r} lies where another file of the run does")
+
+
+def overlap(one: str, other: str) -> bool:
+    """Whether two paths are the same, or one is a folder above the other."""
+    return f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/")
 
 
 def _is_below(name: str) -> bool:

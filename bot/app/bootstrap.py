@@ -1,6 +1,6 @@
 """Settings and options → Ports: the one place that says which adapter stands behind which port."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -10,6 +10,7 @@ from time import monotonic
 
 from bot.environment.builder import UvBuilder
 from bot.environment.git import Credentials, Git, GitCommits
+from bot.environment.operator_files import Shelf, weights_in, weights_named
 from bot.kernel.attempt import Script
 from bot.kernel.job import JobOptions, ReproduceIssue
 from bot.kernel.outside_text import rewritten
@@ -39,13 +40,29 @@ def make_ports(
     credentials: Credentials | None = None,
     model: Model | None = None,
     training: TrainingWatch | None = None,
+    data: Mapping[str, str] | None = None,
+    own_paths: bool = False,
 ) -> Ports:
     """The world for one job; `credentials` are for cloning the repository under test, `model`
-    writes what the report leaves out (None: nobody does).
+    writes what the report leaves out (None: nobody does). `data` is what the operator's folder has
+    under these names or, with `own_paths`, any path of this host.
     """
+    shelf = Shelf(
+        Cache(settings.cache_dir, cancel),
+        settings.data_dir,
+        settings.hub_dir,
+        settings.caps["data"],
+        own_paths=own_paths,
+    )
     return Ports(
         sandbox=sandbox,
-        builder=UvBuilder(settings.cache_dir, sandbox=sandbox, credentials=credentials),
+        builder=UvBuilder(
+            settings.cache_dir,
+            sandbox=sandbox,
+            credentials=credentials,
+            shelf=shelf,
+            data=data or {},
+        ),
         journal=journal,
         clock=monotonic,
         listener=listener,
@@ -119,6 +136,8 @@ def _worked(
         listener=listener,
         cancel=cancel,
         model=model_of(job, settings, folder, model),
+        data=job.environment.data,
+        own_paths=True,
     )
     sweep(world.sandbox, settings)
     report = work(world)
@@ -167,6 +186,9 @@ def reproduce(
     kept in the folder.
     """
     hidden = {key: redact(getattr(job.issue, key), settings.secrets) for key in ("title", "body")}
+    weights = weights_named(job.issue, weights_in(settings.hub_dir))
+    environment = job.environment.model_copy(update={"weights": weights})
+    job = job.model_copy(update={"environment": environment})
     folder.begin(job.model_copy(update={"issue": job.issue.model_copy(update=hidden)}))
     return _worked(
         job, settings, folder, partial(execute, job),

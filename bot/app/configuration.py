@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, Literal, get_args, get_origin
 
 import yaml
 from pydantic import BaseModel, ValidationError
@@ -174,8 +174,23 @@ class _Reading:
                 values |= {name: None} if type(None) in get_args(annotation) else {}
             elif nested and isinstance(annotation, type) and issubclass(annotation, BaseModel):
                 values[name] = self.mapping(value, annotation, (*path, name))
+            elif nested and get_origin(annotation) is dict:
+                values[name] = self._entries(value, (*path, name))
             else:
                 values[name] = self._plain(value, (*path, name))
+        return values
+
+    def _entries(self, node: yaml.MappingNode, path: tuple[str | int, ...]) -> Values:
+        """A mapping whose keys the file chooses."""
+        values: Values = {}
+        for key, value in node.value:
+            name = word(key) or ""
+            if name in values:
+                reason = f"has a key twice, first on line {self.lines[(*path, name)]}."
+                self.problem(line_of(key), ".".join(map(str, path)), reason)
+                continue
+            values[name] = self._plain(value, (*path, name))
+            self.lines[(*path, name)] = line_of(key)
         return values
 
     def _plain(self, node: yaml.Node, path: tuple[str | int, ...]) -> object:
@@ -221,7 +236,13 @@ class _Reading:
                 path = tuple(row["loc"])
                 places = (path[:end] for end in range(len(path), 0, -1))
                 line = next((self.lines[place] for place in places if place in self.lines), 0)
-                reason = row["msg"][:1].lower() + row["msg"][1:] + "."
+                text = row["msg"].removeprefix("Value error, ")
+                reason = text[:1].lower() + text[1:] + "."
+                if (
+                    not self.quote
+                    and get_origin(Config.model_fields[str(path[0])].annotation) is dict
+                ):
+                    path = path[:1]  # what follows is a word of the file
                 self.problem(
                     line, ".".join(map(str, path)), reason.replace("input should", "should")
                 )

@@ -96,7 +96,8 @@ class JobRunner(Protocol):
 class HostPolicy:
     """The host's limits. Times in seconds; `edit_s` is the least time between two edits of a
     comment while a run works, `sweep_s` how long after a request without an answer GitHub is asked
-    whether it was carried out late, `daily_usd` the daily cost of models (0: no limit).
+    whether it was carried out late, `daily_usd` the daily cost of models (0: no limit). `weights`
+    are the names of those that the host's runs can load.
     """
 
     public_url: str = ""
@@ -112,6 +113,7 @@ class HostPolicy:
     daily_usd: float = 0.0
     keep_days: int = 90
     link_days: int = 30
+    weights: tuple[str, ...] = ()
     takes: int = 10
 
 

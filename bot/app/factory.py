@@ -67,6 +67,7 @@ def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -
     from bot.app.context import AppContext, HostPolicy
     from bot.app.github.writes import CredentialsAlarm, WriteLimit
     from bot.app.worker import Service
+    from bot.environment.operator_files import weights_in
     from sandbox.select import choose
 
     sandbox = choose(settings.sandbox)
@@ -82,6 +83,7 @@ def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -
         daily_usd=settings.daily_usd,
         keep_days=settings.keep_days,
         link_days=settings.link_days,
+        weights=weights_in(settings.hub_dir),
     )
     hub = github.hooked(WriteLimit(store), CredentialsAlarm(store))
     context = AppContext(store, queue, hub, _Engine(settings, sandbox), policy)
@@ -119,5 +121,6 @@ class _Engine:
             sandbox=self._sandbox,
             credentials=Credentials(repo, clone.username, clone.token) if clone and repo else None,
             model=bootstrap.model_of(job, self._settings, journal),
+            data=job.environment.data,
         )
         return execute(job, ports) if earlier is None else proofs.resume_proofs(earlier, job, ports)

@@ -11,6 +11,7 @@ from typing import get_args
 from bot.app import publish, pull_requests
 from bot.app.context import AppContext, IssueEvent, heartbeat, new_owner, run_task
 from bot.app.ports import AppStore, OurComment, Settled
+from bot.environment.operator_files import weights_named
 from bot.kernel.config import Config
 from bot.kernel.job import (
     PROOFS,
@@ -142,6 +143,8 @@ def _job(
             ref=choices.ref,
             command=choices.command or "",
             for_commands=not (repository.private or choices.ref) and usual.clone == "auto",
+            data=config.data,
+            weights=weights_named(event.issue, event.context.policy.weights),
             device=choices.device or usual.device,
         ),
         limits=RunLimits(

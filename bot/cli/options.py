@@ -9,10 +9,11 @@ from typing import Annotated, Literal
 
 import typer
 from packaging.requirements import InvalidRequirement, Requirement
+from pydantic import ValidationError
 
 from bot.kernel.config import REF
 from bot.kernel.errors import UserError
-from bot.kernel.job import PARTS, Part
+from bot.kernel.job import PARTS, EnvironmentOptions, Part
 from bot.kernel.settings import host
 
 SandboxName = Literal["auto", "docker", "bwrap", "process"]
@@ -111,6 +112,27 @@ def repo(value: str | None) -> str | None:
             "Pass the folder of a clone, or https://host/owner/name.",
         )
     return str(path.resolve())
+
+
+def data(values: Sequence[str], repo: str | None) -> dict[str, str]:
+    """Paths in the clone given by `repo`, each with a folder, file or archive of this machine."""
+    by_path: dict[str, str] = {}
+    for value in values:
+        path, equals, source = value.partition("=")
+        place = Path(source).expanduser()
+        if not equals or not source or not place.exists():
+            raise UserError(
+                f"--data {value} names no folder or archive of this machine.",
+                "Write it as --data data/mnist=/srv/mnist.",
+            )
+        by_path[path] = str(place.resolve())
+    if by_path and repo is None:
+        raise UserError("--data needs a clone.", "Add --repo with a folder or a URL.")
+    try:
+        return EnvironmentOptions(data=by_path).data
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise UserError(f"--data: {reason}.", "Write it as --data data/mnist=/srv/mnist.") from None
 
 
 def command(value: str | None, repo: str | None) -> str:

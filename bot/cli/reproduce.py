@@ -60,6 +60,14 @@ def reproduce(
             help="Command to run in that clone, such as 'python train.py --x 1'.", metavar="CMD"
         ),
     ] = None,
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Data for that command: a path in the clone, and the folder, file or archive of "
+            "this machine that it can read there. Repeatable.",
+            metavar="PATH=DIR",
+        ),
+    ] = None,
     timeout: Annotated[
         float,
         typer.Option(
@@ -131,6 +139,7 @@ def reproduce(
             repo=cli_options.repo(repo),
             ref=cli_options.ref(ref, repo),
             command=cli_options.command(command, repo),
+            data=cli_options.data(data or (), repo),
             device=device,
             sandbox=sandbox,
         ),

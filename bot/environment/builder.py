@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from threading import Event, Lock
 
@@ -16,6 +17,7 @@ from bot.environment import fallbacks, imports, matching, releases, source_build
 from bot.environment.fallbacks import Draft, Torch, World
 from bot.environment.git import Checkout, Credentials, Git
 from bot.environment.index import PackageIndex
+from bot.environment.operator_files import Shelf
 from bot.environment.source_builds import Workshop
 from bot.kernel import settings
 from bot.kernel.bug import Frame, Release
@@ -24,6 +26,7 @@ from bot.kernel.environment import (
     Claimed,
     Environment,
     EnvironmentSpec,
+    OperatorFiles,
     Package,
     PinSource,
     Requirement,
@@ -154,7 +157,8 @@ _UNCOMPILED = (
 class UvBuilder(Builder):
     """The Builder of this machine. `cache` is where environments live, `sandbox` where source
     distributions are built. `torch_index` says whether the index of CPU builds answers, None when
-    that is to be found out; `credentials` are for the repository under test.
+    that is to be found out; `credentials` are for the repository under test. The operator's `shelf`
+    has the `data` that programs get, and weights.
     """
 
     cache: Path
@@ -162,6 +166,8 @@ class UvBuilder(Builder):
     environ: Mapping[str, str] = field(default_factory=settings.host)
     torch_index: bool | None = None
     credentials: Credentials | None = None
+    shelf: Shelf | None = None
+    data: Mapping[str, str] = field(default_factory=dict)
     _index: PackageIndex = field(init=False)
     _settings: indexes.Indexes = field(init=False)
     _probing: Lock = field(default_factory=Lock, init=False)
@@ -171,6 +177,10 @@ class UvBuilder(Builder):
     def __post_init__(self) -> None:
         self._settings = indexes.read_indexes(self.environ)
         self._index = PackageIndex(self._settings)
+
+    @cached_property
+    def _operator_files(self) -> OperatorFiles:
+        return self.shelf.files(self.data) if self.shelf is not None else OperatorFiles()
 
     @override
     def releases(self, name: str) -> tuple[str, ...]:
@@ -247,7 +257,11 @@ class UvBuilder(Builder):
                 "The disk is full.", f"Free some space, or empty {self.cache}."
             ) from error
         return environment.model_copy(
-            update={"warm": warm is not None, "seconds": time.monotonic() - started}
+            update={
+                "warm": warm is not None,
+                "seconds": time.monotonic() - started,
+                "operator_files": self._operator_files,
+            }
         )
 
     def spec_key(self, spec: EnvironmentSpec) -> str:

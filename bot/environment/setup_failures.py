@@ -68,8 +68,10 @@ _OFFLINE = (
     r"Temporary failure in name resolution|Name or service not known|getaddrinfo failed|Max retries exceeded|couldn't connect to"
     r"|Network is unreachable|URLError|ConnectionError|offline mode is enabled|LocalEntryNotFound|cannot find the requested files in the"
     r"|NameResolutionError|Connection refused|URL fetch failure|could not connect to|No address associated with hostname"
+    r"|Can't load [\w ]+ for '[^'\n]+'\. If you were trying to load it from"
 )
 
+_INPUT = "the input file, or the shape and type of what is in it"
 _UNCOMPILED = _rule(
     "compiled-operators",
     r"Couldn't load (?:custom C\+\+ ops|the image extension)|operator torchvision::\w+ does not exist|No such operator (?:torchvision|image)::"
@@ -111,9 +113,16 @@ RULES: tuple[SetupFailureRule, ...] = (
     _rule("notebook", r"name '(?:get_ipython|display)' is not defined", "needs", "the program as a script, not as a notebook"),
     _rule("missing-name", r"name '([A-Za-z_]\w*)' is not defined", "names", only="NameError"),
     _rule("missing-file", r"(?:No such file or directory|Unable to (?:open|find)[^:]*|file (?:was )?not found|does not exist)[: ]*[bB]?['\"]?([^'\"\n]{1,200})",
-          "needs", "the input file, or the shape and type of what is in it", only="FileNotFoundError OSError NotFoundError"),
+          "needs", _INPUT, only="FileNotFoundError OSError NotFoundError"),
+    _rule("missing-data", r"Dataset (?:metadata file )?not found(?: or corrupted)?\b|is not present in the root directory|Couldn't find any class folder in"
+          r"|Found 0 (?:files|images) in|[^\s;'\"]{1,300}; No such file or directory", "needs", _INPUT,
+          only="RuntimeError FileNotFoundError NotFoundError"),
     _rule("arguments", r"the following arguments are required|^usage: ", "needs", "the command line the program was started with"),
 )  # fmt: skip
+
+
+FILE_RULES = frozenset({"missing-file", "missing-data"})
+"""What ends a program that opens something which is not there."""
 
 
 def recognise(exception: str, message: str) -> SetupFailure | None:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from bot.issues import confirm
 from bot.issues.confirm import Decision
+from bot.issues.missing_inputs import weights_note
 from bot.issues.runner import IssueSession
 from bot.kernel import launch
 from bot.kernel.attempt import Attempt, Script
@@ -35,6 +36,8 @@ def draft(session: IssueSession, decision: Decision, budget: ModelBudget) -> Rep
     verdict, signature, result = decision.verdict, decision.signature, decision.result
     if verdict.kind == "different_failure" and signature is not None:
         verdict = verdict.model_copy(update={"reported": confirm.describe(signature)})
+    if result is not None and (sentence := weights_note(result.script, result.environment)):
+        session.note(sentence)
     return ReportDraft(
         issue=session.job.issue,
         bug=decision.bug,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from bot.issues import script_fixes, triage
+from bot.issues.missing_inputs import lacking
 from bot.issues.observe import Functions, operation
 from bot.issues.reading import symptoms
 from bot.issues.runner import Runner
@@ -405,7 +406,8 @@ def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
     again with the same seeds, to find out why.
     """
     if result.judgement.match is Match.SETUP_FAILURE:
-        return blocked(result.judgement), Match.SETUP_FAILURE
+        verdict = lacking(result, runner.job.issue) or blocked(result.judgement)
+        return verdict, Match.SETUP_FAILURE
     determinism: Determinism = "deterministic"
     with runner.stage("confirm", "confirming with fresh runs"):
         decision, runs = _fresh_runs(runner, result)

@@ -490,6 +490,7 @@ _READER = (
     "it, set REPRISE_MODEL_URL and pass --model."
 )
 _AFTER_MODEL = "Read what the model tried. The bug report itself may well be complete."
+_DATA = "Pass the file or folder with --data PATH=DIR (in the App, `data:`), and run it again."
 _FROM_CLONE = "build the repository at"
 
 
@@ -586,9 +587,19 @@ def next_step(report: IssueReport, run: str = "") -> str:
         return _next_control(report, f"reprise control {run_argument}")
     if isinstance(report.verdict, Inconclusive) and report.verdict.at_maximum:
         return _LONGER
+    if report.needs_reader and _lacks_data(report):
+        return _DATA
     if report.needs_reader:
         return _AFTER_MODEL if report.reconstruction is not None else _READER
     return KINDS[report.verdict.kind].next_step or _unbuilt(report)
+
+
+def _lacks_data(report: IssueReport) -> bool:
+    """Whether a repository's own program ended because a file is missing."""
+    script, last = report.script, report.attempts[-1:]
+    failures = [attempt.judgement.setup_failure for attempt in last]
+    in_tree = script is not None and bool(script.command)
+    return in_tree and any(row.id in setup_failures.FILE_RULES for row in failures if row)
 
 
 def _tree_step(report: IssueReport, run: str) -> str:

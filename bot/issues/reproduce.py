@@ -16,6 +16,7 @@ from functools import partial
 from bot.environment import imports, package_names, specify, tree_requirements
 from bot.issues import build_report, confirm as issues_confirm, triage
 from bot.issues.confirm import Decision, confirm
+from bot.issues.missing_inputs import data_notes
 from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
 from bot.issues.reading import commands as reading_commands, issue as reading_issue
@@ -120,7 +121,7 @@ def plan(
         return draft(verdict=triage.unanswerable(issue, bug, signature, options))
     with stage("candidates", "choosing the program"):
         scripts, own_line = report_programs.genuine_ones(
-            report_programs.propose(bug, signature), signature
+            report_programs.propose(bug, signature, options.weights), signature
         )
     if own_line:
         return draft(verdict=triage.self_made(own_line), self_made=True)
@@ -190,12 +191,13 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
         return draft
     specified = _in_place(specify.specify(bug, job.issue, options, ""), options)
     try:
-        tree = read_tree(session.build(session.matched(specified)).tree)
+        environment = session.build(session.matched(specified))
     except (BuildError, UserError) as error:
-        if not options.for_commands:
+        if isinstance(error, UserError) and not options.for_commands:
             raise
         session.note(f"the repository could not be looked into: {error}")
         return draft
+    tree = read_tree(environment.tree)
     scripts = tree_programs.propose(draft.commands, tree) if draft.signature is not None else ()
     if draft.script is not None and not tree_programs.starts_in(bug, scripts):
         return _with_modules(draft, options, tree)
@@ -207,6 +209,8 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     for sentence in declared.notes:
         session.note(sentence)
     spec = _in_place(specify.specify(bug, job.issue, options, source, declared), options)
+    for sentence in data_notes(environment, tree):
+        session.note(sentence)
     verdict = None if scripts else draft.verdict
     changes = {"script": next(iter(scripts), None), "others": scripts[1:], "contrasts": ()}
     return draft.model_copy(update={**changes, "spec": spec, "verdict": verdict})

@@ -2,7 +2,7 @@
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import pairwise
 
 from bot.environment.imports import Edit, Text, apply, apply_noted
@@ -417,12 +417,14 @@ _MODEL_TYPES = (
 )
 
 
-def without_weights(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
+def without_weights(
+    source: str, present: Collection[str] = ()
+) -> tuple[str, tuple[ScriptFix, ...]]:
     """The program with a random model of the same class in the place of each that it would load
-    from a hub. What it has saved itself it loads as before.
+    from a hub. What it has saved itself it loads as before, and so the weights that are `present`.
     """
     tree, text = module_of(source), Text(source)
-    calls = nodes(tree, ast.Call)
+    calls = [call for call in nodes(tree, ast.Call) if not _is_present(tree, call, present)]
     changes = [change for call in calls for change in _untrained(tree, text, call)]
     ends = set[int]()
     for call in calls if "save_pretrained" not in source else ():
@@ -439,6 +441,13 @@ def without_weights(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
     if not fixes:
         return source, ()
     return apply(source, [*(edit for edit, _ in changes), *marks]), fixes
+
+
+def _is_present(tree: ast.Module, call: ast.Call, present: Collection[str]) -> bool:
+    """Whether a call loads weights of one of these names, or makes the model that they are of."""
+    words = {word.arg: word.value for word in call.keywords}
+    first = call.args[0] if call.args else words.get("pretrained_model_name_or_path")
+    return bool(present) and bool({_text_value(tree, first), name_of(call.func)} & {*present})
 
 
 def _ends_line(source: str, at: int) -> bool:

@@ -3,11 +3,11 @@ JSON Schema comes from this), and which files decided what.
 """
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from bot.kernel.job import PROOFS, Proof
+from bot.kernel.job import PROOFS, DataPaths, Proof
 from bot.kernel.values import Record
 
 PYTHON = r"^3\.([6-9]|1[0-5])$"
@@ -15,6 +15,19 @@ REF = re.compile(r"(?!.*\.\.)\w[\w./@+~^-]{0,200}", re.ASCII)  # of a clone: a b
 """A minor version of Python that programs of today's reports may need, whether or not this host
 has it.
 """
+
+
+def _check_names(data: dict[str, str]) -> dict[str, str]:
+    """Raise ValueError for what names nothing that lies directly in the operator's folder."""
+    for name in data.values():
+        if not is_data_name(name):
+            raise ValueError("each name must be that of a folder, file or archive, without a path")
+    return data
+
+
+def is_data_name(name: str) -> bool:
+    """Whether data of the operator's may have this name."""
+    return name.isprintable() and 0 < len(name) <= 100 and not re.search(r"^\.|[/\\]", name)
 
 
 class Triggers(Record):
@@ -119,6 +132,15 @@ class Config(Record):
     )
     defaults: Defaults = Field(
         Defaults(), description="Default options for a run; a command can override them."
+    )
+    data: Annotated[DataPaths, AfterValidator(_check_names)] = Field(
+        {},
+        max_length=20,
+        description=(
+            "Data that programs of this repository read, by its path in the repository: the name "
+            "of a folder, file or archive that the operator of the worker keeps in "
+            "REPRISE_DATA_DIR, such as {data/mnist: mnist}. Runs can only read it."
+        ),
     )
     diagnose: bool = Field(
         False,

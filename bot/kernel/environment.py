@@ -135,12 +135,37 @@ class BuildStep(Record):
     seconds: float = 0.0
 
 
+class DataMount(Record):
+    """Data of the operator's: the path in the repository at which a program finds it, the name
+    under which the operator keeps it, and its folder or file on this host, "" where it is missing.
+    """
+
+    path: str
+    name: str
+    source: str = ""
+
+
+class OperatorFiles(Record):
+    """What the operator of this host keeps for runs, which can only read it: data, and a `hub`
+    cache with the `weights` in it by name, the `variables` that lead libraries there, and the data
+    `sets` beside it as folders. `problems` say what is missing and why.
+    """
+
+    data: tuple[DataMount, ...] = ()
+    hub: str = ""
+    weights: tuple[str, ...] = ()
+    sets: tuple[str, ...] = ()
+    variables: dict[str, str] = {}
+    problems: tuple[str, ...] = ()
+
+
 class Environment(Record):
     """A built environment. `mounts` are host paths to show read-only inside the sandbox at the
     same path, `interpreter` the Python to start there, and `variables` what it needs to run
     (LD_LIBRARY_PATH, PYTHONPATH). `commit` is that of a clone, `tree` the host path of its files
     and `cloned` the distribution that was built from it, "" when the clone lies on the path;
-    `undated` are installed packages of after the date cut-off. `note` is what a reader has to know
+    `undated` are installed packages of after the date cut-off, `operator_files` what its runs get
+    beside it. `note` is what a reader has to know
     of what was built.
     """
 
@@ -157,6 +182,7 @@ class Environment(Record):
     tree: str = ""
     cloned: str = ""
     undated: tuple[str, ...] = ()
+    operator_files: OperatorFiles = OperatorFiles()
     note: str = ""
     warm: bool = False
     seconds: float = 0.0

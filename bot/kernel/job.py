@@ -1,13 +1,15 @@
 """What is asked for: a job of one kind, with its options and limits; notes on what came of it."""
 
 from enum import StrEnum
+from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from bot.kernel.bug import Issue
 from bot.kernel.training_types import RepairRequest, TrainingProgram
 from bot.kernel.values import Record
+from sandbox.port import overlap
 
 Proof = Literal["control", "bisect", "minimize"]
 """What is done with a failure that was reproduced."""
@@ -29,11 +31,34 @@ NoteKind = Literal["run", "control", "bisect", "minimize"]
 """The run itself, or one of its proofs."""
 
 
+def _check_data(data: dict[str, str]) -> dict[str, str]:
+    """Raise ValueError for a path that is not plain, relative and inside a tree, or lies in another
+    one.
+    """
+    for path in data:
+        parts = PurePosixPath(path).parts
+        is_plain = path == "/".join(parts) and path.isprintable() and len(path) <= _LONGEST_PATH
+        if not is_plain or not parts or ".." in parts or parts[0] in _RESERVED_FOLDERS:
+            raise ValueError("each path must be plain, relative and inside the repository")
+        if any(overlap(path, other) for other in data if other != path):
+            raise ValueError("no path may lie in another one")
+    return data
+
+
+_LONGEST_PATH = 200
+_RESERVED_FOLDERS = {".reprise", ".git", "/"}
+DataPaths = Annotated[dict[str, str], AfterValidator(_check_data)]
+"""Paths in a repository at which its programs find data, each with where that is."""
+
+
 class EnvironmentOptions(Record):
     """What is installed, and where it runs. What is None or "auto" follows from the program and, of
     an issue, from its text and date. `repo` and `ref` are the repository under test, `command` what
     to run in it in place of what an issue says, as a shell would be given it. A clone that is only
-    `for_commands` is not installed where a snippet can have what the repository publishes.
+    `for_commands` is not installed where a snippet can have what the repository publishes. `data`
+    is by its path in the repository: a name that the operator gave it, or a path of this machine
+    where the command line does. Of the operator's `weights`, those are here that a bug report
+    names.
     """
 
     python: str | None = None
@@ -42,6 +67,8 @@ class EnvironmentOptions(Record):
     ref: str | None = None
     for_commands: bool = False
     command: str = ""
+    data: DataPaths = {}
+    weights: tuple[str, ...] = ()
     device: Literal["cpu", "gpu"] = "cpu"
     sandbox: Literal["auto", "docker", "bwrap", "process"] = "auto"
 

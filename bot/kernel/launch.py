@@ -2,6 +2,7 @@
 
 import json
 import secrets
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 from importlib import resources
@@ -10,11 +11,11 @@ from typing import Literal
 
 from bot.kernel.attempt import Script
 from bot.kernel.bug import AnySignature, HangSignature, WarningSignature, members_of
-from bot.kernel.environment import Environment
+from bot.kernel.environment import DataMount, Environment
 from bot.kernel.job import JobOptions
 from bot.kernel.training_types import TrainingProgram
 from bot.kernel.trees import read_tree
-from sandbox.port import Limits, Mount, RunSpec
+from sandbox.port import Limits, Mount, RunSpec, overlap
 
 _FOLDER = ".reprise"
 PROBES = ("sitecustomize.py", "_reprise_trace.py")
@@ -35,6 +36,9 @@ SPLIT = "trace-split-"
 Part = Literal["guide", "held-out", "whole"]
 """Of the rows that a program tests on."""
 _TRAINING_MB = 32
+_SETS = f"{_FOLDER}/datasets"
+"""Prepared data sets, by links: the library writes locks beside what it reads."""
+_PLACEHOLDERS = {".gitkeep", ".gitignore", ".keep"}
 _GRACE_S = 15.0
 # No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
 # a window or phones home, and no frame of a traceback is hidden.
@@ -85,11 +89,15 @@ def spec(
     files = _with_probe_names({**tree, **own_files})
     if CUDA in script.variables:
         files[CUDA_PROBE] = probe("cuda_on_cpu.py")
+    data = data_for(environment, files) if tree else ()
+    files = {name: text for name, text in files.items() if not _is_below(name, data)}
     variables = {**_variables(environment, options, seed), **script.variables}
     if script.folder:
         up = "../" * len(PurePosixPath(script.folder).parts)
         variables["REPRISE_TRACE"] = up + _FOLDER
         variables["PYTHONPATH"] = up + variables["PYTHONPATH"]
+        if "HF_DATASETS_CACHE" in variables:
+            variables["HF_DATASETS_CACHE"] = up + variables["HF_DATASETS_CACHE"]
     limits = Limits(wall_s=options.limits.timeout_s)
     hang = next(
         (member for member in members_of(signature) if isinstance(member, HangSignature)), None
@@ -111,14 +119,42 @@ def spec(
     return RunSpec(
         argv=(environment.interpreter, *(script.command or (script.entry,))),
         files=files,
+        links={**_sets(environment), **{one.path: one.source for one in data}},
         env=variables,
         cwd=script.folder,
-        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        mounts=_mounts(environment, *(one.source for one in data)),
         limits=limits,
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json"),
         device=options.environment.device,
         label=label,
     )
+
+
+def data_for(environment: Environment, tree: Iterable[str]) -> tuple[DataMount, ...]:
+    """The operator's data that a program of a tree gets: all but what would hide a file of it. A
+    file that only keeps a folder in git is none.
+    """
+    files = [path for path in tree if PurePosixPath(path).name not in _PLACEHOLDERS]
+    return tuple(
+        one
+        for one in environment.operator_files.data
+        if one.source and not any(overlap(one.path, path) for path in files)
+    )
+
+
+def _sets(environment: Environment) -> dict[str, str]:
+    return {f"{_SETS}/{PurePosixPath(path).name}": path for path in environment.operator_files.sets}
+
+
+def _is_below(path: str, data: tuple[DataMount, ...]) -> bool:
+    return any(path.startswith(f"{one.path}/") for one in data)
+
+
+def _mounts(environment: Environment, *others: str) -> tuple[Mount, ...]:
+    """What every run of an environment can read, and what this one can."""
+    hub = environment.operator_files.hub
+    paths = dict.fromkeys((*environment.mounts, *([hub] if hub else []), *others))
+    return tuple(Mount(Path(path)) for path in paths)
 
 
 def _tree(environment: Environment) -> dict[str, bytes]:
@@ -146,8 +182,9 @@ def training_spec(
     return RunSpec(
         argv=(environment.interpreter, program.entry, *program.arguments),
         files={**_with_probe_names(program.files), **probes},
+        links=_sets(environment),
         env={**_variables(environment, options, seed), "REPRISE_TRAINING": "1"},
-        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        mounts=_mounts(environment),
         limits=Limits(wall_s=options.limits.training_s, artifact_mb=_TRAINING_MB),
         artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json", TRAINING),
         device=options.environment.device,
@@ -226,7 +263,7 @@ def names_spec(
         argv=(environment.interpreter, "names.py", ",".join(names), ",".join(modules)),
         files={"names.py": probe("names.py")},
         env=_variables(environment, options, 0),
-        mounts=tuple(Mount(Path(path)) for path in environment.mounts),
+        mounts=_mounts(environment),
         limits=Limits(wall_s=options.limits.timeout_s),
         label="names",
     )
@@ -243,7 +280,7 @@ def import_spec(
 
 
 def _variables(environment: Environment, options: JobOptions, seed: int) -> dict[str, str]:
-    variables = {**_QUIET, **environment.variables}
+    variables = {**_QUIET, **environment.operator_files.variables, **environment.variables}
     path = [_FOLDER, *filter(None, [environment.variables.get("PYTHONPATH", "")])]
     variables |= {
         "PYTHONPATH": ":".join(path),
@@ -256,6 +293,8 @@ def _variables(environment: Environment, options: JobOptions, seed: int) -> dict
         "OMP_WAIT_POLICY": "PASSIVE",
         "KMP_BLOCKTIME": "0",
     }
+    if environment.operator_files.sets:
+        variables["HF_DATASETS_CACHE"] = _SETS
     if options.environment.device == "cpu":
         variables["CUDA_VISIBLE_DEVICES"] = ""
     return variables

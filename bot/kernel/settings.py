@@ -128,6 +128,21 @@ class Settings(BaseSettings):
     clones_gb: float = Field(10.0, gt=0, description="GB that clones may take.")
     indexes_gb: float = Field(2.0, gt=0, description="GB that indexes of source code may take.")
     runs_gb: float = Field(10.0, gt=0, description="GB that the folder of run folders may take.")
+    data_dir: Path | None = Field(
+        None,
+        description=(
+            "Folder with the data that repositories name under `data:`: folders, files and "
+            "archives. Mounted read-only in runs."
+        ),
+    )
+    data_gb: float = Field(20.0, gt=0, description="GB that unpacked archives of data may take.")
+    hub_dir: Path | None = Field(
+        None,
+        description=(
+            "Hugging Face cache (HF_HOME, or its folder hub) with the weights that runs may load; "
+            "in a folder torch, those of torch.hub. Mounted read-only in runs."
+        ),
+    )
     reserve_gb: float = Field(
         3.0, ge=0, description="GB of free disk below which Reprise halves its caches."
     )
@@ -317,6 +332,7 @@ class Settings(BaseSettings):
             "wheels": self.wheels_gb,
             "clones": self.clones_gb,
             "indexes": self.indexes_gb,
+            "data": self.data_gb,
         }
         return {name: int(size * 1e9) for name, size in gigabytes.items()}
 

@@ -34,7 +34,7 @@ from bot.kernel.document import (
     sentence,
 )
 from bot.kernel.environment import EnvironmentSpec, Requirement
-from bot.kernel.job import PROOFS, Proof, ReproduceIssue
+from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue
 from bot.kernel.outside_text import clip, one_line, scrubbed
 from bot.kernel.redaction import redact
 from bot.kernel.run import Command, NewRun, Run, RunPlan, RunState
@@ -109,6 +109,7 @@ def _document(draft: RunPlan, request: NewRun, approval: str, page: str) -> Docu
         *_signature(draft),
         *_commands(draft),
         *_options(request),
+        *_operator_files(request.job.environment),
         *_proofs(request.job),
         *_diagnosis(draft, request.job),
     ]
@@ -162,6 +163,18 @@ def _commands(draft: RunPlan) -> list[Block]:
 def _options(request: NewRun) -> list[Block]:
     options = command_with_options(request)
     return [Paragraph(("Requested", *options, "."))] if options else []
+
+
+def _operator_files(options: EnvironmentOptions) -> list[Block]:
+    """What the programs can read of the operator's."""
+    blocks: list[Block] = []
+    if options.data and options.repo:
+        rows: list[Text] = [(Code(name), " at ", Code(path)) for path, name in options.data.items()]
+        blocks.append(BulletList("Programs of the repository can read the operator's data:", rows))
+    if options.weights:
+        names: list[Text] = [Code(name) for name in options.weights]
+        blocks.append(BulletList("Programs can load weights from the operator's cache:", names))
+    return blocks
 
 
 def _proofs(job: ReproduceIssue) -> list[Block]:
@@ -401,7 +414,9 @@ def _lines(
             yield from _lines(value, origins, f"{before}{key}.", indent + "  ")
         else:
             text = clip(redact(one_line(json.dumps(value, ensure_ascii=False))), _WIDE)
-            yield f"{indent}{key}: {text}  # {_origin(origins.get(f'{before}{key}'))}"
+            dotted = f"{before}{key}"
+            entries = (origin for name, origin in origins.items() if name.startswith(f"{dotted}."))
+            yield f"{indent}{key}: {text}  # {_origin(origins.get(dotted) or next(entries, None))}"
 
 
 def _origin(origin: Origin | None) -> str:

@@ -26,17 +26,8 @@ def put(root: int, name: str, data: bytes) -> None:
     """Write or replace one file below the directory `root`; parents are made, links are not
     followed.
     """
-    *folders, last = name.split("/")
-    where = os.dup(root)
+    where, last = _parent(root, name)
     try:
-        for folder in folders:
-            try:  # noqa: SIM105  contextlib would be one more import at each start
-                os.mkdir(folder, 0o755, dir_fd=where)
-            except FileExistsError:
-                pass
-            deeper = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=where)
-            os.close(where)
-            where = deeper
         try:  # noqa: SIM105
             os.unlink(last, dir_fd=where)
         except FileNotFoundError:
@@ -49,6 +40,34 @@ def put(root: int, name: str, data: bytes) -> None:
             os.close(handle)
     finally:
         os.close(where)
+
+
+def link(root: int, name: str, target: str) -> None:
+    """Make a link below the directory `root` where nothing is yet, parents as for a file."""
+    where, last = _parent(root, name)
+    try:
+        os.symlink(target, last, dir_fd=where)
+    finally:
+        os.close(where)
+
+
+def _parent(root: int, name: str) -> tuple[int, str]:
+    """A new descriptor of the folder of a file, which is made if need be, and the file's name."""
+    *folders, last = name.split("/")
+    where = os.dup(root)
+    try:
+        for folder in folders:
+            try:  # noqa: SIM105  contextlib would be one more import at each start
+                os.mkdir(folder, 0o755, dir_fd=where)
+            except FileExistsError:
+                pass
+            deeper = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=where)
+            os.close(where)
+            where = deeper
+    except BaseException:
+        os.close(where)
+        raise
+    return where, last
 
 
 def pattern(glob: str) -> re.Pattern[str]:

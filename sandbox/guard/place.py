@@ -42,12 +42,14 @@ class RunLocation:
         """Make the work directory."""
 
     def fill(self) -> None:
-        """Write the files of the job as its user, once there is a place for them."""
+        """Write the files and links of the job as its user, once there is a place for them."""
         if not self.folder:
             return
         with spawn.As(self.user):
             for name, data in self.job.pop("contents", ()):
                 files.put(self.folder, name, data)
+            for name, target in self.job.pop("links", {}).items():
+                files.link(self.folder, name, target)
 
     def start(self, out: int, err: int) -> None:
         """Start the program with its output on these descriptors."""

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from sandbox.port import Limits, RunSpec, Sandbox, SandboxError
+from sandbox.port import Limits, Mount, RunSpec, Sandbox, SandboxError
 from tests.support.sandbox import Die, Exit, Save, Say, Take, Wait
 
 SMALL = {"memory_mb": 512, "scratch_mb": 64, "file_mb": 32}
@@ -223,6 +223,56 @@ def test_measures_time(bench):
 def test_refuses_files_outside_the_working_directory(bench, name):
     with pytest.raises(SandboxError):
         bench.sandbox.run(RunSpec(("/bin/true",), files={name: b"x"}))
+
+
+@pytest.fixture
+def data(interpreter):
+    """A folder of the host's that every user may read, as it may be mounted."""
+    folder = interpreter / "data-of-the-host"
+    (folder / "deep").mkdir(parents=True, exist_ok=True)
+    (folder / "deep" / "numbers.txt").write_text("1 2 3")
+    for path in (folder, folder / "deep"):
+        path.chmod(0o755)
+    return folder
+
+
+def test_a_link_leads_to_a_mount(bench, data):
+    """In a folder of the program's files too, and below folders that only the link needs."""
+    source = """
+import os
+print(open('data/numbers.txt').read(), open('pack/own.txt').read(), os.listdir('pack/new/data'))
+"""
+    steps = [Say(b"1 2 3 own ['deep']\n")]
+    links = {"data": f"{data}/deep", "pack/new/data": str(data)}
+    done = bench.run(
+        source, steps, files={"pack/own.txt": b"own"}, links=links, mounts=(Mount(data),)
+    )
+    assert (done.exit_code, done.stdout) == (0, "1 2 3 own ['deep']\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        ("data", "/etc"), ("data", "/"), ("data", "deep"), ("data", "{}/../x"), ("data", "{}-of-another"), ("data", "{}\0"),
+        ("../data", "{}"), ("/data", "{}"), ("a/../data", "{}"), ("", "{}"), ("a\0b", "{}"),
+        ("own.txt", "{}"), ("pack", "{}"), ("pack/own.txt/data", "{}"), ("link/below", "{}"),
+    ],
+)  # fmt: skip
+def test_refuses_links_that_lead_elsewhere_or_meet_a_file(bench, data, name, target):
+    spec = RunSpec(
+        ("/bin/true",),
+        files={"own.txt": b"x", "pack/own.txt": b"x"},
+        links={"link": str(data), name: target.format(data)},
+        mounts=(Mount(data),),
+    )
+    with pytest.raises(SandboxError):
+        bench.sandbox.run(spec)
+
+
+def test_a_link_is_no_artifact(bench, data):
+    links = {"data": str(data), "one.txt": f"{data}/deep/numbers.txt"}
+    done = bench.run("", links=links, mounts=(Mount(data),), artifacts=("**/*.txt",))
+    assert done.artifacts == {}
 
 
 def test_a_program_that_is_not_there_is_no_result(bench):

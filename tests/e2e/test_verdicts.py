@@ -2,18 +2,23 @@
 
 import json
 import shutil
+import tempfile
 import time
+from pathlib import Path
 from threading import Event
 
 import pytest
 
+from bot.environment.operator_files import Shelf
 from bot.issues.signature import freeze
 from bot.kernel.bug import Issue
-from bot.kernel.environment import Environment
+from bot.kernel.environment import Environment, OperatorFiles
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Ports
 from bot.products import execute as run
+from bot.report.comment import comment
 from bot.report.terminal import terminal
+from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
 from tests.support.fakes import FakeBuilder, ListListener, MemoryJournal, ScriptedModel
 from tests.support.jobs import issue_job
@@ -22,6 +27,9 @@ from tests.support.jobs import issue_job
 @pytest.fixture
 def decide(interpreter):
     return lambda *args, **options: _decide(interpreter, *args, **options)
+
+
+NO_FILES = OperatorFiles()
 
 
 def _decide(home, program, shown="", title="It fails", body="", **options):
@@ -149,10 +157,11 @@ def tree(tmp_path):
     return tmp_path / "tree"
 
 
-def of_tree(interpreter, tree, body, model=None, **options):
+def of_tree(interpreter, tree, body, model=None, files=NO_FILES, **options):
+    here = _here(interpreter, tree).model_copy(update={"operator_files": files})
     ports = Ports(
         sandbox=ProcessSandbox(),
-        builder=FakeBuilder(on_build=lambda _: _here(interpreter, tree)),
+        builder=FakeBuilder(on_build=lambda _: here),
         journal=MemoryJournal(),
         clock=time.monotonic,
         listener=ListListener(),
@@ -207,6 +216,83 @@ def test_a_training_command_whose_metric_stays_low_is_a_failure(interpreter, tre
     report = of_tree(interpreter, tree, body)
     assert report.verdict.kind == "reproduced"
     assert report.signature.kind == "training"
+
+
+READER = """import os
+def total(path):
+    with open(path) as file:
+        numbers = [int(word) for word in file.read().split()]
+    return sum(numbers) // numbers[-1]
+print("total", total("data/numbers.txt"), os.listdir("data"))
+"""
+DIVISION = """The total cannot be computed.
+
+```
+python read.py
+```
+
+```
+Traceback (most recent call last):
+  File "/home/me/repo/read.py", line 6, in <module>
+    print("total", total("data/numbers.txt"), os.listdir("data"))
+  File "/home/me/repo/read.py", line 5, in total
+    return sum(numbers) // numbers[-1]
+ZeroDivisionError: integer division or modulo by zero
+```
+"""
+PROVIDE = "an operator can provide it with `data:` in .github/reprise.yml"
+
+
+@pytest.fixture
+def shelf(tmp_path):
+    """An operator's folder, whose data makes the program fail as reported."""
+    with tempfile.TemporaryDirectory(prefix="reprise-data-") as place:
+        folder = Path(place) / "digits"
+        folder.mkdir()
+        (folder / "numbers.txt").write_text("1 2 0")
+        for path in (Path(place), folder):
+            path.chmod(0o755)
+        yield Shelf(Cache(tmp_path / "cache"), Path(place))
+
+
+def test_a_program_reads_what_the_operator_keeps_for_it(interpreter, tree, shelf):
+    (tree / "read.py").write_text(READER)
+    report = of_tree(interpreter, tree, DIVISION)
+    assert report.verdict.kind == "inconclusive"
+    assert report.needs_reader
+    assert (
+        report.verdict.reason == "the program opens `data/numbers.txt`, which the repository does "
+        f"not contain; {PROVIDE}"
+    )
+    assert "Pass the file or folder with --data" in terminal(report, width=200)
+    report = of_tree(interpreter, tree, DIVISION, files=shelf.files({"data": "digits"}))
+    assert report.verdict.kind == "reproduced"
+    assert not (tree / "data").exists()
+    for text in (comment(report), terminal(report, width=200)):
+        assert "digits" in text
+
+
+def test_a_model_is_told_of_data_that_is_not_in_the_tree(interpreter, tree, shelf):
+    model = acting({"action": "run", "command": "python tools/train.py --size 5"}, READS)
+    of_tree(interpreter, tree, PROSE, model, shelf.files({"data": "digits"}), max_attempts=1)
+    assert "data (data, not in git)" in model.asked[-1].messages[-1].content
+
+
+def test_a_program_whose_data_this_worker_lacks_says_which(interpreter, tree, shelf):
+    (tree / "read.py").write_text(READER)
+    report = of_tree(interpreter, tree, DIVISION, files=shelf.files({"data": "letters"}))
+    assert report.needs_reader
+    assert "names `letters` for it, which this worker lacks" in report.verdict.reason
+    assert any("does not contain it" in note.text for note in report.notes)
+
+
+def test_data_that_would_hide_a_file_of_the_tree_is_left_out_and_listed(interpreter, tree, shelf):
+    (tree / "read.py").write_text(READER)
+    (tree / "data").mkdir()
+    (tree / "data" / "numbers.txt").write_text("4 5 6")
+    report = of_tree(interpreter, tree, DIVISION, files=shelf.files({"data": "digits"}))
+    assert report.verdict.kind != "reproduced"
+    assert any("the repository has files at `data`" in note.text for note in report.notes)
 
 
 PROSE = "Building a model of size 5 with train.py ends in `ValueError: size 5 is not even`."

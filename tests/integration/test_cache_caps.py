@@ -254,6 +254,6 @@ def test_the_doctor_shows_what_every_cap_has_left(world: World) -> None:
         cache_dir=world.root / "cache", runs_dir=world.root / "runs", environments_gb=0.5
     )
     shown = {each.name: each.detail for each in checks.disk(settings)}
-    assert set(shown) == {"cache", "environments", "wheels", "clones", "indexes", "runs"}
+    assert set(shown) == {*("cache", "environments", "wheels", "clones", "indexes", "data", "runs")}
     assert shown["environments"] == "0.0 of at most 0.5 GB (REPRISE_ENVIRONMENTS_GB)"
     assert "3 environments cached" in shown["cache"]

@@ -261,6 +261,14 @@ def test_the_effective_configuration_says_where_each_value_came_from() -> None:
     assert "defaults" in replies.configuration(LoadedConfig())
 
 
+def test_data_of_a_file_and_of_what_it_extends_come_together() -> None:
+    found = loaded(pool="_extends: settings\ndata: {a: m}\n", settings="data: {b: n, a: x}\n")
+    assert found.config.data == {"b": "n", "a": "m"}
+    text = replies.configuration(found)
+    assert 'data: {"b": "n", "a": "m"}  # ' in text
+    assert "data: {}  # default" in replies.configuration(loaded(pool="labels: false\n"))
+
+
 def test_problems_are_told_with_line_and_reason() -> None:
     text = replies.configuration(loaded(pool="enabled: true\ntrigers: {}\n"))
     assert (

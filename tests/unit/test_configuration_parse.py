@@ -48,6 +48,11 @@ def test_a_whole_file_is_read() -> None:
     assert found.quota == Config().quota
 
 
+def test_data_is_a_table_of_the_files_own_words() -> None:
+    text = "data:\n  data/mnist: mnist\n  'my set': 3.10\n"
+    assert config(text).data == {"data/mnist": "mnist", "my set": "3.10"}
+
+
 def test_words_mean_what_their_key_says() -> None:
     """YAML 1.1 reads `off` as false and 3.10 as 3.1."""
     found = config(FULL)
@@ -140,6 +145,14 @@ WRONG = {
     "text for a list": ("triggers:\n  labels: bug\n", 2, "triggers.labels", "tuple"),
     "a mapping in a list": ("ignore_authors:\n  - a\n  - b: c\n", 3, "ignore_authors.1", "string"),
     "no boolean": ("enabled: perhaps\n", 1, "enabled", "boolean"),
+    "data that leads out": ("data:\n  ../x: mnist\n", 1, "data", "inside the repository"),
+    "data among the hook's files": ("data:\n  .reprise: mnist\n", 1, "data", "inside the"),
+    "data by a path": ("data:\n  data: ../mnist\n", 1, "data", "without a path"),
+    "data in data": ("data:\n  a: m\n  a/b: n\n", 1, "data", "in another"),
+    "data twice": ("data:\n  a: m\n  a: n\n", 3, "data", "twice, first on line 2"),
+    "a list of data": ("data:\n  a: [m]\n", 2, "data.a", "string"),
+    "data without a name": ("data:\n  a:\n", 2, "data.a", "string"),
+    "text for data": ("data: mnist\n", 1, "data", "dictionary"),
     "extends is no text": ("_extends: [a]\n", 1, "_extends", "must name a repository"),
     "not a mapping": ("- enabled: true\n", 1, "", "keys with values"),
     "plain text": ("hello world\n", 1, "", "keys with values"),
@@ -188,6 +201,7 @@ def test_off_is_heard_in_an_invalid_file_too() -> None:
 
 def test_words_of_a_file_that_may_be_private_are_not_repeated() -> None:
     text = "db_password: hunter2\ntriggers:\n  secret_word: 1\n  opened: hunter3\n"
+    text += "data:\n  secret_word:\n"
     told = str(parse(text, FILE, quote=False).problems)
     assert "db_password" not in told
     assert "secret_word" not in told

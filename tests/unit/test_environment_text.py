@@ -8,6 +8,7 @@ from bot.kernel.environment import (
     Claimed,
     Environment,
     EnvironmentSpec,
+    OperatorFiles,
     Package,
     PinSource,
     Requirement,
@@ -68,3 +69,14 @@ def test_what_a_model_names_is_weighed_by_an_import_of_its_kind_else_by_its_name
     known = specify.by_model("torch", "", "")
     assert known is not None
     assert known.modules == ()
+
+
+def test_weights_at_hand_are_told_by_name() -> None:
+    files = OperatorFiles(weights=tuple(f"org/model-{number:02}" for number in range(40)))
+    built = Environment(id="x", python="3.11.9", interpreter="python", operator_files=files)
+    told = prompt_text.describe_environment(EnvironmentSpec(python="3.11"), built)
+    assert "as from any hub: org/model-00, org/model-01, " in told
+    assert told.count("org/model") == 30
+    assert "hub" not in prompt_text.describe_environment(
+        EnvironmentSpec(python="3.11"), built.model_copy(update={"operator_files": OperatorFiles()})
+    )

@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from bot.issues.gates import GATES, VOID
+from bot.issues.search.writing import objections
 from bot.issues.sections import REFUSED
+from bot.kernel.bug import CrashSignature
+from bot.kernel.dialogue import Interpretation
 from bot.kernel.environment import Environment
 from bot.report import report_json, terminal
 from tests.support.fakes import FakeBuilder, ScriptedModel
@@ -241,3 +244,21 @@ def test_a_model_s_place_goes_before_a_statement_that_rules_guessed():
     )
     report = decide(model, lambda _: says("", 1, "OSError: x"), issue(body), max_attempts=1)
     assert report.reconstruction.refined.signature.frame == "acme/nn.py"
+
+
+@pytest.mark.parametrize(
+    ("line", "weights", "runs"),
+    [
+        ("Layer.from_pretrained('acme/base')", ("acme/base",), True),
+        ("Layer.from_pretrained('acme/base')", ("acme/base-2", "base"), False),
+        ("Layer.from_pretrained('acme/base'), Layer.from_pretrained('acme/b')", ("acme/base",), False),
+        ("models.resnet18(weights='DEFAULT')", ("resnet18",), True),
+        ("models.resnet18(weights='DEFAULT')", ("resnet50",), False),
+        ("Layer(download=True)", ("acme/base",), False),
+    ],
+)  # fmt: skip
+def test_a_program_may_load_the_weights_that_the_operator_has(line, weights, runs):
+    refined = Interpretation(claim="", signature=CrashSignature(exception="ValueError"))
+    source = f"from acme import Layer, models\n{line}\n"
+    gates = {row.gate for row in objections(source, refined, device="cpu", weights=weights)}
+    assert ("weights" not in gates) is runs

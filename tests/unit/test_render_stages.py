@@ -317,6 +317,18 @@ def test_an_outsiders_choices_are_shown_to_whoever_approves() -> None:
     assert "Requested with" not in report_replies.waiting(draft(), run(), page="")
 
 
+def test_what_programs_can_read_of_the_operators_is_shown_to_whoever_approves() -> None:
+    own = {"data": {"data/`@someone`": "mnist"}, "weights": ("org/tiny",)}
+    clone = "https://github.com/a/b"
+    body = report_replies.waiting(draft(), run(options=job_options(**own, repo=clone)), page="")
+    assert "can read the operator's data:\n\n- `mnist` at " in body
+    inert(body)
+    assert "the operator's cache:\n\n- `org/tiny`" in body
+    no_clone = job_options(data=own["data"])
+    body = report_replies.waiting(draft(), run(options=no_clone), page="")
+    assert "operator" not in body
+
+
 def test_a_verdict_that_asks_the_reporter_says_how_to_go_on() -> None:
     report: IssueReport = REPORTS["needs_info"]
     assert isinstance(report.verdict, NeedsInfo)

@@ -8,10 +8,12 @@ from bot.issues import script_fixes
 from bot.issues.judge import judge
 from bot.issues.observe import observe
 from bot.issues.reading import issue
+from bot.issues.reproduce import plan
 from bot.issues.search import report_programs
 from bot.issues.signature import freeze, references
 from bot.kernel.attempt import Match
 from bot.kernel.bug import CrashSignature, Issue, NonFiniteSignature, OutputSignature
+from tests.support.jobs import issue_job
 from tests.support.plain_runs import run_with_probe
 
 LIBRARY = """import os
@@ -361,6 +363,22 @@ def test_a_value_that_the_report_describes_is_filled_in_and_listed(tmp_path, nam
 def test_a_value_that_nothing_describes_is_left_open(words, program):
     (script, *_), _ = scripts_of(words, program, LAST_AXIS)
     assert not any(fix.why in {script_fixes.OPEN, script_fixes.UNTRAINED} for fix in script.fixes)
+
+
+@pytest.mark.parametrize(
+    ("program", "name"),
+    [
+        ("from transformers import AcmeModel\nm = AcmeModel.from_pretrained('a/b')", "a/b"),
+        ("from torchvision.models import resnet18\nm = resnet18(weights='DEFAULT')", "resnet18"),
+    ],
+)
+def test_weights_that_the_operator_has_are_loaded(program, name):
+    body = f"{fence(f'import acme{chr(10)}{program}{chr(10)}m.generate(3)')}{fence(CACHE, '')}"
+    subject = Issue(title="It fails", body=body, repository="acme/acme")
+    for weights in ((name,), ()):
+        (script, *_) = plan(issue_job(subject, weights=weights)).scripts
+        random = any(fix.why == script_fixes.UNTRAINED for fix in script.fixes)
+        assert random is not bool(weights)
 
 
 def test_a_failure_of_the_filled_in_value_itself_does_not_count(tmp_path):

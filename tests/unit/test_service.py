@@ -1096,6 +1096,17 @@ def test_a_private_repository_is_cloned_with_a_token_that_is_kept_nowhere():
     assert app.clones == [None]
 
 
+def test_a_run_gets_the_data_that_the_configuration_names_and_the_weights_that_the_issue_names():
+    config = "data: {data/mnist: mnist}\ndefaults: {proofs: [], clone: always}\n"
+    app = App(config=config, weights=("lib.fit", "org/tiny"))
+    app.deliver("comment", command(), sender="passer-by")
+    assert "- `mnist` at `data/mnist`" in app.ours()[0]
+    assert "- `lib.fit`" in app.ours()[0]
+    app.deliver("comment", command(), sender="max")
+    options = app.worked[0].environment
+    assert (options.data, options.weights) == ({"data/mnist": "mnist"}, ("lib.fit",))
+
+
 def test_deliveries_that_never_arrived_are_asked_for_again():
     app = App()
     at = datetime.now(UTC) - timedelta(minutes=10)

@@ -96,6 +96,8 @@ def in_script(text: str, arguments: Sequence[str], folder: str) -> tuple[ShellCo
     values = {str(at): word for at, word in enumerate(arguments, 1)} | {"@": " ".join(arguments)}
     lines = []
     for line in re.sub(r"\\[ \t]*\n", " ", text[:_MOST_SCRIPT]).split("\n"):
+        if _HOME.match(line):  # the folder is that of the script already
+            continue
         plain = _SHELL_NAME.sub(lambda match: values.get(match[1] or match[2], match[0]), line)
         if assignment := _ASSIGNMENT.fullmatch(plain.strip()):
             name, _, value = assignment[0].partition("=")

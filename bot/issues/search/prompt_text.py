@@ -29,7 +29,7 @@ from sandbox.port import RunResult
 # What a model is told of an environment: what was asked for, what was installed, and why; and
 # whether the package under test can be imported there.
 
-_MOST = 12
+_MOST, _MOST_WEIGHTS = 12, 30
 
 
 def describe_environment(spec: EnvironmentSpec, environment: Environment, problem: str = "") -> str:
@@ -42,6 +42,8 @@ def describe_environment(spec: EnvironmentSpec, environment: Environment, proble
         claim = claims.pop(evidence.claim_name(requirement.name), None)
         rows.append(_requirement_row(spec, environment, requirement, claim))
     rows += [*_claim_rows(spec, list(claims.values())), *_dependencies(spec, environment)]
+    weights = ", ".join(environment.operator_files.weights[:_MOST_WEIGHTS])
+    rows += [shared("weights_row", names=weights)] if weights else []
     rows += [shared("not_importable", problem=problem)] if problem else []
     return fence("the environment", "\n".join(rows))
 

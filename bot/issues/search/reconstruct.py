@@ -179,7 +179,8 @@ def _own_program(runner: Runner, material: Material) -> SearchResult | None:
     if material.tree:
         scripts = tree_programs.propose(tree_programs.commands(runner.bug), material.tree)
     else:
-        proposed = report_programs.propose(runner.bug, runner.signature)
+        weights = runner.job.environment.weights
+        proposed = report_programs.propose(runner.bug, runner.signature, weights)
         scripts, _ = report_programs.genuine_ones(proposed, runner.signature)
     search_result = report_programs.search(runner, material.spec, scripts) if scripts else None
     return (
@@ -246,8 +247,8 @@ def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
     if not is_in_tree:
         return basis
     tree = read_tree(environment.tree)
-    files = fence(f"commit {environment.commit[:12]}", tree_programs.list_files(issue, tree))
-    return replace(basis, tree=tree, files=files)
+    files = tree_programs.list_files(issue, tree, launch.data_for(environment, tree))
+    return replace(basis, tree=tree, files=fence(f"commit {environment.commit[:12]}", files))
 
 
 def _focus(session: IssueSession, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:

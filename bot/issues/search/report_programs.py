@@ -60,11 +60,13 @@ class _Draft:
     shows: bool
 
 
-def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
+def propose(
+    bug: BugReport, signature: AnySignature, weights: Sequence[str] = ()
+) -> tuple[Script, ...]:
     """At most four scripts: single blocks completed by the earlier ones that define what they
     use, and all blocks in order (as in a notebook). Blocks that show a fix, a contrast or the
     library's own source are left out; at most two more scripts take from them what is defined
-    nowhere else.
+    nowhere else. What loads `weights`, which are at hand, is left as it is.
     """
     usable = _usable(bug)
     drafts = list(_completed(bug, signature, usable, range(len(usable))))
@@ -77,12 +79,16 @@ def propose(bug: BugReport, signature: AnySignature) -> tuple[Script, ...]:
     selection = list(unique.values())[:MOST]
     selection += _lending(bug, signature, usable)
     scripts = (_script(_borrowing(bug, draft)) for draft in selection)
-    return tuple(_with_variables(bug, _completed_values(bug, signature, one)) for one in scripts)
+    return tuple(
+        _with_variables(bug, _completed_values(bug, signature, one, weights)) for one in scripts
+    )
 
 
-def _completed_values(bug: BugReport, signature: AnySignature, script: Script) -> Script:
+def _completed_values(
+    bug: BugReport, signature: AnySignature, script: Script, weights: Sequence[str]
+) -> Script:
     """A script with the values that the report leaves open and, for a crash that has nothing to do
-    with loading them, a random model in the place of trained ones.
+    with loading them, a random model in the place of trained ones but these.
     """
     others = (fence for fence in bug.programs if fence.index not in script.fences)
     elsewhere = set[str]().union(*map(_defines, others))
@@ -101,7 +107,7 @@ def _completed_values(bug: BugReport, signature: AnySignature, script: Script) -
     loads = any(_LOADS.search(f"{frame.function} {frame.code}") for frame in frames)
     is_crash = all(isinstance(member, CrashSignature) and member.exception for member in members)
     if is_crash and not loads and bug.symptom is not Symptom.SAVE_LOAD:
-        source, more = script_fixes.without_weights(source)
+        source, more = script_fixes.without_weights(source, weights)
         fixes = (*fixes, *more)
     if not fixes:
         return script

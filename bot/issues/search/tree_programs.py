@@ -10,7 +10,7 @@ from pathlib import PurePosixPath
 from bot.issues.reading.commands import NOTEBOOK, goes_home, in_script, read_command
 from bot.kernel.attempt import BESIDE, Script
 from bot.kernel.bug import BugReport, Issue, Quote, ScriptFix, ShellCommand, Traceback
-from bot.kernel.environment import Chunk
+from bot.kernel.environment import Chunk, DataMount
 from bot.kernel.source.syntax import module_of
 from bot.kernel.trees import Tree
 
@@ -78,9 +78,9 @@ def beside(source: str, origin: str) -> Script:
     )
 
 
-def list_files(issue: Issue, tree: Tree) -> str:
+def list_files(issue: Issue, tree: Tree, data: Iterable[DataMount] = ()) -> str:
     """The files of a tree, those that the report names and those nearest to the root first; of
-    the others how many a folder has.
+    the others how many a folder has; and the data that its programs can read.
     """
     text = f"{issue.title}\n{issue.body}".lower()
 
@@ -98,7 +98,8 @@ def list_files(issue: Issue, tree: Tree) -> str:
         else path
         for path in sorted(ordered[:_MOST_LISTED])
     ]
-    return "\n".join([*rows, *folders[:_MOST_FOLDERS]])
+    mounts = [f"{one.path} (data, not in git)" for one in data]
+    return "\n".join([*rows, *folders[:_MOST_FOLDERS], *mounts])
 
 
 def provides(distribution: str, tree: Tree) -> bool:

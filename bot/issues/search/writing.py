@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -72,30 +72,38 @@ _REACHES = re.compile(
 _WEIGHTS = re.compile(
     r"\.from_pretrained\(\s*[\"'][\w.-]+(?:/[\w.-]+)?[\"']|pretrained\s*=\s*True|download\s*=\s*True|weights\s*=\s*[\"']"
 )
+_NAMES = re.compile(r"[A-Za-z0-9][\w-]*(?:[./][\w-]+)*(?<!\.)")
 _PATCHES = re.compile(r"^\s*(?:setattr\(|unittest\.mock|mock\.patch|monkeypatch)")
 _CUDA = re.compile(r"\.cuda\(|device\s*=\s*[\"']cuda|\.to\([\"']cuda")
 MOST_LINES = 400
 _MOST_LINES_OF_FILE, _SHORTEST_QUOTE = 20_000, 20
 
 
-def objections(source: str, refined: Interpretation, *, device: str) -> tuple[Refusal, ...]:
-    """What is wrong with a program, for whoever wrote it; empty when it may run."""
+def objections(
+    source: str, refined: Interpretation, *, device: str, weights: Sequence[str] = ()
+) -> tuple[Refusal, ...]:
+    """What is wrong with a program, for whoever wrote it; empty when it may run. It may load
+    `weights`.
+    """
     try:
         tree = syntax.parse(source)
     except SyntaxError as error:
         line = load("act").fragment("objection_line", line=error.lineno) if error.lineno else ""
         return (refuse("syntax", error=error.msg, where=f" {line}".rstrip()),)
-    return tuple(_of(tree, source, refined, device))
+    return tuple(_of(tree, source, refined, device, weights))
 
 
-def _of(tree: ast.Module, source: str, refined: Interpretation, device: str) -> Iterator[Refusal]:
+def _of(
+    tree: ast.Module, source: str, refined: Interpretation, device: str, weights: Sequence[str]
+) -> Iterator[Refusal]:
     if len(source.splitlines()) > MOST_LINES:
         yield refuse("long", lines=MOST_LINES)
     if lacking := imports.undefined(source):
         yield refuse("undefined", names=", ".join(lacking[:8]))
-    for pattern, reason in ((_REACHES, "network"), (_WEIGHTS, "weights")):
-        if match := pattern.search(source):
-            yield refuse(reason, found=match[0][:80])
+    if match := _REACHES.search(source):
+        yield refuse("network", found=match[0][:80])
+    if call := next(_absent_weights(source, weights), ""):
+        yield refuse("weights", found=call[:80])
     if device == "cpu" and (match := _CUDA.search(source)):
         yield refuse("gpu", found=match[0])
     if target := _patched_target(tree, refined.api):
@@ -107,6 +115,18 @@ def _of(tree: ast.Module, source: str, refined: Interpretation, device: str) -> 
         if line := staged.staged(source, member):
             observing = isinstance(member, ObservationSignature)
             yield refuse("constant" if observing else "staged", line=line[:160])
+
+
+def _absent_weights(source: str, weights: Sequence[str]) -> Iterator[str]:
+    """What a program loads of weights that are not at hand: by the name in the call, or else by
+    that of the model before it.
+    """
+    for match in _WEIGHTS.finditer(source):
+        start = source.rfind("\n", 0, match.start()) + 1
+        text = match[0] if match[0].startswith(".") else source[start : match.end()]
+        names = _NAMES.findall(text)
+        if not {*names, *(name.rpartition(".")[2] for name in names)} & set(weights):
+            yield match[0]
 
 
 def _patched_target(tree: ast.Module, api: tuple[str, ...]) -> str:
@@ -621,7 +641,8 @@ class _Writer:
 
     def _objections(self) -> list[Refusal]:
         device = self.runner.job.environment.device
-        wrong = list(objections(self.program, self.refined, device=device))
+        weights = self.environment.operator_files.weights
+        wrong = list(objections(self.program, self.refined, device=device, weights=weights))
         if (
             self.refined.needs_contrast
             and not self.contrast.strip()

@@ -1,0 +1,186 @@
+"""What a run lacked that only the operator or the reporter has: a file that the program opens, the
+weights that it loads; and what of the operator's it did get.
+"""
+
+import posixpath
+import re
+from collections.abc import Iterator, Mapping
+
+from bot.environment.setup_failures import FILE_RULES
+from bot.issues import triage
+from bot.issues.observe import flatten
+from bot.kernel import launch
+from bot.kernel.attempt import Failure, Judgement, Script
+from bot.kernel.bug import Issue
+from bot.kernel.environment import Environment
+from bot.kernel.outside_text import one_line
+from bot.kernel.report import AnyVerdict, NeedsInfo
+from bot.kernel.session import SearchResult
+from bot.kernel.trees import read_tree
+
+_PATHS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"No such file or directory: [bB]?(['\"])(?P<path>.+?)\1",
+        r"unable to open file: name = '(?P<path>[^']+)'",  # h5py
+        r"[Ff]ile [bB]?'(?P<path>[^']+)' does not exist",  # pandas
+        r"Unable to find '(?P<path>[^']+)'",  # datasets
+        r"Couldn't find any class folder in (?P<path>\S+?)\.?(?:\s|$)",  # torchvision
+        r"Found 0 (?:files|images) in(?: subfolders of)?:? (?P<path>\S+?)\.?(?:\s|$)",
+        r"present in the root directory .* place it in (?P<path>\S+?)\.?(?:\s|$)",
+        r"(?P<path>[^\s;'\"]{1,300}); No such file or directory",  # TensorFlow
+    )
+)
+_ARGUMENT = re.compile(r"\(\s*(?:\w+\s*=\s*)?['\"](?P<path>[^'\"]+)['\"]")
+"""The first argument of a call, a text: where a data set of torchvision is looked for."""
+_WRITES = re.compile(
+    r"\bopen\(.*['\"][wax]\+?b?\+?['\"]|\.(?:save\w*|to_(?:csv|json|pickle|parquet)|dump|mkdir)\("
+)
+_WORKDIR = re.compile(r"^(?:/repro|/\S*/reprise-run-[0-9a-f]{16}/work)(?:/|$)")
+_HOME = re.compile(r"^(?:/home/|/Users/|[A-Za-z]:\\+Users\\)")
+_ABSOLUTE = re.compile(r"^(?:/|[A-Za-z]:\\)")
+_LONGEST, _LARGEST = 4_000, 200_000  # of a message in characters, of a file in bytes
+_TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".sh")
+_WORD = re.compile(r"[\w./-]+")
+_PROVIDE = "an operator can provide it with `data:` in .github/reprise.yml"
+
+_HUB_NAME = r"(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)"
+_WEIGHTS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"https?://[\w.]+/(?:api/models/)?{_HUB_NAME}/(?:resolve|tree|revision)/",
+        rf"looks like {_HUB_NAME} is not the path to a directory",
+        rf"Can't load [\w ]+ for '{_HUB_NAME}'",
+        rf"^(?:\w*Error: )?{_HUB_NAME} is not a local folder and is not a valid model identifier",
+        rf"Cannot load model {_HUB_NAME}: ",  # diffusers
+    )
+)
+_LOADS = (
+    re.compile(rf"(?:from_pretrained|hf_hub_download|snapshot_download)\(\s*(?:\w+\s*=\s*)?['\"]{_HUB_NAME}['\"]"),
+    re.compile(r"(?P<name>\w+)\([^()]*(?:pretrained\s*=\s*True|weights\s*=\s*(?!None)[\w'\"])"),
+)  # fmt: skip
+
+
+def lacking(result: SearchResult, issue: Issue) -> AnyVerdict | None:
+    """The verdict on a program that a missing file or missing weights ended; None where the run
+    does not show which.
+    """
+    judgement, script, environment = result.judgement, result.script, result.environment
+    failure = judgement.setup_failure
+    if failure is not None and failure.id in FILE_RULES and script.command and environment.tree:
+        return _without_file(judgement, script, environment, issue)
+    name = _weights(judgement) if failure is not None and failure.id == "offline" else ""
+    if not name:
+        return None
+    if name in environment.operator_files.weights:
+        reason = f"the operator's cache of weights has `{name}`, but not every file of it"
+        return triage.needs_reader(reason)
+    return triage.needs_reader(
+        f"the program loads the weights `{name}`, which are not at hand; an operator can put them "
+        "into REPRISE_HUB_DIR"
+    )
+
+
+def _without_file(
+    judgement: Judgement, script: Script, environment: Environment, issue: Issue
+) -> AnyVerdict | None:
+    path = _in_tree(_path(judgement), script)
+    tree = read_tree(environment.tree)
+    if not path or any(name == path or name.startswith(f"{path}/") for name in tree):
+        return None
+    if _HOME.match(path) and path in f"{issue.title}\n{issue.body}":
+        reason = f"the program opens `{path}`, a file of the reporter's own"
+        return NeedsInfo(reason=reason, items=(f"`{path}`, or a program that makes one like it",))
+    return triage.needs_reader(_why(path, judgement, environment, tree))
+
+
+def _why(
+    path: str, judgement: Judgement, environment: Environment, tree: Mapping[str, bytes]
+) -> str:
+    frame = judgement.failure.script_frame if judgement.failure is not None else None
+    if frame is not None and _WRITES.search(frame.code):
+        return f"the program writes to `{path}`, whose folder the repository does not contain"
+    if _ABSOLUTE.match(path):
+        return f"the program opens `{path}`, which lies outside the repository"
+    opens = f"the program opens `{path}`, which the repository does not contain"
+    data = environment.operator_files.data
+    one = next((row for row in data if f"{path}/".startswith(f"{row.path}/")), None)
+    if one is None:
+        return f"{opens}; {_PROVIDE}"
+    if one in launch.data_for(environment, tree):
+        return f"the program opens `{path}`, which the operator's `{one.name}` does not contain"
+    if not one.source:
+        return f"{opens}; the configuration names `{one.name}` for it, which this worker lacks"
+    return f"{opens}; the repository's own files at `{one.path}` hide the operator's `{one.name}`"
+
+
+def _failures(judgement: Judgement) -> list[Failure]:
+    return flatten((judgement.failure,)) if judgement.failure is not None else []
+
+
+def _messages(judgement: Judgement) -> list[str]:
+    what = judgement.setup_failure.what if judgement.setup_failure is not None else ""
+    return [*(failure.message[:_LONGEST] for failure in _failures(judgement)), what]
+
+
+def _path(judgement: Judgement) -> str:
+    """The missing file as the program asked for it, "" where nothing says it."""
+    for message in _messages(judgement):
+        for pattern in _PATHS:
+            if match := pattern.search(message):
+                return match["path"].replace("\\\\", "\\")
+    frame = judgement.failure.script_frame if judgement.failure is not None else None
+    match = _ARGUMENT.search(frame.code) if frame is not None else None
+    return match["path"] if match is not None else ""
+
+
+def _in_tree(path: str, script: Script) -> str:
+    """A path by its place in the tree, in which the program started; as it is where it is none."""
+    inside = _WORKDIR.sub("", path)
+    if not path or (inside == path and _ABSOLUTE.match(path)):
+        return one_line(path)[:200]
+    joined = posixpath.normpath(posixpath.join(script.folder if inside == path else "", inside))
+    return one_line(joined)[:200]
+
+
+def _weights(judgement: Judgement) -> str:
+    """The name of the weights that a run could not load, "" where nothing says it."""
+    for message in _messages(judgement):
+        for pattern in _WEIGHTS:
+            if match := pattern.search(message):
+                return match["name"]
+    codes = [
+        frame.code
+        for failure in _failures(judgement)
+        for frame in reversed(failure.frames)
+        if not frame.package
+    ]
+    matches = (pattern.search(code) for code in codes for pattern in _LOADS)
+    return next((match["name"] for match in matches if match), "")
+
+
+def data_notes(environment: Environment, tree: Mapping[str, bytes]) -> Iterator[str]:
+    """What programs of a tree get of the operator's data, and what not and why."""
+    yield from environment.operator_files.problems
+    mounts = launch.data_for(environment, tree)
+    for one in environment.operator_files.data:
+        if one.source and one not in mounts:
+            why = f"the repository has files at `{one.path}`"
+            yield f"the data `{one.name}` for `{one.path}` is left out: {why}"
+    if names := ", ".join(f"`{one.name}` at `{one.path}`" for one in mounts):
+        yield f"the operator's data, which programs can only read: {names}"
+
+
+def weights_note(script: Script, environment: Environment) -> str:
+    """The weights of the operator's cache that a program names, as a sentence; "" for none."""
+    weights = environment.operator_files.weights
+    in_tree = weights and script.command and environment.tree
+    tree = read_tree(environment.tree) if in_tree else {}
+    words = (
+        {*script.command, *_WORD.findall("\n".join(script.files.values()))} if weights else set()
+    )
+    for name, data in tree.items():
+        if name.endswith(_TEXTS) and len(data) <= _LARGEST:
+            words.update(_WORD.findall(data.decode("utf-8", "replace")))
+    names = [f"`{name}`" for name in weights if name in words]
+    return f"weights from the operator's cache: {', '.join(names[:10])}" if names else ""

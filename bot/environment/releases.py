@@ -23,20 +23,24 @@ MOST: Final = 3
 
 
 def release(history: Sequence[Release], exact: str, day: datetime | None) -> list[str]:
-    """The releases with wheels at most two years from the exact one, else from the day; the nearest
-    first.
+    """The releases with wheels at most two years from the exact one, the nearest first; of one that
+    the index does not have, those from before the day before any later one, which may have the fix.
     """
     own = next((release.uploaded_at for release in history if release.version == exact), None)
     about = own or day
     dated = [
-        (abs(release.uploaded_at - about), release.version)
+        (
+            own is None and release.uploaded_at > about,
+            abs(release.uploaded_at - about),
+            release.version,
+        )
         for release in history
         if about
         and release.uploaded_at
         and release.wheels not in {"none", None}
         and _final(release)
     ]
-    return [version for far, version in sorted(dated) if far <= FAR]
+    return [version for _, far, version in sorted(dated) if far <= FAR]
 
 
 def beside(history: Sequence[Release], usable: Sequence[str], span: str) -> str:

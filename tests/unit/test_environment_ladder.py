@@ -4,19 +4,29 @@ out.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from bot.environment import (
     fallbacks,
     package_names,
+    releases,
     specify,
     specify as environment_specify,
     versions,
     versions as environment_versions,
 )
-from bot.kernel.bug import BugReport, Frame, Issue, Quote, ReportKind, Traceback, VersionClaim
+from bot.kernel.bug import (
+    BugReport,
+    Frame,
+    Issue,
+    Quote,
+    Release,
+    ReportKind,
+    Traceback,
+    VersionClaim,
+)
 from bot.kernel.environment import Environment, EnvironmentSpec, Package, PinSource, Requirement
 from bot.kernel.errors import UserError
 from bot.kernel.job import IssueOptions
@@ -348,3 +358,14 @@ def test_what_has_no_wheel_on_the_day_is_from_soon_after_it_before_it_is_of_any_
     assert [until and (until - day).days for until in steps] == [183, 730, None]
     assert draft.undated == ("jax",)
     assert draft.notes == (("jax", "why"),)
+
+
+def test_in_place_of_a_build_that_no_index_has_comes_the_release_before_the_day():
+    """The one after it is nearer, and may have the fix."""
+    days = {"1.0.0": 40, "1.0.1": 20, "1.1.0": -3}
+    history = [
+        Release(version=version, uploaded_at=DAY - timedelta(days=days), wheels="linux")
+        for version, days in days.items()
+    ]
+    assert releases.release(history, "1.1.0rc1+13", DAY) == ["1.0.1", "1.0.0", "1.1.0"]
+    assert releases.release(history, "1.0.1", DAY)[:2] == ["1.0.1", "1.0.0"]

@@ -38,7 +38,8 @@ _SHELL = re.compile(
     r"|deepspeed|git|cd|export|wget|curl|mkdir"
     r"|apt(?:-get)?"
     r"|docker|nvidia-smi|ls|rm|cp|source|make|cmake|pytest|poetry|set|echo|cat|chmod|lightning|tune|transformers-cli"
-    r"|CUDA_VISIBLE_DEVICES=\S+)(?:\s|$)"
+    r"|CUDA_VISIBLE_DEVICES=\S+|\./\S+\.sh|jupyter|papermill)(?:\s|$)"
+    r"|^\s*(?:[$%>!] ?)?(?:bash|sh) \S+\.sh(?:\s|$)"
 )
 _LOG = re.compile(
     r"^\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d[ T,]|\[?\d\d:\d\d:\d\d|[IWEF]\d{4} "

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from packaging.specifiers import SpecifierSet
 from pydantic import TypeAdapter
 
 from bot.environment import imports, specify
@@ -47,7 +48,13 @@ from bot.kernel.dialogue import (
     SearchAction,
     WriteAction,
 )
-from bot.kernel.environment import Context, Environment, EnvironmentSpec, PinSource
+from bot.kernel.environment import (
+    Context,
+    Environment,
+    EnvironmentSpec,
+    PinSource,
+    Requirement,
+)
 from bot.kernel.errors import BuildError
 from bot.kernel.outside_text import one_line
 from bot.kernel.ports import SourceIndex
@@ -539,7 +546,7 @@ class _Writer:
         issue = self.runner.job.issue
         is_in_report = bool(action.version) and markdown.mentions(action.version, issue)
         fixed = {PinSource.OPTION} if is_in_report else {PinSource.OPTION, PinSource.ISSUE}
-        if present is not None and present.specifier and present.rung in fixed:
+        if present is not None and present.rung in fixed and self._has(present):
             version = present.specifier.removeprefix("==")
             reason = present.reason
             return self._refuse(
@@ -558,6 +565,13 @@ class _Writer:
         self._move(spec, environment, addition.name)
         describe = prompt_text.describe_environment
         return self.notebook.tell(shared("installed", environment=describe(spec, environment)))
+
+    def _has(self, stated: Requirement) -> bool:
+        """Whether the release that is stated is what is installed: one that no index has is not."""
+        version = self.environment.version(stated.name)
+        return bool(stated.specifier and version) and SpecifierSet(stated.specifier).contains(
+            version, prereleases=True
+        )
 
     def _not_installed(self, package: str, source: str, reason: str) -> None:
         says = refuse("not_installed", package=package, reason=one_line(reason)[:300])

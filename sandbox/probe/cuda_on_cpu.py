@@ -198,7 +198,7 @@ def _is_own(path):
     return "site-packages" not in path and "dist-packages" not in path
 
 
-def _told(own_answer):
+def _answering(own_answer):
     """A function that answers so to the files of the program."""
 
     def make(function):
@@ -260,15 +260,15 @@ def _cuda(torch, cuda):
         _replace(cuda, name + "Tensor", lambda _, name=name: getattr(torch, name + "Tensor"))
     for name in ("device", "device_of", "stream"):
         _replace(cuda, name, lambda _: contextlib.nullcontext)
-    for name, made in (("Stream", _Stream), ("ExternalStream", _Stream), ("Event", _Event)):
-        _replace(cuda, name, lambda _, made=made: made)
+    for name, stand_in in (("Stream", _Stream), ("ExternalStream", _Stream), ("Event", _Event)):
+        _replace(cuda, name, lambda _, stand_in=stand_in: stand_in)
     for name in ("current_stream", "default_stream"):
         _replace(cuda, name, lambda _: lambda device=None: _Stream())
     _replace(cuda, "get_rng_state", lambda _: lambda device=None: torch.get_rng_state())
     _replace(cuda, "initial_seed", lambda _: torch.initial_seed)
     if os.environ.get("REPRISE_CUDA") == "available":
-        _replace(cuda, "is_available", _told(True))
-        _replace(cuda, "device_count", _told(1))
+        _replace(cuda, "is_available", _answering(True))
+        _replace(cuda, "device_count", _answering(1))
 
 
 def _dynamo(dynamo):

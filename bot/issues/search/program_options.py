@@ -108,8 +108,8 @@ def lower_constants(script: Script, tree: Mapping[str, bytes]) -> Script:
     the very script when there are none.
     """
     files, fixes, edited = dict(script.files), script.fixes, script.edited
-    named = (_in_tree(word, script, tree, (".py",)) for word in script.command[1:])
-    for path in dict.fromkeys((script.entry, *filter(None, named))):
+    paths = (_in_tree(word, script, tree, (".py",)) for word in script.command[1:])
+    for path in dict.fromkeys((script.entry, *filter(None, paths))):
         files[path], more = script_fixes.shorten(_text(path, script, tree))
         fixes, edited = (*fixes, *more), (*edited, *((path,) if more else ()))
     files = {path: files[path] for path in (*script.files, *edited)}
@@ -254,23 +254,23 @@ def _settings(script: Script, tree: Mapping[str, bytes]) -> Iterator[list[Settin
         return
     texts = [_text(path, script, tree) for path in tree_programs.reachable([script.entry], tree)]
     own, *others = (list(_declared(text)) for text in texts)
-    given = [*_given(command, [*own, *chain.from_iterable(others)])]
-    names = {name for setting in given for name in (setting.name, *setting.option.names)}
+    settings = [*_settings_of(command, [*own, *chain.from_iterable(others)])]
+    names = {name for setting in settings for name in (setting.name, *setting.option.names)}
     defaults = dict[tuple[str, ...], Setting]()
     for option in (*own, *chain.from_iterable(others)):
         if names.isdisjoint((*option.names, option.off)):
             defaults.setdefault(option.names, _default(option, len(command)))
-    words = [*command[1:], *(one.value for one in (*given, *defaults.values()))]
+    words = [*command[1:], *(one.value for one in (*settings, *defaults.values()))]
     files = _config_files((*words, *_hydra_files(script, texts[0])), script, tree)
     values = chain.from_iterable(_values(path, _text(path, script, tree)) for path in files)
-    stated = [_with_group(one, tree) for one in (*given, *values)]
+    stated = [_with_group(one, tree) for one in (*settings, *values)]
     if any("add_subparsers" in text for text in texts):
         defaults = {}  # which of the commands takes an option is not read
     yield [*stated, *(one for one in defaults.values() if one.option in own)]
     yield [*stated, *defaults.values()]
 
 
-def _given(command: tuple[str, ...], options: list[DeclaredOption]) -> Iterator[Setting]:
+def _settings_of(command: tuple[str, ...], options: list[DeclaredOption]) -> Iterator[Setting]:
     """What the words after the program say, declared or not."""
     option_of = {name: option for option in options for name in (*option.names, option.off) if name}
     at = 2 if command[0] == "-m" else 1
@@ -470,9 +470,9 @@ _MOST_CHARACTERS, _MOST_EVENTS, _MOST_FILES = 65_536, 5_000, 8
 _ENDS = (".yaml", ".yml", ".json")
 
 
-def _config_files(named: Iterable[str], script: Script, tree: Mapping[str, bytes]) -> list[str]:
+def _config_files(words: Iterable[str], script: Script, tree: Mapping[str, bytes]) -> list[str]:
     """The files of the tree among the words, and those that such a file names as its defaults."""
-    waiting = list(dict.fromkeys(filter(None, (_in_tree(word, script, tree) for word in named))))
+    waiting = list(dict.fromkeys(filter(None, (_in_tree(word, script, tree) for word in words))))
     files = list[str]()
     while waiting and len(files) < _MOST_FILES:
         path = waiting.pop(0)

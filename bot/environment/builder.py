@@ -76,10 +76,16 @@ def outcome(
         commit=checkout.commit if checkout else "",
         tree=str(checkout.tree) if checkout else "",
         cloned=draft.cloned,
-        note=_UNBUILT.format(checkout.commit[:12])
-        if checkout is not None and checkout.changed
-        else "",
+        note=_note(checkout) if checkout is not None else "",
     )
+
+
+def _note(checkout: Checkout) -> str:
+    if checkout.missing:
+        names = ", ".join(f"`{path}`" for path in checkout.missing[:3])
+        more = f" and {len(checkout.missing) - 3} more" if len(checkout.missing) > 3 else ""
+        return f"the clone lacks files of the commit: {names}{more}"
+    return _UNBUILT.format(checkout.commit[:12]) if checkout.changed else ""
 
 
 def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:

@@ -103,7 +103,7 @@ _SETUP = ("setup.py", "setup.cfg")
 MOST_TEXT = 1_000_000
 """Characters that are read of a repository's settings."""
 _SMALLER = "Give a smaller repository, or a clone with less history."
-_ANY_COMMIT = "uploadpack.allowAnySHA1InWant=true"
+_MOST_MISSING = 500
 HEAD = "refs/heads/reported"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _REMOTE = re.compile(
@@ -168,13 +168,14 @@ _UPLOAD = " ".join(("git", *_FRUGAL, "upload-pack"))
 class Checkout:
     """A commit as files. `tree` is read-only by agreement and stays in the cache. `changed` when
     tracked files of the clone are not as they were committed; of a commit that was asked for and
-    is not the clone's own that is not told.
+    is not the clone's own that is not told. `missing` are files that the clone does not have.
     """
 
     tree: Path
     commit: str
     described: str = ""
     changed: bool = False
+    missing: tuple[str, ...] = ()
 
     @property
     def installable(self) -> bool:
@@ -237,10 +238,10 @@ class Git:
             try:
                 alone = self._fetch(place, store, source.ref, local)
             except UserError:
-                commit = self._alone(place, store, source, before) if local else ""
-                if not commit:
+                partial = self._partial(place, store, source, before) if local else None
+                if partial is None:
                     raise
-                return Checkout(self._tree(store, commit), commit)
+                return partial
             commit = source.commit or self._commit(store, source.ref, before, alone=alone)
             is_pinned = source.commit or (source.ref and commit != self._resolved(store, HEAD))
             changed = local and not is_pinned and self._changed(place, store)
@@ -248,24 +249,37 @@ class Git:
                 self._tree(store, commit), commit, self._described(store, commit), changed
             )
 
-    def _alone(self, place: str, store: Path, source: RepoSource, before: datetime | None) -> str:
-        """The commit that is asked for, without its history, from a clone that lacks a part of
-        it (as one made with `--filter` does); "" where that cannot be had either.
+    def _partial(
+        self, place: str, store: Path, source: RepoSource, before: datetime | None
+    ) -> Checkout | None:
+        """The commit that is asked for from a clone that lacks a part of its history or some large
+        files, as one made with `--filter` does; None where it cannot be had either. The clone's
+        objects are read where they are.
         """
         where = ("-C", place, *_transport(place, local=True))
         until = [f"--before={before.isoformat()}"] if before and not source.ref else []
         start = source.commit or source.ref or "HEAD"
         newest = ("rev-list", "-1", "--first-parent", *until, start, "--")
         commit = self._git(None, *where, *newest, check=False).out.strip()
-        if not _COMMIT.fullmatch(commit):
-            return ""
-        self._made(store)
-        upload = f"{_UPLOAD.removesuffix(' upload-pack')} -c {_ANY_COMMIT} upload-pack"
-        one = ("fetch", "-q", "--depth=1", "--no-tags", "--upload-pack", upload, "--", place)
-        download = self._download(
-            store, *_transport(place, local=True), *one, f"+{commit}:{_REQUESTED_REF}"
-        )
-        return commit if download.code == 0 else ""
+        path = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
+        objects = self._git(None, *where, *path, check=False).out.strip()
+        if not _COMMIT.fullmatch(commit) or not objects:
+            return None
+        if not (store / "HEAD").exists():
+            self._made(store)
+        more = {"GIT_ALTERNATE_OBJECT_DIRECTORIES": objects}
+        every = ("rev-list", "--objects", "--missing=print", "-1", commit)
+        listing = self._git(store, *every, check=False, more=more)
+        files = self._git(store, "ls-tree", "-r", "-z", commit, check=False, more=more)
+        if listing.code or files.code:
+            return None
+        absent = {row[1:] for row in listing.out.splitlines() if row.startswith("?")}
+        rows = [row.partition("\t") for row in files.out.split("\0") if row]
+        missing = tuple(path for about, _, path in rows if about.rpartition(" ")[2] in absent)
+        if len(missing) > min(_MOST_MISSING, len(rows) - 1):
+            return None
+        tree = self._tree(store, commit, more=more, missing=missing)
+        return Checkout(tree, commit, missing=missing)
 
     def history(self, source: RepoSource, *argv: str) -> Completed:
         """What a reading command of git says about the whole history of a repository, its exit
@@ -403,7 +417,14 @@ class Git:
         )
         return result.out.strip() if result.code == 0 else ""
 
-    def _tree(self, store: Path, commit: str) -> Path:
+    def _tree(
+        self,
+        store: Path,
+        commit: str,
+        *,
+        more: dict[str, str] | None = None,
+        missing: tuple[str, ...] = (),
+    ) -> Path:
         tree = self.cache.folder("trees") / f"{store.name}-{commit[:16]}"
         marker = tree.with_suffix(".complete")
         self.cache.touch(marker, tree.name)
@@ -411,23 +432,35 @@ class Git:
             footprint.remove(tree)
             with self.cache.scratch() as folder:
                 try:
-                    size = self._checked_out(store, commit, folder / "tree", folder / "index")
+                    places = (folder / "tree", folder / "index")
+                    size = self._checked_out(store, commit, *places, more or {}, missing)
                 except TooLarge as error:
                     raise UserError(f"The commit {commit[:12]} has {error}.", _SMALLER) from error
                 (folder / "tree").rename(tree)
             marker.write_text(str(size), encoding="ascii")
         return tree
 
-    def _checked_out(self, store: Path, commit: str, tree: Path, index: Path) -> int:
-        """A commit as files, counted before there is any; their bytes on disk."""
+    def _checked_out(
+        self,
+        store: Path,
+        commit: str,
+        tree: Path,
+        index: Path,
+        more: dict[str, str],
+        missing: tuple[str, ...],
+    ) -> int:
+        """A commit as files, but for those that are missing, counted before there is any; their
+        bytes on disk.
+        """
         listing = ("ls-tree", "-r", "-t", "-l", "-z", commit)
-        self._git(store, *listing, take=TreeListing(self.bounds))
+        self._git(store, *listing, take=TreeListing(self.bounds), more=more)
         tree.mkdir()
         tree.chmod(0o755)
         watch = self._watch(tree)  # what attributes expand is not in the list
         watch.look()
-        argv = ("checkout", "-q", "--force", "--no-recurse-submodules", commit, "--", ".")
-        more = {"GIT_INDEX_FILE": str(index)}
+        others = [f":(exclude,literal){path}" for path in missing]
+        argv = ("checkout", "-q", "--force", "--no-recurse-submodules", commit, "--", ".", *others)
+        more = {**more, "GIT_INDEX_FILE": str(index)}
         self._git(store, f"--work-tree={tree}", *argv, watch=watch, more=more)
         return watch.look()
 

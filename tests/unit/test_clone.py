@@ -98,6 +98,9 @@ def test_looking_for_changes_runs_nothing_of_the_clone(clone: Path) -> None:
 def test_a_clone_without_the_files_of_other_commits_is_enough(clone: Path) -> None:
     """`git clone --filter=blob:none` has only the files of what is checked out."""
     partial = clone.parent / "partial"
+    (clone / "weights.bin").write_bytes(bytes(range(256)) * 40)
+    git(clone, "add", "-A")
+    git(clone, "commit", "-qm", "weights")
     git(clone, "config", "uploadpack.allowFilter", "true")
     git(clone.parent, "clone", "-q", "--filter=blob:none", f"file://{clone}", str(partial))
     git(partial, "remote", "remove", "origin")
@@ -105,4 +108,12 @@ def test_a_clone_without_the_files_of_other_commits_is_enough(clone: Path) -> No
     checkout = Git(Cache(clone.parent / "cache"), dict(os.environ)).checkout(source, None)
     assert (checkout.tree / "a.py").read_text(encoding="utf-8") == "two\n"
     with pytest.raises(UserError, match="cannot be cloned"):
-        changed(partial, ref="HEAD~1")
+        changed(partial, ref="HEAD~2")
+    small = clone.parent / "small"
+    limit = ("--bare", "--filter=blob:limit=1k", f"file://{clone}", str(small))
+    git(clone.parent, "clone", "-q", *limit)
+    git(small, "remote", "remove", "origin")
+    source = RepoSource(url="", path=str(small))
+    checkout = Git(Cache(clone.parent / "other"), dict(os.environ)).checkout(source, None)
+    assert checkout.missing == ("weights.bin",)
+    assert [path.name for path in checkout.tree.iterdir()] == ["a.py"]

@@ -68,7 +68,7 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     draft_report = build_report.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
-        proofs_to_run = () if result.script.command else _proofs(job, bug, signature)
+        proofs_to_run = _proofs(job, bug, signature, in_tree=bool(result.script.command))
         failing = Failing(
             result.script, result.spec, result.environment, draft_report, decision.contrasts
         )
@@ -77,12 +77,16 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     return build_report.finish(draft_report, session, started)
 
 
-def _proofs(job: ReproduceIssue, bug: BugReport, signature: AnySignature) -> tuple[Proof, ...]:
+def _proofs(
+    job: ReproduceIssue, bug: BugReport, signature: AnySignature, *, in_tree: bool
+) -> tuple[Proof, ...]:
     """The proofs that can say something. What makes a training learn too little is in the program:
-    its control is a patch, unless the report says that another version learned.
+    its control is a patch, unless the report says that another version learned. A program of a
+    repository fails at one commit: it is made smaller.
     """
     trains = any(isinstance(member, TrainingSignature) for member in members_of(signature))
     useful = PROOFS if not trains else ("control",) if bug.works_in else ()
+    useful = tuple(proof for proof in useful if proof == "minimize" or not in_tree)
     return tuple(proof for proof in useful if proof not in job.without)
 
 

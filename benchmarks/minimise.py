@@ -26,7 +26,7 @@ from bot.issues.reduce.edits import size
 from bot.issues.reduce.failure_identity import FailureIdentity, difference
 from bot.issues.runner import Runner, judging
 from bot.kernel import launch
-from bot.kernel.attempt import Script
+from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import AnySignature, Issue
 from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, Requirement
 from bot.kernel.errors import UserError
@@ -136,7 +136,7 @@ def reduced(
     """One case by each of the tools. shrinkray, which may go on for hours, is stopped after
     `most_s`.
     """
-    runner = _runner(world, signature)
+    runner = runner_for(world, signature)
     for seed in (1, 2):
         runner.run(script, built, seed, "confirm")
     found = confirmed_identity(runner, script, built)
@@ -192,7 +192,9 @@ def _reprise(
     return mine
 
 
-def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
+def runner_for(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
+    """A runner for a failure that no bug report is about."""
+
     def quiet(progress: Progress) -> None:
         del progress
 
@@ -202,6 +204,11 @@ def _runner(world: tuple[Sandbox, Builder], signature: AnySignature) -> Runner:
     )
     job = ReproduceIssue(issue=Issue(title="bench", body=""))
     return judging(Session.begin(job, ports), issue.read_issue(job.issue), signature)
+
+
+def still_fails(runner: Runner, script: Script, environment: Environment) -> bool:
+    """Whether a script shows the reported failure in a fresh run."""
+    return runner.run(script, environment, 99, "repeat").match is Match.MATCHED
 
 
 def _still(runner: Runner, script: Script, built: Environment, held: FailureIdentity) -> bool:

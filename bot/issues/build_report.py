@@ -106,6 +106,8 @@ def _set_command(draft: ReportDraft) -> None:
         address = ""
         where = " on a machine with a GPU" if launch.CUDA in script.variables else ""
         needs = _IN_TREE.format(environment.commit[:12], script.folder or "its root", where)
+    elif draft.reduced is not None and draft.reduced.before.command:
+        address = ""  # the script has all that it needs of the repository
     elif environment.commit and not address:
         needs = _CLONE[bool(environment.cloned)].format(environment.cloned, environment.commit[:12])
     draft.command, draft.command_needs = _line(script, environment, spec, address), needs

@@ -11,7 +11,7 @@ from itertools import chain, starmap
 from bot.environment import setup_failures
 from bot.issues.observe import Observation, flatten
 from bot.issues.script_fixes import FILLED, NO_GPU
-from bot.issues.signature import freeze, locations, references, staged, values, wording
+from bot.issues.signature import copied, freeze, locations, references, staged, values, wording
 from bot.kernel import metrics, tracebacks
 from bot.kernel.attempt import Evidence, Failure, Judgement, Match, Script, SetupFailure
 from bot.kernel.bug import (
@@ -57,9 +57,12 @@ def _pieces(
         return
     alike = wording.likeness(signature.message, failure.message, names)
     yield from _words(failure, signature, alike, names)
+    is_copy = copied.is_repositorys(failure, script)
+    if is_copy:  # the way to it is shorter now
+        signature = signature.model_copy(update={"places": signature.places[-1:]})
     yield from _where(failure, signature, worded=_is_worded(signature.message, alike))
     # What the repository under test raises is its own failure, not a staged one.
-    if not script.is_repositorys and _by_itself(failure, signature, script):
+    if not (script.is_repositorys or is_copy) and _by_itself(failure, signature, script):
         says = "the program itself raises or prints this error"
         yield Evidence(what="origin", agrees=False, says=says)
 
@@ -197,9 +200,16 @@ def _unsigned(observation: Observation, judgement: Judgement) -> str:
     """Why a traced exception that counts may be made up: only the probe tells of base classes."""
     failure = judgement.failure
     has_trace = failure is not None and failure.bases and judgement.match is Match.MATCHED
-    if not observation.keyed or not has_trace or failure in observation.signed:
+    signed = map(_as_traced, observation.signed)
+    if not observation.keyed or not has_trace or failure is None or _as_traced(failure) in signed:
         return ""
     return "only a trace that the probe did not sign shows the exception"
+
+
+def _as_traced(failure: Failure) -> tuple[object, ...]:
+    """What a trace says, whatever its frames were called since."""
+    frames = tuple((row.path, row.code) for row in failure.frames)
+    return failure.exception, failure.message, failure.bases, frames, failure.chained
 
 
 def _judge_failures(observation: Observation, signature: AnySignature, script: Script) -> Judgement:
@@ -243,7 +253,7 @@ def _genuine(
     for candidate in (
         (member, reported_member) if isinstance(reported_member, CrashSignature) else (member,)
     ):
-        if script.is_repositorys:
+        if script.is_repositorys or copied.is_repositorys(judgement.failure, script):
             break
         if judgement.match is Match.MATCHED and (line := staged.staged(script.source, candidate)):
             return _passed(f"the program itself causes it: {line[:120]}")
@@ -322,8 +332,7 @@ def _crash(observation: Observation, signature: CrashSignature, script: Script) 
         *_logged_failures(observation, signature),
         *_exit_failures(observation, signature),
     ):
-        if script.command:
-            failure = _in_tree(failure, signature, script)
+        failure = _placed(failure, signature, script)
         alike = _in_one_class(failure, signature)
         if alike is None or setup_failures.made_here(failure.message):
             continue
@@ -374,6 +383,13 @@ def _doubtful(
         why = "the reported exception arose at another statement than the bug report seems to mean"
     inconclusive = _undecided(why, _last_line(failure))
     return inconclusive.model_copy(update={"weighed": closest, "failure": failure})
+
+
+def _placed(failure: Failure, signature: CrashSignature, script: Script) -> Failure:
+    """A failure whose frames in code of the repository under test are named as its own."""
+    if script.command:
+        return _in_tree(failure, signature, script)
+    return copied.with_places(failure, script) if script.fault_code is not None else failure
 
 
 def _in_tree(failure: Failure, signature: CrashSignature, script: Script) -> Failure:

@@ -605,6 +605,7 @@ def _lacks_data(report: IssueReport) -> bool:
 def _tree_step(report: IssueReport, run: str) -> str:
     """How to find the commit that brought a failure of a repository's own program."""
     script, environment = report.script, report.environment
+    script = report.reduced.before if report.reduced is not None else script
     if script is None or environment is None or not script.command or where_line(report.bisection):
         return ""
     source = report.spec.repo if report.spec is not None else None

@@ -95,10 +95,13 @@ def smaller(reduced: Reduced | None) -> Reduced | None:
 
 
 def reduced_line(reduced: Reduced | None) -> str:
-    """How much smaller a program became: "214 \u2192 9 lines"; "" when nothing was removed."""
+    """How much smaller a program became: "214 \u2192 9 lines"; "" when nothing was removed. Of a
+    repository, those lines count that ran.
+    """
     if reduced is None or smaller(reduced) is None:
         return ""
-    return f"{reduced.lines_before} \u2192 {reduced.lines_after} lines"
+    ran = "lines that ran " if reduced.before.command else ""
+    return f"{reduced.lines_before} {ran}\u2192 {reduced.lines_after} lines"
 
 
 def size_line(reduced: Reduced) -> str:

@@ -85,14 +85,15 @@ def _proofs(
 ) -> tuple[Proof, ...]:
     """The proofs that can say something. What makes a training learn too little is in the program:
     its control is a patch, unless the report says that another version learned. That of a
-    repository's own program is the commit before the fault or after it.
+    repository's own program is the commit before the fault or after it, and a script without the
+    repository is made of it.
     """
     trains = any(isinstance(member, TrainingSignature) for member in members_of(signature))
     useful: tuple[Proof, ...] = PROOFS
     if trains:
         useful = ("control",) if bug.works_in and not script.command else ()
     elif script.command:
-        useful = ("bisect",) if script.is_repositorys else ()
+        useful = ("bisect", "minimize") if script.is_repositorys else ()
     return tuple(proof for proof in useful if proof not in job.without)
 
 

@@ -61,8 +61,9 @@ def program_section(report: IssueReport) -> Section | None:
     script, less = report.script, program_phrases.smaller(report.reduced)
     if script is None:
         return None
-    if script.command:
-        return _command_section(report, script)
+    whole = report.reduced.before if report.reduced is not None else script
+    if whole.command:
+        return _command_section(report, whole, script)
     size = program_phrases.reduced_line(less) or program_phrases.length(script)
     before = less.before if less is not None else None
     mark = program_phrases.model_mark(report)
@@ -72,16 +73,41 @@ def program_section(report: IssueReport) -> Section | None:
     return Section("program", "The script", blocks, details=_details(report))
 
 
-def _command_section(report: IssueReport, script: Script) -> Section:
-    """A program of the repository under test: its command, the commit, and what was changed."""
-    commit = report.environment.commit[:12] if report.environment is not None else ""
-    words = shlex.join(("python", *script.command))
-    where = f" in {script.folder}" if script.folder else ""
-    line = ("In the repository at commit ", Code(commit), where, ": ", Code(words))
+def _command_section(report: IssueReport, whole: Script, script: Script) -> Section:
+    """A program of the repository under test: its command, the commit, and what was changed; below
+    it the smallest script that fails in the same way without the repository.
+    """
+    where = f" in {whole.folder}: " if whole.folder else ": "
+    line = ("In the repository at commit ", Code(_commit(report)), where, *_code(whole))
     blocks: list[Block] = [Paragraph(line)]
-    blocks += [Paragraph(text)] if (text := _changes_text(script)) else []
-    details: list[Block] = [files(script)] if script.edited else []
+    blocks += [Paragraph(text)] if (text := _changes_text(whole)) else []
+    details: list[Block] = [files(whole)] if whole.edited else []
+    if script.command and script.command != whole.command:
+        shorter = ("It fails in the same way with fewer arguments: ", *_code(script))
+        blocks.append(Paragraph(shorter))
+    if not script.command:
+        size = program_phrases.reduced_line(report.reduced) or program_phrases.length(script)
+        blocks += [Paragraph(_smallest_text(report, script))]
+        blocks.append(Program(script, size, report.command, report.command_needs))
+        details += _details(report)
     return Section("program", "The command", blocks, details=details)
+
+
+def _commit(report: IssueReport) -> str:
+    return report.environment.commit[:12] if report.environment is not None else ""
+
+
+def _code(script: Script) -> tuple[Code]:
+    return (Code(shlex.join(("python", *script.command))),)
+
+
+def _smallest_text(report: IssueReport, script: Script) -> Text:
+    """What the script beside a command is, and what of it the repository wrote."""
+    line = "The smallest script fails in the same way without the repository."
+    if script.fault_code is None:
+        return line
+    copied = (Code(script.fault_code.path), " at commit ", Code(_commit(report)))
+    return (f"{line} The code that raises is copied from ", *copied, ".")
 
 
 def _changes_text(script: Script) -> str:
@@ -94,13 +120,14 @@ def _details(report: IssueReport) -> list[Block]:
     reduced = report.reduced
     if reduced is None:
         return []
+    in_tree = bool(reduced.before.command)
     line = f"{program_phrases.size_line(reduced)}: {program_phrases.tried_line(reduced)}."
     blocks: list[Block] = [ReductionPlot(reduced), Paragraph(line)]
     steps = [(step.what, str(step.lines), str(step.tests)) for step in reduced.history]
     columns = ("Removed", "Lines left", "Programs tried")
     hidden = max(len(steps) - _STEPS, 0)
     blocks += [Fold("Step by step", [DataTable(columns, steps[:_STEPS], hidden)])] if steps else []
-    if program_phrases.smaller(reduced) is not None:
+    if program_phrases.smaller(reduced) is not None and not in_tree:
         size = count(reduced.lines_before, "line")
         blocks.append(files(reduced.before, "Original script", size))
     return blocks

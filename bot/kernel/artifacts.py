@@ -62,6 +62,8 @@ class Reached(_ProbeRecord):
 
     entered: tuple[tuple[_Text, _Text], ...] = Field((), max_length=2000)
     lines: tuple[tuple[_Text, _Number], ...] = Field((), max_length=100_000)
+    opened: tuple[_Text, ...] = Field((), max_length=1000)
+    modules: tuple[tuple[_Text, _Text], ...] = Field((), max_length=5000)
 
 
 class TraceFiles(NamedTuple):

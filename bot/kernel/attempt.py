@@ -27,6 +27,19 @@ BESIDE = "reprise_program.py"
 """The name of a program that lies at the root of a repository without belonging to it."""
 
 
+class FaultCode(Record):
+    """The code of a repository that raises: the function around a line of one of its files, or,
+    outside of one, the statement; `start` is the line on which its text begins, `ran` are the lines
+    of it that the failing run executed, where they are known.
+    """
+
+    path: str
+    text: str
+    start: int
+    line: int
+    ran: frozenset[int] = frozenset()
+
+
 class Script(Record):
     """A program of one or more files, the one to start named by `entry`. `origin` says which
     blocks of the issue it came from; the `author` is who wrote it in the first place.
@@ -34,6 +47,7 @@ class Script(Record):
     With a `command` it runs in the repository under test: the command (what follows the
     interpreter) starts it in `folder`, in the tree of the environment's commit. Of its files those
     that are `edited`, by a fix or because they are ours, lie over the tree.
+    One that was made of such a program may contain a copy of the repository's `fault_code`.
     """
 
     files: dict[str, str]
@@ -46,6 +60,7 @@ class Script(Record):
     author: Literal["reporter", "model"] = "reporter"
     fences: tuple[int, ...] = ()
     fixes: tuple[ScriptFix, ...] = ()
+    fault_code: FaultCode | None = None
 
     @property
     def source(self) -> str:
@@ -220,12 +235,15 @@ class Reduced(Record):
 
 
 class ObservedTensor(Record):
-    """A variable of the program that held a tensor in whose computation no parameter took part."""
+    """A variable of the program that held a tensor in whose computation no parameter took part, an
+    array, or a plain value, which is there as `text`.
+    """
 
     path: str
     name: str
     shape: tuple[int, ...]
     dtype: str
+    text: str = ""
 
 
 Reached = frozenset[tuple[str, int]]

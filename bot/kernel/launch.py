@@ -243,14 +243,14 @@ def reached_spec(
     signature: AnySignature,
     functions: tuple[tuple[str, str], ...],
 ) -> RunSpec:
-    """One run that also writes down which of the wanted functions (file, name) it enters and
-    which lines of the program run.
+    """One run that also writes down which of the wanted functions (file, name) it enters, which
+    lines of the program run, which of its files are opened, and where its modules lie.
     """
     run = spec(script, environment, options, signature, options.limits.seed, "reached")
     return replace(
         run,
         files={**run.files, f"{_FOLDER}/_reprise_reached.py": probe("reached.py")},
-        env={**run.env, "REPRISE_WANTED": json.dumps(functions)},
+        env={**run.env, "REPRISE_WANTED": json.dumps(functions), "REPRISE_TREE": environment.tree},
         artifacts=(f"{_FOLDER}/reached-*.json",),
     )
 

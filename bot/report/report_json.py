@@ -353,7 +353,7 @@ class MinimizedOut(PublishedData):
     before, as in `attempts`.
     """
 
-    lines_before: int
+    lines_before: int = Field(description="Of a command in a repository: the lines that ran.")
     lines_after: int
     tests: int = Field(description="Programs tried (since resuming, if `resumed` is not 0).")
     seconds: float

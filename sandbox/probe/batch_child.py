@@ -14,7 +14,9 @@ import sys
 import threading
 import types
 
-_MAX_TENSORS = 500
+_MAX_TENSORS, _MAX_NOTES = 500, 20000
+_MAX_ITEMS, _MAX_TEXT = 12, 100
+_PLAIN = (bool, int, float, str, type(None))
 
 
 def become(job, folder):
@@ -100,6 +102,33 @@ def _rearm(folder, seed):
         del probe._WRITTEN_PATHS[:]
 
 
+def _note_values(folder, frame, values, budget):
+    """Note what the variables hold last: plain values as text, of arrays the shape and type."""
+    numpy = sys.modules.get("numpy")
+    array = getattr(numpy, "ndarray", None)
+    for name, value in list(frame.f_locals.items()):
+        if budget[0] <= 0 or name.startswith("_") or len(values) > _MAX_TENSORS:
+            return
+        row = {"text": _text(value)}
+        if array is not None and type(value) is array and value.dtype.kind in "fiub":
+            row.update(shape=list(value.shape), dtype="numpy." + value.dtype.name)
+        if row["text"] or "shape" in row:
+            budget[0] -= 1
+            path = os.path.relpath(frame.f_code.co_filename, folder)
+            values[path, name] = dict({"shape": [], "dtype": ""}, path=path, name=name, **row)
+
+
+def _text(value, depth=0):
+    """A short plain value as its literal, "" for any other."""
+    if type(value) in _PLAIN:
+        return repr(value) if type(value) is not str or len(value) <= _MAX_TEXT else ""
+    if type(value) not in (list, tuple, dict) or len(value) > _MAX_ITEMS or depth > 2:
+        return ""
+    items = [*value, *value.values()] if type(value) is dict else value
+    text = repr(value) if all(_text(item, depth + 1) for item in items) else ""
+    return text if len(text) <= _MAX_TEXT else ""
+
+
 def _note_tensors(folder, frame, tensors):
     """Note the shapes and types of the variables that hold plain data, in whose computation no
     parameter took part.
@@ -119,11 +148,13 @@ def _note_tensors(folder, frame, tensors):
 
 def _tracer(folder, lines, tensors, cover):
     """A trace function that notes which lines of the candidate's own files ran."""
+    budget = [_MAX_NOTES]
 
     def local(frame, event, _arg):
         if event == "line":
             lines.add((frame.f_code.co_filename, frame.f_lineno))
         _note_tensors(folder, frame, tensors)
+        _note_values(folder, frame, tensors, budget)
         return local
 
     def trace(frame, event, arg):

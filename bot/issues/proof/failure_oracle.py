@@ -14,7 +14,7 @@ from bot.issues import judge, observe
 from bot.issues.reduce.failure_identity import FailureIdentity, difference
 from bot.issues.reduce.statements import Stack
 from bot.issues.runner import Runner
-from bot.issues.signature import freeze, staged
+from bot.issues.signature import copied, freeze, staged
 from bot.kernel import batch, launch
 from bot.kernel.attempt import Attempt, Failure, Judgement, Match, Mode, Script
 from bot.kernel.batch import DEGREE, BatchServer, CandidateResult, Coverage, late_imports, libraries
@@ -102,7 +102,11 @@ class FailureTest:
         return is_match and not difference(self.identity, judgement, script)
 
     def stages(self, script: Script) -> bool:
-        """Whether any file of a program causes the failure by itself."""
+        """Whether any file of a program causes the failure by itself; what a copy of the
+        repository's code raises is the repository's.
+        """
+        if script.fault_code is not None:
+            return not copied.is_contained(script)
         if freeze.self_made(script.source, self.member):
             return True
         member = self.member

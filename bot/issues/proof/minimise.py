@@ -207,8 +207,10 @@ class Minimisation:
 
     def _facts(self, files: dict[str, str]) -> search.ProgramFacts:
         stack = self.oracle.stacks.get(self._with(files).digest, frozenset())
-        tensors = self.oracle.runner.coverage.tensors
-        return search.ProgramFacts(self.script.entry, tensors, self.keep_values, stack)
+        every = self.oracle.runner.coverage.tensors
+        # What the program itself computes may be what its failing statement is about.
+        tensors = every if self.oracle.test.identity.path else [t for t in every if not t.text]
+        return search.ProgramFacts(self.script.entry, tuple(tensors), self.keep_values, stack)
 
     def _pass(
         self,

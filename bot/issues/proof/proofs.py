@@ -12,6 +12,7 @@ from bot.issues.proof.bisection import bisect_commits, bisect_line, bisect_relea
 from bot.issues.proof.control import control
 from bot.issues.proof.minimise import confirmed_identity, minimise
 from bot.issues.proof.outcome import WEAK, Failing, ProofOutcome, add_outcome
+from bot.issues.proof.standalone import minimise_program
 from bot.issues.reading import issue
 from bot.issues.runner import Runner, judging
 from bot.kernel.attempt import Ended, Match, Reduced, Script
@@ -48,6 +49,7 @@ _ENDINGS: dict[Ended, str] = {
     "tests": "the program may not be minimal: the limit on programs was reached",
     "stopped": "the program may not be minimal: the minimisation was stopped",
 }
+_IN_TREE = "no script was found that fails in the same way without the repository"
 _UNCONFIRMED = (
     "the smaller program failed, but the work was stopped before the final test of that program"
 )
@@ -174,24 +176,36 @@ def _package_at_fault(failing: Failing, runner: Runner) -> str:
 
 
 def _minimise(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
-    if failing.script.command:
-        note = Note(kind="minimize", text="a program of a repository is not made smaller")
-        return ProofOutcome("minimize", (note,))
     confirmed = confirmed_identity(runner, failing.script, failing.environment)
     if confirmed is None:
         return ProofOutcome("minimize", tuple(runner.notes))
     reference, seeds = confirmed
     earlier = failing.report.reduced
     same = earlier is not None and earlier.before == failing.script != earlier.script
+    earlier_script = earlier.script if earlier is not None and same else None
     with runner.stage("minimize", "making the program smaller"):
+        if failing.script.command:
+            reduced = minimise_program(
+                runner, failing.script, failing.environment, reference,
+                seeds=seeds, earlier=earlier_script, max_tests=_MOST_TESTS, seconds=seconds,
+            )  # fmt: skip
+            return _minimised(runner, earlier, reduced, failing.report.control_spec)
         control_spec = _usable_control(failing, runner)
         reduced = minimise(
             runner, failing.script, failing.environment, reference,
             seeds=seeds, control=_passes_in(control_spec, runner),
-            earlier=earlier.script if earlier is not None and same else None,
-            max_tests=_MOST_TESTS, seconds=seconds,
+            earlier=earlier_script, max_tests=_MOST_TESTS, seconds=seconds,
         )  # fmt: skip
+    return _minimised(runner, earlier, reduced, control_spec)
+
+
+def _minimised(
+    runner: Runner, earlier: Reduced | None, reduced: Reduced, control_spec: EnvironmentSpec | None
+) -> ProofOutcome:
+    """The outcome of a minimisation, and what a reader has to know of how it ended."""
     reduced = _since(earlier, reduced)
+    if reduced.script.command and reduced.ended != "unseen":
+        runner.note(_IN_TREE)
     if reduced.ended in _ENDINGS:
         runner.note(_ENDINGS[reduced.ended])
     if not reduced.confirmed:

@@ -71,6 +71,11 @@ def _program(report: IssueReport, secrets: Collection[str]) -> tuple[Script, Att
             "Only a reproduced failure can become a test.", "Reproduce the issue first."
         )
     script = report.script
+    if script.fault_code is not None:
+        raise UserError(
+            "A test of the script would test its copy of the repository's code.",
+            "Write the test by hand.",
+        )
     # A test keeps neither the kind of line ends nor blank lines at the end.
     files = {name: text.replace("\r\n", "\n").strip("\n") for name, text in script.files.items()}
     if parts := unshowable(files, secrets):

@@ -177,6 +177,11 @@ class ParsedFile(Text):
         return self.offset(first_line(statement), 0), self.offset(last + 1, 0)
 
 
+def module_name(path: str) -> str:
+    """The name under which a file of a program is imported from its folder."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+
+
 def own_blocks(node: ast.AST) -> list[list[ast.stmt]]:
     """The lists of statements that a node itself holds."""
     blocks = (getattr(node, name, None) for name in BLOCKS)

@@ -115,12 +115,24 @@ def synthetic(files: Files, tensors: tuple[ObservedTensor, ...]) -> tuple[Reduct
 
 
 def constructor(tensor: ObservedTensor) -> str | None:
-    """An expression that makes such a tensor; None for rare types."""
+    """An expression that makes such a value; None for rare types."""
+    if tensor.text:
+        return tensor.text if _is_literal(tensor.text) else None
+    if tensor.dtype.startswith("numpy."):
+        return f"np.ones({tensor.shape}, {tensor.dtype.removeprefix('numpy.')!r})"
     shape = ", ".join(map(str, tensor.shape)) if tensor.shape else "()"
     if tensor.dtype in _FLOATS:
         return f"torch.rand({shape}{_FLOATS[tensor.dtype]})"
     integer = _INTEGERS.get(tensor.dtype)
     return f"torch.zeros({shape}, dtype={integer})" if integer else None
+
+
+def _is_literal(text: str) -> bool:
+    try:
+        ast.literal_eval(text)
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return "\n" not in text
 
 
 def _made_up(file: ParsedFile, values: _Values) -> Iterator[Reduction]:

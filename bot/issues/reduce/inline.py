@@ -6,19 +6,21 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
-from bot.environment.imports import Positioned
+from bot.environment.imports import Positioned, apply
 from bot.issues.reduce import classes
 from bot.issues.reduce.edits import (
     Files,
     ParsedFile,
     Reduction,
     Replacement,
+    module_name,
     own_blocks,
     parsed_files,
 )
 from bot.issues.reduce.expressions import MAX_WIDTH, assignment_pairs, with_comma
-from bot.issues.reduce.statements import Function, spliced
+from bot.issues.reduce.statements import Function, importing, spliced
 from bot.kernel.source.syntax import name_of, nodes
 
 # Settings by their constants: names, attributes and dictionary entries that are set once.
@@ -26,7 +28,9 @@ from bot.kernel.source.syntax import name_of, nodes
 _UNKNOWN = ast.Name("?")
 _OF_MODULE = re.compile(r"(?:torch|np|numpy|tf|jnp)(?:\.\w+)+")
 _MAX_ITEMS = 3
+_NAMESPACES = {"Namespace", "SimpleNamespace"}
 _BINDING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.For, ast.withitem, ast.comprehension)
+_Import = ast.Import | ast.ImportFrom
 _Setting = tuple[str, str, ast.expr, ast.AST]
 """The kind, the name, the value, and the node that sets it."""
 
@@ -73,7 +77,7 @@ def _settings(node: ast.AST, own: set[str]) -> Iterator[_Setting]:
             defaults = (word.value for word in node.keywords if word.arg == "default")
             option = name.lstrip("-").replace("-", "_")
             yield from (("attribute", option, value, node) for value in defaults)
-        case ast.Call(ast.Name(name)) if name in own:
+        case ast.Call(ast.Name(name) | ast.Attribute(attr=name)) if name in own | _NAMESPACES:
             words = (word for word in node.keywords if word.arg)
             yield from (("attribute", str(word.arg), word.value, word) for word in words)
         case ast.Dict():
@@ -384,22 +388,117 @@ def _argument(file: ParsedFile, call: ast.Call, name: str, place: int) -> Iterat
 
 
 def _modules(files: list[ParsedFile], entry: str) -> Iterator[Reduction]:
-    """The text of another file of the program in the place of the statement that imports it."""
+    """The text of a file of the program in the only other file that imports it, at its first
+    import.
+    """
     for module in files:
-        name = module.path.removesuffix(".py").replace("/", ".")
-        for file in files if module.path != entry else ():
-            for node in file.tree.body:
-                whole = isinstance(node, ast.Import) and ast.unparse(node) == f"import {name}"
-                part = isinstance(node, ast.ImportFrom) and (node.module, node.level) == (name, 0)
-                if whole or part:
-                    text = file.replace_lines(node, module.source.rstrip("\n") + "\n")
-                    replacements = (text, *(_unqualified(file, name) if whole else ()))
-                    yield Reduction(
-                        f"{module.path} in {file.path}", replacements, drops=(module.path,)
-                    )
+        name = module_name(module.path)
+        importers = [
+            (file, uses)
+            for file in files
+            if file is not module and (uses := list(_imports_of(file, name)))
+        ]
+        if module.path != entry and len(importers) == 1:
+            file, uses = importers[0]
+            what = f"{module.path} in {file.path}"
+            places = dict.fromkeys((_after_imports(file), _at_import(file, uses)))
+            for place in places:
+                replacements = _inlined(file, name, uses, _text(module), place)
+                if replacements is not None:
+                    yield Reduction(what, tuple(replacements), drops=(module.path,))
 
 
-def _unqualified(file: ParsedFile, module: str) -> list[Replacement]:
-    """What is read from a module, without the module's name."""
-    attributes = (node for node in nodes(file.tree, ast.Attribute) if _is(node.value, module))
-    return [file.replace(node, node.attr) for node in attributes]
+def _imports_of(file: ParsedFile, name: str) -> Iterator[tuple[_Import, list[ast.alias]]]:
+    """The statements of a file that import a module of the program, each with the names of it."""
+    above, _, last = name.rpartition(".")
+    for node in ast.walk(file.tree):
+        if isinstance(node, ast.Import):
+            mine = [alias for alias in node.names if alias.name == name]
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            whole = node.module == name
+            mine = [
+                alias
+                for alias in node.names
+                if whole or (above and node.module == above and alias.name == last)
+            ]
+        else:
+            continue
+        if mine:
+            yield node, mine
+
+
+def _inlined(
+    file: ParsedFile,
+    name: str,
+    uses: list[tuple[_Import, list[ast.alias]]],
+    text: str,
+    place: int,
+) -> list[Replacement] | None:
+    """What puts a module's text at a place of a file; None where the module itself is used as a
+    value.
+    """
+    replacements, handles = list[Replacement](), set[str]()
+    for node, mine in uses:
+        from_it = isinstance(node, ast.ImportFrom) and node.module == name
+        aliases = [f"{one.asname} = {one.name}\n" for one in mine if from_it and one.asname]
+        handles |= set[str]() if from_it else {one.asname or one.name for one in mine}
+        rest = [alias for alias in node.names if alias not in mine]
+        margin = " " * node.col_offset
+        new = f"{margin}{ast.unparse(importing(node, rest))}\n" if rest else ""
+        start, end = file.whole_lines(node)
+        if file.source[start : file.span(node)[0]].strip():
+            return None  # it shares its line with another statement
+        if node in file.tree.body:
+            text += "".join(aliases)
+        else:
+            new += "".join(f"{margin}{row}" for row in aliases) or (
+                "" if rest else f"{margin}pass\n"
+            )
+        replacements.append(file.cut(start, end, new))
+    at = next((i for i, one in enumerate(replacements) if one.start == place), None)
+    if at is None:
+        replacements.append(file.cut(place, place, text))
+    else:
+        replacements[at] = replace(replacements[at], new=text + replacements[at].new)
+    reads = _unqualified(file, handles, {one for node, _ in uses for one in ast.walk(node)})
+    return None if reads is None else [*replacements, *reads]
+
+
+def _after_imports(file: ParsedFile) -> int:
+    """The place of the first statement that is no import."""
+    imports = (ast.Import, ast.ImportFrom)
+    rest = (one for one in file.tree.body if _is_code(one) and not isinstance(one, imports))
+    return next((file.whole_lines(one)[0] for one in rest), len(file.source))
+
+
+def _at_import(file: ParsedFile, uses: list[tuple[_Import, list[ast.alias]]]) -> int:
+    first = next((node for node, _ in uses if node in file.tree.body), None)
+    return file.whole_lines(first)[0] if first is not None else _after_imports(file)
+
+
+def _text(module: ParsedFile) -> str:
+    """The text of a module without what may stand at the beginning of a file only."""
+    future = [n for n in nodes(module.tree, ast.ImportFrom) if n.module == "__future__"]
+    cuts = [(*module.whole_lines(node), "") for node in future]
+    return apply(module.source, cuts).rstrip("\n") + "\n"
+
+
+def _is_code(node: ast.stmt) -> bool:
+    is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+    return not is_future and not isinstance(getattr(node, "value", None), ast.Constant)
+
+
+def _unqualified(
+    file: ParsedFile, handles: set[str], imports: set[ast.AST]
+) -> list[Replacement] | None:
+    """What is read from a module, without the module's name; None where that is used otherwise."""
+    reads = list[Replacement]()
+    for node in nodes(file.tree, ast.expr):
+        is_handle = isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node) in handles
+        if not is_handle or node in imports:
+            continue
+        above = file.parents[node]
+        if not isinstance(above, ast.Attribute) or node in file.in_f_strings:
+            return None
+        reads.append(file.replace(above, above.attr))
+    return reads

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from bot.issues.reduce import expressions, inline, statements
+from bot.issues.reduce import expressions, inline, inputs, statements
 from bot.issues.reduce.edits import Files, Reduction, ReductionNode, apply_reductions, size
 from bot.kernel.attempt import ObservedTensor
 
@@ -287,7 +287,9 @@ def early(files: Files, facts: ProgramFacts) -> Groups:
     goes here.
     """
     first = (*statements.comments(files), *expressions.synthetic(files, facts.tensors))
-    sets = (*((reduction,) for reduction in first), *inline.plain(files, facts.entry))
+    outside = ((reduction,) for reduction in inputs.input_edits(files))
+    first_sets = ((reduction,) for reduction in first)
+    sets = (*first_sets, *outside, *inline.plain(files, facts.entry))
     return _groups([*(_nodes(one, facts) for one in sets), statements.unread(files, facts.stack)])
 
 
@@ -295,12 +297,14 @@ def coarse(files: Files, facts: ProgramFacts) -> Groups:
     """Files, what the failure does not depend on, and the tree of statements."""
     others = [path for path in sorted(files) if path != facts.entry]
     file_drops = tuple(ReductionNode(Reduction(f"drop {path}", drops=(path,))) for path in others)
-    return _groups([file_drops, statements.unread(files, facts.stack), *statements.trees(files)])
+    unread = statements.unread(files, facts.stack)
+    return _groups([file_drops, unread, *statements.trees(files), *inputs.data_lines(files)])
 
 
 def settle(files: Files, facts: ProgramFacts) -> Groups:
     """Synthetic data, names replaced by their values, fewer parameters; and statements again."""
-    edits = (*expressions.synthetic(files, facts.tensors), *inline.inline_edits(files, facts.entry))
+    made_up = expressions.synthetic(files, facts.tensors)
+    edits = (*made_up, *inputs.input_edits(files), *inline.inline_edits(files, facts.entry))
     small = (*statements.comments(files), *edits, *statements.unused(files))
     return [*((node,) for node in _nodes(small, facts)), *coarse(files, facts)]
 

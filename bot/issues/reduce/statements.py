@@ -18,6 +18,7 @@ from bot.issues.reduce.edits import (
     Replacement,
     blocks,
     first_line,
+    module_name,
     parenthesised,
     parsed_files,
 )
@@ -131,7 +132,7 @@ def unread(files: Files, stack: Stack = frozenset()) -> tuple[ReductionNode, ...
     alone are assumed to have no part in the failure.
     """
     parsed, dropped_nodes = parsed_files(files), _Nodes()
-    own = {path.removesuffix(".py").replace("/", ".") for path in files}
+    own = {module_name(path) for path in files}
     while True:
         live = [(file.path, node) for file in parsed for node in _live(file.tree, dropped_nodes)]
         names_read = {name for _, node in live for name in _names_read(node, own)}

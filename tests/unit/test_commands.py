@@ -67,7 +67,6 @@ def test_a_command_is_read_as_a_shell_would(block, argv, folder, variables):
         "python -c 'import torch'",
         "python",
         "python --version",
-        "bash run.sh",
         "nvidia-smi",
         "python train.py 'unclosed",
     ],

@@ -108,7 +108,7 @@ def test_a_dependency_that_cannot_be_installed_gives_way_before_what_needs_it() 
     assert "in place of >=5.1,<=5.4.1" in found.overrides[0].reason
     assert PinSource.NEIGHBOUR is found.overrides[0].rung
     none = replace(world, usable=lambda *_: ())
-    other = fallbacks.next_draft(later, BLOCKED, none, (draft, later))
+    other = fallbacks.next_draft(drafts[-2], BLOCKED, none, drafts[:-1])
     assert other is not None
     assert other.requirements[0].specifier == "==0.16"
     assert other.requirements[0].reason == "0.15 cannot be installed; 0.16 is near it"

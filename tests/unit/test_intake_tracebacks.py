@@ -440,3 +440,18 @@ def test_a_row_is_all_that_a_format_needs_to_be_read(form: TracebackFormat) -> N
     (span,) = find(lines)
     assert (span.traceback.exception, span.traceback.message) == ("ValueError", "no rows")
     assert span.traceback.frames[-1].line == 3
+
+
+@pytest.mark.parametrize("mark", ["_", "*"])
+def test_a_traceback_in_italics_is_read_without_its_marks(mark):
+    body = (
+        "It fails, triggering error\n\n"
+        f'  {mark}File "C:\\Python38\\site-packages\\darts\\timeseries.py", line 1243, in head\n'
+        "    return self.__class__(self._xa)\n"
+        f"{mark}ValueError: The time dimension must be indexed{mark}\n"
+    )
+    bug = read_issue(Issue(title="x", body=body, repository="unit8co/darts"))
+    (row,) = bug.tracebacks
+    assert (row.exception, row.message) == ("ValueError", "The time dimension must be indexed")
+    assert [frame.function for frame in row.frames] == ["head"]
+    assert all(claim.version != "head" for claim in bug.versions)

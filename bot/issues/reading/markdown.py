@@ -250,7 +250,7 @@ class ReportDocument:
 
 def parse(body: str) -> ReportDocument:
     """Parse a body."""
-    text = _unquoted(markdown.visible(body))
+    text = _EMPHASIS.sub(r"\1\2", _unquoted(markdown.visible(body)))
     lines = straighten(text)
     reader = _Reader(lines)
     tokens = block_tokens("\n".join(line.text for line in lines) + "\n")
@@ -261,6 +261,14 @@ def parse(body: str) -> ReportDocument:
     reader.text_until(len(lines))
     lines_shown = tuple(text.split("\n"))
     return ReportDocument(lines_shown, tuple(reader.prose), tuple(reader.codes), reader.blocks)
+
+
+_EMPHASIS = re.compile(
+    r"(?m)^([^\S\n]{0,8})(?:[_*](?=File \"[^\"\n]{1,300}\", line \d)|"
+    r"[_*]((?:\w{1,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Warning): [^\n]{1,1000}?)"
+    r"[_*][^\S\n]*$)"
+)
+"""The marks around a traceback that is set in italics."""
 
 
 def _unquoted(text: str) -> str:

@@ -392,7 +392,7 @@ _DIGIT = re.compile(r"\d")
 _BARE = re.compile(rf"(?<![\w.=/#:-])v?(?P<version>{VERSION})(?![\w/%-])")
 _ON_MOVING = re.compile(
     r"\b(?:on|from|in|with|using|at)\s+(?:the\s+)?(?:current\s+|latest\s+)?[`'\"]?(?P<version>master|main|nightly"
-    r"|HEAD)[`'\"]?\b(?! (?:issue|problem|thread|process|loop|idea|goal|menu))",
+    r"|(?-i:HEAD))[`'\"]?\b(?! (?:issue|problem|thread|process|loop|idea|goal|menu))",
     re.I,
 )
 _SITE_PYTHON = re.compile(r"[/\\](?:python|Python)(?P<a>3)\.?(?P<b>\d{1,2})[/\\]")

@@ -97,6 +97,10 @@ collections=collections warnings=warnings logging=logging pathlib=pathlib tempfi
 dataclasses=dataclasses threading=threading multiprocessing=multiprocessing subprocess=subprocess shutil=shutil glob=glob inspect=inspect
 contextlib=contextlib datetime=datetime string=string scipy=scipy einops=einops optax=optax eqx=equinox transformers=transformers
 torch_geometric=torch_geometric torchmetrics=torchmetrics sklearn=sklearn dist=torch.distributed mp=torch.multiprocessing
+xr=xarray xarray=xarray dask=dask sm=statsmodels.api smf=statsmodels.formula.api xgb=xgboost xgboost=xgboost lgb=lightgbm
+lightgbm=lightgbm nx=networkx networkx=networkx tfp=tensorflow_probability hk=haiku gpd=geopandas cv2=cv2 h5py=h5py zarr=zarr
+shap=shap optuna=optuna librosa=librosa monai=monai spacy=spacy nltk=nltk polars=polars pyarrow=pyarrow pa=pyarrow ort=onnxruntime
+onnx=onnx onnxruntime=onnxruntime tio=torchio timm=timm kornia=kornia flax=flax numpyro=numpyro pyro=pyro gpytorch=gpytorch
 """
 _MEMBERS = """
 Path=pathlib partial=functools reduce=functools lru_cache=functools deepcopy=copy defaultdict=collections namedtuple=collections

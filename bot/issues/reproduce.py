@@ -191,6 +191,7 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     if options.for_commands and not (draft.commands or _lacks_modules(session, draft)):
         return draft
     specified = _in_place(specify.specify(bug, job.issue, options, ""), options)
+    specified = specified.model_copy(update={"requirements": (), "constraints": ()})
     try:
         environment = session.build(session.matched(specified))
     except (BuildError, UserError) as error:
@@ -246,9 +247,15 @@ def _with_modules(draft: RunPlan, options: EnvironmentOptions, tree: Tree) -> Ru
 
 
 def _in_place(spec: EnvironmentSpec, options: EnvironmentOptions) -> EnvironmentSpec:
-    """The spec with the clone on the path: a program in its tree uses what lies beside it."""
-    repo = RepoSource.of(options.repo or "", options.ref or "")
-    return spec.model_copy(update={"repo": repo.model_copy(update={"in_place": True})})
+    """The spec with the clone on the path: a program in its tree uses what lies beside it, not what
+    an index has under the name of the repository.
+    """
+    repo = RepoSource.of(options.repo or "", options.ref or "").model_copy(
+        update={"in_place": True}
+    )
+    own = package_names.distribution_of(spec.repository)[0]
+    rows = tuple(row for row in spec.requirements if row.name != own)
+    return spec.model_copy(update={"repo": repo, "requirements": rows})
 
 
 def _with_model(

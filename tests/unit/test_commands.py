@@ -190,3 +190,15 @@ def test_a_command_that_cannot_be_run_is_refused_with_the_next_step(command, rep
     with pytest.raises(UserError, match=words) as raised:
         options.command(command, repo)
     assert raised.value.fix
+
+
+def test_the_summary_of_a_pytest_run_is_a_command_and_a_failure():
+    body = (
+        "```\nFAILED test/test_a.py::test_one - KeyError: 'x'\n"
+        "FAILED test/test_a.py::TestB::test_two[3-a] - ValueError: size 5\n```\n"
+    )
+    bug = read_issue(Issue(title="Tests fail", body=body))
+    names = ("test/test_a.py::test_one", "test/test_a.py::TestB::test_two[3-a]")
+    assert bug.commands[-1].argv == ("-m", "pytest", *names)
+    (row,) = bug.tracebacks
+    assert (row.exception, row.message) == ("KeyError", "'x'")

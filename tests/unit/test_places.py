@@ -103,4 +103,5 @@ def test_of_a_stack_of_one_frame_the_file_and_the_line_are_enough_for_the_same_w
     assert not locations.same((OWN, LESS), arose(OWN, ENTRY, MORE), is_reworded=False)
     other = MORE.model_copy(update={"code": "return self.check(1)"})
     assert not locations.same((OWN, LESS), arose(OWN, ENTRY, other), is_reworded=True)
-    assert not locations.same((OWN, CALL, LESS), arose(OWN, ENTRY, MORE), is_reworded=True)
+    deep = (OWN, CALL, FORWARD, LESS)
+    assert not locations.same(deep, arose(OWN, ENTRY, MORE), is_reworded=True)

@@ -29,6 +29,11 @@ _NOTEBOOKS = {"jupyter", "jupyter-nbconvert", "papermill", "ipython"}
 NOTEBOOK = ("-m", "jupyter", "execute")
 """What starts a notebook."""
 _SHELL_NAME = re.compile(r"\$(?:\{(\w+)\}|(\w+|@))")
+FAILED = re.compile(
+    r"(?:^|`)(?:FAILED|ERROR) ([\w./-]{1,200}\.py(?:::[\w\[\].,=-]{1,200}){0,4})(?: - |[^\S\n]*$)",
+    re.ASCII | re.MULTILINE,
+)
+"""A line of the summary of a pytest run, up to its exception."""
 _NOTEBOOK_NAME = re.compile(
     r"(?:https?://\S{1,120}?/(?:blob|tree)/[\w.-]{1,80}/)?"
     r"((?:[\w.%-]{1,80}/){0,8}[\w.%-]{1,100}\.ipynb)\b",
@@ -76,6 +81,16 @@ def read_command(text: str) -> ShellCommand | None:
     """
     fence = Fence(index=0, tag="", kind=FenceKind.SHELL, text=text, raw=text, line=0)
     return next(_of_block(fence), None)
+
+
+def failing_tests(issue: Issue) -> tuple[ShellCommand, ...]:
+    """The tests that the summary of a pytest run lists as failed, as one command."""
+    text = issue.body[:_MOST_SCRIPT]
+    names = list(dict.fromkeys(match[1] for match in FAILED.finditer(text)))[:_MOST]
+    if not names:
+        return ()
+    quote = Quote(text=names[0][:600])
+    return (ShellCommand(argv=("-m", "pytest", *names), quote=quote),)
 
 
 def notebooks(issue: Issue) -> tuple[str, ...]:

@@ -318,7 +318,7 @@ def read_issue(issue: Issue) -> BugReport:
         complaint=training.find_complaint(issue.title, words)
         if shell_commands or _trains(fences)
         else None,
-        commands=shell_commands,
+        commands=(*shell_commands, *commands.failing_tests(issue)),
         notebooks=commands.notebooks(issue),
         described=surroundings.described(words, fences),
         unread=tuple(_unread(issue, paper)),

@@ -251,6 +251,7 @@ class ReportDocument:
 def parse(body: str) -> ReportDocument:
     """Parse a body."""
     text = _EMPHASIS.sub(r"\1\2", _unquoted(markdown.visible(body)))
+    text = _without_summary(text)
     lines = straighten(text)
     reader = _Reader(lines)
     tokens = block_tokens("\n".join(line.text for line in lines) + "\n")
@@ -263,12 +264,31 @@ def parse(body: str) -> ReportDocument:
     return ReportDocument(lines_shown, tuple(reader.prose), tuple(reader.codes), reader.blocks)
 
 
+_FAILED = re.compile(
+    r"(?m)^(`{0,3})(?:FAILED|ERROR) [\w./-]{1,200}\.py(?:::[\w\[\].,=-]{1,200}){0,4} - "
+    r"([A-Za-z_.]{1,80}: [^\n`]{1,600})",
+    re.ASCII,
+)
+"""A line of the summary of a pytest run, with its exception."""
+_SHOWN = re.compile(r"(?m)^E {2,40}\S|Traceback \(most recent call last\)")
 _EMPHASIS = re.compile(
     r"(?m)^([^\S\n]{0,8})(?:[_*](?=File \"[^\"\n]{1,300}\", line \d)|"
     r"[_*]((?:\w{1,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Warning): [^\n]{1,1000}?)"
     r"[_*][^\S\n]*$)"
 )
 """The marks around a traceback that is set in italics."""
+
+
+def _without_summary(text: str) -> str:
+    """The first line of the summary of a pytest run as the exception alone, the others blank: each
+    is a failure of its own, and no message goes on over several. Beside a traceback it says nothing
+    new.
+    """
+    first = next(iter(_FAILED.finditer(text)), None)
+    if first is None or _SHOWN.search(text):
+        return text
+    start, end = first.start(), first.end()
+    return text[:start] + first[1] + first[2] + _FAILED.sub(r"\1", text[end:])
 
 
 def _unquoted(text: str) -> str:

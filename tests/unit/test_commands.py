@@ -202,3 +202,9 @@ def test_the_summary_of_a_pytest_run_is_a_command_and_a_failure():
     assert bug.commands[-1].argv == ("-m", "pytest", *names)
     (row,) = bug.tracebacks
     assert (row.exception, row.message) == ("KeyError", "'x'")
+
+
+def test_of_the_choices_that_a_usage_shows_the_first_is_taken():
+    command = read_command("python agg.py [LOAD|TRAIN|EVAL] --mode {a|b} [x] a|b")
+    assert command is not None
+    assert command.argv == ("agg.py", "LOAD", "--mode", "a", "[x]", "a|b")

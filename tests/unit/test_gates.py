@@ -262,3 +262,14 @@ def test_a_program_may_load_the_weights_that_the_operator_has(line, weights, run
     source = f"from acme import Layer, models\n{line}\n"
     gates = {row.gate for row in objections(source, refined, device="cpu", weights=weights)}
     assert ("weights" not in gates) is runs
+
+
+def test_importing_the_module_in_question_is_using_it():
+    """It may be the import that fails."""
+    reading = Interpretation(
+        claim="x", signature=CrashSignature(exception="ImportError"), api=("acme.nn",)
+    )
+    program = "import acme.nn\n"
+    assert not objections(program, reading, device="cpu")
+    (refusal,) = objections(program.replace("acme.nn", "acme.core"), reading, device="cpu")
+    assert refusal.gate == "unrelated"

@@ -34,6 +34,8 @@ FAILED = re.compile(
     re.ASCII | re.MULTILINE,
 )
 """A line of the summary of a pytest run, up to its exception."""
+_CHOICE = re.compile(r"^[\[{(<](\w{1,40})(?:\|\w{1,40}){1,8}[\]})>]$")
+"""An argument as usages give it, `[train|eval]`: the first will do."""
 _NOTEBOOK_NAME = re.compile(
     r"(?:https?://\S{1,120}?/(?:blob|tree)/[\w.-]{1,80}/)?"
     r"((?:[\w.%-]{1,80}/){0,8}[\w.%-]{1,100}\.ipynb)\b",
@@ -161,7 +163,7 @@ def _words(text: str) -> list[str]:
     if not all(word.isprintable() for word in words):  # a NUL cannot be passed to a program
         return []
     end = next((at for at, word in enumerate(words) if _CUT.match(word)), len(words))
-    return words[: min(end, _MOST_WORDS)]
+    return [_CHOICE.sub(r"\1", word) for word in words[: min(end, _MOST_WORDS)]]
 
 
 def _moved(folder: PurePosixPath, target: str, root: str) -> PurePosixPath:

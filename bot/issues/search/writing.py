@@ -115,7 +115,8 @@ def _of(
         yield refuse("gpu", found=match[0])
     if target := _patched_target(tree, refined.api):
         yield refuse("patched", target=target)
-    if refined.api and not staged.exercises(source, refined.api):
+    imports_it = bool(set(symbols.imported_modules(source)) & set(refined.api))
+    if refined.api and not (imports_it or staged.exercises(source, refined.api)):
         yield refuse("unrelated", api=", ".join(refined.api))
     assert refined.signature is not None
     for member in members_of(refined.signature):

@@ -270,7 +270,7 @@ _FAILED = re.compile(
     re.ASCII,
 )
 """A line of the summary of a pytest run, with its exception."""
-_SHOWN = re.compile(r"(?m)^E {2,40}\S|Traceback \(most recent call last\)")
+_TRACEBACK = re.compile(r"(?m)^E {2,40}\S|Traceback \(most recent call last\)")
 _EMPHASIS = re.compile(
     r"(?m)^([^\S\n]{0,8})(?:[_*](?=File \"[^\"\n]{1,300}\", line \d)|"
     r"[_*]((?:\w{1,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Warning): [^\n]{1,1000}?)"
@@ -285,7 +285,7 @@ def _without_summary(text: str) -> str:
     new.
     """
     first = next(iter(_FAILED.finditer(text)), None)
-    if first is None or _SHOWN.search(text):
+    if first is None or _TRACEBACK.search(text):
         return text
     start, end = first.start(), first.end()
     return text[:start] + first[1] + first[2] + _FAILED.sub(r"\1", text[end:])

@@ -174,7 +174,8 @@ def of_any_date(draft: Draft, names: Iterable[str], what: str, why: str) -> Draf
             undated.append(name)
         else:
             windows[name] = next_day
-    notes = ((name, why) for name in new if (name, why) not in draft.notes)
+    reasons = dict(draft.notes)
+    notes = ((name, why) for name in new if name not in reasons)
     return replace(
         draft,
         what=f"with {what.format(', '.join(new))}",
@@ -622,6 +623,11 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
     return None
 
 
+def _widened(draft: Draft, _text: str, _: World) -> Draft | None:
+    """What may be from soon after the date may be from later, before the date goes for all."""
+    return of_any_date(draft, tuple(draft.windows), "a later {}", "newer than the bug report")
+
+
 def _undated(draft: Draft, _text: str, _: World) -> Draft | None:
     if draft.exclude_newer is None:
         return None
@@ -706,6 +712,7 @@ MOVES: tuple[Move, ...] = (
     _as_stated,
     _loosen,
     leave_out,
+    _widened,
     _undated,
     _any_python,
 )

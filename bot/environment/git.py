@@ -164,6 +164,10 @@ _UPLOAD = " ".join(("git", *_FRUGAL, "upload-pack"))
 """The other side of a fetch on this machine, which inherits the limits and no options."""
 
 
+class IncompleteClone(UserError):
+    """A clone on this machine that lacks a part of its objects."""
+
+
 @dataclass(frozen=True, slots=True)
 class Checkout:
     """A commit as files. `tree` is read-only by agreement and stays in the cache. `changed` when
@@ -237,7 +241,7 @@ class Git:
         with self._store(place) as store:
             try:
                 alone = self._fetch(place, store, source.ref, local)
-            except UserError:
+            except IncompleteClone:
                 partial = self._partial(place, store, source, before) if local else None
                 if partial is None:
                     raise
@@ -350,7 +354,7 @@ class Git:
             if "not a git repository" in download.err or not download.err.strip():
                 raise UserError(f"{place} is not a git repository.", "Pass the path of a clone.")
             why = _last(download.err)
-            raise UserError(f"{place} cannot be cloned: {why}", "Pass a complete clone.")
+            raise IncompleteClone(f"{place} cannot be cloned: {why}", "Pass a complete clone.")
         if download.code:
             raise _fetch_error(place, _last(download.err))
         self._git(

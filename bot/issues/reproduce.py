@@ -35,7 +35,7 @@ from bot.kernel.bug import (
     members_of,
 )
 from bot.kernel.environment import EnvironmentSpec, RepoSource
-from bot.kernel.errors import BuildError, Stopped, UserError
+from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
 from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue
 from bot.kernel.ports import Ports, Stage
 from bot.kernel.report import (
@@ -194,8 +194,8 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     specified = specified.model_copy(update={"requirements": (), "constraints": ()})
     try:
         environment = session.build(session.matched(specified))
-    except (BuildError, UserError) as error:
-        if isinstance(error, UserError) and not options.for_commands:
+    except (BuildError, UserError, TransientError) as error:
+        if not (isinstance(error, BuildError) or options.for_commands):
             raise
         session.note(f"the repository could not be looked into: {error}")
         return draft

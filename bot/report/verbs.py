@@ -11,7 +11,6 @@ from typing import Literal
 from annotated_types import Ge, Le
 from packaging.utils import canonicalize_name
 
-from bot.issues.reading.commands import read_command
 from bot.kernel.config import PYTHON, REF, Defaults
 from bot.kernel.run import Verb
 
@@ -138,6 +137,8 @@ def _release(text: str) -> Value:
 
 def _program(text: str) -> Value:
     """A command in quotes or without them, if it starts a Python program."""
+    from bot.issues.reading.commands import read_command  # the web process is light
+
     command = text.strip("\"'")
     return command if read_command(command) is not None else None
 

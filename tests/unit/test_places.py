@@ -90,18 +90,3 @@ def test_code_that_a_library_makes_at_run_time_is_no_place(path, expected):
     last = Frame(path=path, function="check", code="raise ShapeError" if path[0] != "<" else "")
     failure = seen.model_copy(update={"frames": (*seen.frames, last)})
     assert locations.same((OWN, CALL, FORWARD, LINEAR), failure, is_reworded=True) is expected
-
-
-RAISE = 'raise NotImplementedError("Strict inequalities are not allowed.")'
-LESS = Place(file="lib/expression.py", function="__lt__", line=661, code=RAISE)
-MORE = Place(file="lib/expression.py", function="__gt__", line=672, code=RAISE)
-ENTRY = Place(file="lib/atoms.py", function="__init__", line=9, code="self.check()")
-
-
-def test_of_a_stack_of_one_frame_the_file_and_the_line_are_enough_for_the_same_words() -> None:
-    assert locations.same((OWN, LESS), arose(OWN, ENTRY, MORE), is_reworded=True)
-    assert not locations.same((OWN, LESS), arose(OWN, ENTRY, MORE), is_reworded=False)
-    other = MORE.model_copy(update={"code": "return self.check(1)"})
-    assert not locations.same((OWN, LESS), arose(OWN, ENTRY, other), is_reworded=True)
-    deep = (OWN, CALL, FORWARD, LESS)
-    assert not locations.same(deep, arose(OWN, ENTRY, MORE), is_reworded=True)

@@ -56,10 +56,7 @@ def same(places: tuple[Place, ...], failure: Failure, *, is_reworded: bool) -> b
         observed_spots[0], reported_spots
     )
     if not (has_shared_entry or _is_sibling(reported_spots, observed_spots)):
-        # Of a stack of one frame nobody knows where the library was entered.
-        one, other = reported_spots[-1], observed_spots[-1]
-        is_line = bool(one.code) and (one.file, one.code) == (other.file, other.code)
-        return is_reworded and len(reported_spots) == 1 and is_line
+        return False
     if _is_namesake(reported_spots, observed_spots):
         return False
     if _among(reported_spots[-1], observed_spots) or _among(observed_spots[-1], reported_spots):

@@ -260,7 +260,9 @@ class Git:
         files, as one made with `--filter` does; None where it cannot be had either. The clone's
         objects are read where they are.
         """
-        where = ("-C", place, *_transport(place, local=True))
+        # Nothing missing is fetched: the clone's configuration may name a program for that.
+        nowhere = ("-c", "protocol.file.allow=never", "-c", "protocol.https.allow=never")
+        where = ("-C", place, *_transport(place, local=True), *nowhere)
         until = [f"--before={before.isoformat()}"] if before and not source.ref else []
         start = source.commit or source.ref or "HEAD"
         newest = ("rev-list", "-1", "--first-parent", *until, start, "--")

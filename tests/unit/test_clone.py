@@ -117,3 +117,16 @@ def test_a_clone_without_the_files_of_other_commits_is_enough(clone: Path) -> No
     checkout = Git(Cache(clone.parent / "other"), dict(os.environ)).checkout(source, None)
     assert checkout.missing == ("weights.bin",)
     assert [path.name for path in checkout.tree.iterdir()] == ["a.py"]
+
+
+def test_what_a_partial_clone_lacks_is_fetched_from_nowhere(clone: Path) -> None:
+    """Its configuration may name a program for that."""
+    partial, ran = clone.parent / "partial", clone.parent / "ran"
+    git(clone, "config", "uploadpack.allowFilter", "true")
+    git(clone.parent, "clone", "-q", "--bare", "--filter=tree:0", f"file://{clone}", str(partial))
+    git(partial, "config", "remote.origin.uploadpack", f"touch {ran}; git-upload-pack")
+    with pytest.raises(UserError):
+        changed(partial)
+    with pytest.raises(UserError):
+        changed(partial, ref="0" * 40)
+    assert not ran.exists()

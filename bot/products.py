@@ -233,6 +233,7 @@ def add_repair(
                     program, recording, limited_session, options.repair, suspect=lambda: suspicions
                 )
                 report.verdict = with_patch(report.verdict, report.signature, report.repair)
+                decided_by_patch(report, report.repair)
         except Stopped as stopped:
             _add_note(report, f"the repair did not finish: {stopped}")
 
@@ -264,6 +265,40 @@ def with_patch(verdict: AnyVerdict, signature: AnySignature | None, repair: Repa
         p=statistics.one_sided(before, runs, after, runs),
     )
     return verdict.model_copy(update={"control": control})
+
+
+def decided_by_patch(report: ReportDraft, repair: Repair) -> None:
+    """Let a proven patch decide on a report that complains of a training without a value that
+    could be compared: the training fails where it ends nearer to what the program reached in the
+    search than to what the patch reached there. This is recorded before the proof, whose fresh
+    seeds are the confirming runs.
+    """
+    if report.verdict.kind not in {"needs_info", "inconclusive"} or not _is_without_value(report):
+        return
+    gain, metric, bound = repair.improvement, repair.metric, repair.bound
+    if gain is None or metric is None or bound is None or not repair.proven:
+        return
+    signature = TrainingSignature(metric=metric.name, direction=metric.direction, bound=bound)
+    failures = sum(learns_too_little(value, signature) for value in gain.before)
+    runs = len(gain.before)
+    verdict = Reproduced(
+        runs=runs,
+        failures=failures,
+        interval=statistics.interval(failures, runs),
+        reason=f"{metric.name} of the program ended nearer to {metric.name} without the patch",
+        determinism="deterministic" if failures == runs else "seed-dependent",
+    )
+    decided_verdict = with_patch(verdict, signature, repair)
+    p = decided_verdict.control.p if isinstance(decided_verdict, Reproduced) else None
+    if p is not None and p < statistics.SequentialTest().alpha:
+        report.verdict, report.signature = decided_verdict, signature
+
+
+def _is_without_value(report: ReportDraft) -> bool:
+    """Whether a report says that a training does not do its work, and gives nothing to compare."""
+    members = members_of(report.signature) if report.signature is not None else ()
+    is_bare = all(isinstance(row, TrainingSignature) and row.bound is None for row in members)
+    return report.bug is not None and report.bug.complaint is not None and is_bare
 
 
 # The kinds of job, a row each: what runs it. An issue may have its training diagnosed as well.

@@ -7,6 +7,7 @@ import typer
 from benchmarks.commands.ablation import ablation
 from benchmarks.commands.bodies import bodies
 from benchmarks.commands.builds import builds
+from benchmarks.commands.complaints import complaints
 from benchmarks.commands.context import context
 from benchmarks.commands.deliveries import deliveries
 from benchmarks.commands.faults import faults
@@ -36,6 +37,7 @@ for command in (
     bodies,
     issues,
     faults,
+    complaints,
     ablation,
     killing,
     deliveries,

@@ -31,8 +31,7 @@ from bot.kernel.bug import (
     BugReport,
     ObservationSignature,
     ShellCommand,
-    TrainingSignature,
-    members_of,
+    trains,
 )
 from bot.kernel.environment import EnvironmentSpec, RepoSource
 from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
@@ -88,12 +87,11 @@ def _proofs(
     repository's own program is the commit before the fault or after it, and a script without the
     repository is made of it.
     """
-    trains = any(isinstance(member, TrainingSignature) for member in members_of(signature))
     useful: tuple[Proof, ...] = PROOFS
-    if trains:
-        useful = ("control",) if bug.works_in and not script.command else ()
-    elif script.command:
+    if script.command:
         useful = ("bisect", "minimize") if script.is_repositorys else ()
+    elif trains(signature):
+        useful = ("control",) if bug.works_in else ()
     return tuple(proof for proof in useful if proof not in job.without)
 
 

@@ -218,8 +218,8 @@ class ShellCommand(Record):
 
 class TrainingComplaint(Record):
     """A training of which the report says that it learns too little: the metric by the name that
-    the report uses, the value it stays at (None where it is only said not to change) and the one
-    that was expected. A percentage is a share.
+    the report uses, "" where it names none, the value it stays at (None where it is only said not
+    to change) and the one that was expected. A percentage is a share.
     """
 
     metric: str
@@ -417,6 +417,11 @@ AnySignature = Annotated[
 def members_of(signature: AnySignature) -> tuple[Member, ...]:
     """The signatures of which any one counts."""
     return signature.members if isinstance(signature, AlternativesSignature) else (signature,)
+
+
+def trains(signature: AnySignature) -> bool:
+    """Whether what a training learns counts as the failure."""
+    return any(isinstance(member, TrainingSignature) for member in members_of(signature))
 
 
 def signature_hash(signature: Record) -> str:

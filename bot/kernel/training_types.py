@@ -626,7 +626,8 @@ class Repair(Record):
     unified diff of it and of the files beside it. `trainings` counts those of the search and of the
     minimisation, `confirmations` those of the proof. `limit_s` is what one training of the proof
     could take, `elsewhere` are likely findings of the diagnosis that no hyperparameter mends.
-    `undecided` is why nothing could be tried.
+    `undecided` is why nothing could be tried. `bound` is halfway between the metric of the program
+    and that of the patched one in the search, as it was known before the proof.
     """
 
     metric: Metric | None = None
@@ -636,6 +637,7 @@ class Repair(Record):
     source_sha: str = ""
     diff: str = ""
     improvement: Improvement | None = None
+    bound: float | None = None
     proven: bool = False
     seed_independent: bool = False
     held_out_rows: bool = False

@@ -296,3 +296,94 @@ def test_a_finished_run_is_made_smaller_later(interpreter, tree):
     later = resume_proof(report, job, ports_of(interpreter, tree), "minimize")
     assert later.reduced.before == report.script
     assert later.reduced.lines_after <= 12
+
+
+LEARNS = {
+    "train.py": '''"""Trains a model."""
+import argparse
+import json
+
+from lib.model import Model, seeds as first_seed
+from lib.data import load
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--config", default="config.json")
+    parser.add_argument("--epochs", type=int, default=1)
+    args = parser.parse_args()
+    with open(args.config) as file:
+        config = json.load(file)
+    model = Model(config["rate"], first_seed())
+    for epoch in range(args.epochs):
+        model.update(load())
+        print(f"epoch {epoch} test accuracy: {model.accuracy(load()):.3f}")
+
+
+if __name__ == "__main__":
+    main()
+''',
+    "config.json": '{"rate": 0.0}\n',
+    "lib/__init__.py": "",
+    "lib/data.py": "def load():\n    return [(x, 3.0 * x) for x in range(1, 9)]\n",
+    "lib/model.py": '''import random
+
+
+def seeds():
+    return random.random()
+
+
+def unused():
+    return 1
+
+
+class Model:
+    """One weight."""
+
+    def __init__(self, rate, start):
+        self.rate, self.weight = rate, start
+
+    def update(self, rows):
+        for x, y in rows:
+            self.weight -= self.rate * (self.weight * x - y) / x
+
+    def accuracy(self, rows):
+        near = [abs(self.weight * x - y) < 0.5 * x for x, y in rows]
+        return sum(near) / len(near)
+''',
+}
+LEARNS_TOO_LITTLE = """The README says 97 % test accuracy, I get 0 % with
+
+```
+python train.py --epochs 4
+```
+"""
+
+
+def of_training(home, tree):
+    issue = Issue(title="Accuracy stays at 0 %", body=LEARNS_TOO_LITTLE, repository="acme/repo")
+    return execute(issue_job(issue, timeout_s=30, repo=str(tree)), ports_of(home, tree))
+
+
+def test_a_training_that_learns_too_little_is_merged_and_loses_nothing_that_ran(
+    interpreter, tmp_path
+):
+    report = of_training(interpreter, _tree(tmp_path / "tree", LEARNS))
+    source = report.script.source
+    assert report.verdict.kind == "reproduced"
+    assert sorted(report.script.files) == ["config.json", "repro.py"]
+    assert "from lib" not in source
+    assert "first_seed = seeds" in source
+    assert "self.weight -= self.rate" in source
+    assert "return 1" not in source
+    assert "--epochs" in source
+    last = [row for row in report.attempts if row.script == report.script.digest]
+    assert [row.judgement.value for row in last] == [0.0, 0.0]
+
+
+def test_modules_with_names_in_common_stay_apart(interpreter, tmp_path):
+    load = "def load():\n    return [(x, 3.0 * x) for x in range(1, 9)]\n\n\ndef main():\n    return 1\n\n\nVALUES = main()\n"
+    report = of_training(interpreter, _tree(tmp_path / "tree", LEARNS | {"lib/data.py": load}))
+    assert report.verdict.kind == "reproduced"
+    assert "lib/data.py" in report.script.files
+    assert report.reduced.confirmed

@@ -50,7 +50,7 @@ def reported(options=OPTIONS, metric=by_rate, sandbox=InIssue):
 
 
 def test_the_patch_stands_in_comment_and_json():
-    """With its figures, and nothing else of the verdict changes."""
+    """With its figures; it decides on a report that gives no value to compare."""
     report = reported()
     assert report.repair.proven
     text = comment(report, run="r1")
@@ -59,7 +59,9 @@ def test_the_patch_stands_in_comment_and_json():
     patch = json.loads(report_text(report))["patch"]
     assert (patch["proven"], patch["patch"][0]["parameter"]) == (True, "learning_rate")
     plain = reported(job_options(without=PROOFS, diagnose=True))
-    assert (report.verdict, plain.repair) == (plain.verdict, None)
+    assert (plain.verdict.kind, plain.repair) == ("inconclusive", None)
+    assert (report.verdict.kind, report.verdict.control.type) == ("reproduced", "patched")
+    assert "6 of 6 runs failed, but 0 of 6 failed with the patch" in text
 
 
 def test_what_a_model_alone_suspects_is_tried_in_a_run_of_the_app():

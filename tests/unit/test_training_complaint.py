@@ -14,9 +14,10 @@ from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import Issue, ScriptFix, TrainingSignature
 from bot.kernel.environment import Environment
 from bot.kernel.errors import UserError
-from bot.kernel.report import Inconclusive, Reproduced
+from bot.kernel.report import Inconclusive, ReportDraft, Reproduced
 from bot.kernel.training_types import Improvement, Metric, Repair
-from bot.products import with_patch
+from bot.products import decided_by_patch, with_patch
+from bot.report.comment import comment
 from tests.unit.test_judge import crash, seen
 
 PROGRAM = """```python
@@ -66,10 +67,31 @@ def test_what_a_report_complains_of_is_read(text, read):
         "GPU usage stays at 10 %.",
         "version 0.45 raises an error about the accuracy argument",
         "It takes 30 % longer than before.",
+        "The model trains well and the loss is low enough to stop.",
+        "The function gives a tensor for the input.",
+        "I train it for ten epochs.",
     ],
 )
 def test_other_numbers_are_no_complaint(text):
     assert complaint(text) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My model does not learn at all.",
+        "It never converges.",
+        "The network predicts 1 for every input.",
+        "It gives 1 for every input.",
+        "It is hardly better than guessing.",
+        "Why do I get such a bad result for such a simple dataset?",
+        "After 200 epochs the loss is still large.",
+        "The training is unstable.",
+    ],
+)
+def test_words_that_a_training_does_not_do_its_work_need_no_value(text):
+    assert complaint(text) == ("", None, None)
+    assert frozen(text) is None
 
 
 def frozen(text, title="My network", program=PROGRAM):
@@ -175,3 +197,51 @@ def test_a_training_of_a_repository_is_recorded_with_the_files_of_its_tree(tmp_p
     module = own.model_copy(update={"command": ("-m", "train")})
     with pytest.raises(UserError, match="cannot be recorded"):
         products._training_program(module, here)
+
+
+def undecided(text, signature=None):
+    body = f"{text}\n\n{PROGRAM}"
+    issue = Issue(title="My network", body=body)
+    verdict = Inconclusive(runs=0, failures=0, interval=(0, 1), reason="x")
+    return ReportDraft(
+        issue=issue, bug=read_issue(issue), signature=signature, verdict=verdict
+    )
+
+
+SIX = {"bound": 0.65}
+
+
+def test_a_proven_patch_decides_on_a_complaint_without_a_value():
+    report = undecided("It does not learn at all.")
+    decided_by_patch(report, repair((0.4,) * 6, (0.9,) * 6, **SIX))
+    assert isinstance(report.verdict, Reproduced)
+    assert (report.verdict.failures, report.verdict.control.type) == (6, "patched")
+    assert report.verdict.control.p < 0.01
+    assert (report.signature.metric, report.signature.bound) == ("accuracy", 0.65)
+    assert "undecided" not in comment(report.finish())
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        repair((0.4,) * 6, (0.9,) * 6, proven=False, **SIX),
+        repair((0.4,) * 6, (0.9,) * 6),
+        repair((0.4, 0.7, 0.7, 0.7, 0.7, 0.4), (0.9,) * 6, **SIX),
+        repair((0.4,) * 6, (0.6,) * 6, **SIX),
+    ],
+)
+def test_a_patch_that_is_not_clearly_better_decides_nothing(found):
+    report = undecided("It does not learn at all.")
+    decided_by_patch(report, found)
+    assert (report.verdict.kind, report.signature) == ("inconclusive", None)
+
+
+def test_what_a_run_can_decide_no_patch_does():
+    low = undecided("The accuracy stays around 40 %.", signature=LOW)
+    thanks = undecided("How do I print the loss of each batch?")
+    for report in (low, thanks):
+        decided_by_patch(report, repair((0.4,) * 6, (0.9,) * 6, **SIX))
+        assert report.verdict.kind == "inconclusive"
+    flat = undecided("The loss does not decrease.", signature=FLAT)
+    decided_by_patch(flat, repair((0.4,) * 6, (0.9,) * 6, **SIX))
+    assert flat.verdict.kind == "reproduced"

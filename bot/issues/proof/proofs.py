@@ -13,10 +13,11 @@ from bot.issues.proof.control import control
 from bot.issues.proof.minimise import confirmed_identity, minimise
 from bot.issues.proof.outcome import WEAK, Failing, ProofOutcome, add_outcome
 from bot.issues.proof.standalone import minimise_program
+from bot.issues.proof.training_script import merge_training
 from bot.issues.reading import issue
 from bot.issues.runner import Runner, judging
 from bot.kernel.attempt import Ended, Match, Reduced, Script
-from bot.kernel.bug import Bisection
+from bot.kernel.bug import Bisection, trains
 from bot.kernel.dialogue import Usage
 from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
 from bot.kernel.errors import RepriseError, Stopped, UserError
@@ -184,6 +185,9 @@ def _minimise(failing: Failing, runner: Runner, seconds: float) -> ProofOutcome:
     same = earlier is not None and earlier.before == failing.script != earlier.script
     earlier_script = earlier.script if earlier is not None and same else None
     with runner.stage("minimize", "making the program smaller"):
+        if failing.script.command and trains(runner.signature):
+            reduced = merge_training(runner, failing.script, failing.environment, seeds)
+            return _minimised(runner, earlier, reduced, failing.report.control_spec)
         if failing.script.command:
             reduced = minimise_program(
                 runner, failing.script, failing.environment, reference,

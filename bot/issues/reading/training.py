@@ -57,9 +57,26 @@ _FLAT = re.compile(
 )
 
 
+_UNLEARNED = re.compile(
+    r"(?:\b(?:not|never|hardly|barely|fails? to|unable to|cannot|can't|refuses to)|n't) "
+    r"(?:\w+ ){0,2}?(?:learn|train|converg|fit|separat|generali[sz]|improv)\w*"
+    r"|\b(?:bad|poor|terrible|awful|unstable|random) (?:\w+ )?(?:results?|accuracy|performance)"
+    r"|\b(?:coin.flip|(?:than|as|like|at|to) (?:random )?(?:guess\w*|chance))"
+    r"|\bpredict(?:s|ed|ing|ions?)?\b.{0,40}"
+    r"\b(?:the same|only|every|all|always|far off|equal|zeros?)\b"
+    r"|\b(?:gives?|outputs?|returns?|prints?) \S+ for (?:every|all|any)\b"
+    r"|\b(?:loss|error)\b.{0,30}\b(?:large|huge|high|jumps?|unstable)\b"
+    r"|\b(?:accuracy|score)\b.{0,30}\b(?:low|bad|far (?:below|from)|jumps?|unstable)\b"
+    r"|\b(?:is|are|very|so) unstable\b|\bjumps? around\b"
+    r"|\b(?:network|model|net|training|it)\b.{0,20}\b(?:is (?:bad|worse)|(?:far|much) worse)\b",
+    re.I,
+)
+
+
 def find_complaint(title: str, words: Sequence[Sentence]) -> TrainingComplaint | None:
     """The first value of a metric of which a report complains, the title's before the text's, and
-    the value that it expects; without one, a metric that is said not to change.
+    the value that it expects; without one, a metric that is said not to change, or words that say
+    that the training does not do its work.
     """
     sentences = [Sentence(title, 0, ()), *words[:80]]
     values = [value for sentence in sentences for value in _values(sentence)]
@@ -67,7 +84,8 @@ def find_complaint(title: str, words: Sequence[Sentence]) -> TrainingComplaint |
     # A quality, such as accuracy, says more than a loss.
     best = [value for value in observed if direction_of(value.metric) == "max"] or observed
     if not best:
-        return next(filter(None, map(_unchanged, sentences)), None)
+        unchanged = next(filter(None, map(_unchanged, sentences)), None)
+        return unchanged or next(filter(None, map(_unlearned, sentences)), None)
     first = best[0]
     expected = next(
         (
@@ -87,6 +105,11 @@ def _unchanged(sentence: Sentence) -> TrainingComplaint | None:
     match = _FLAT.search(sentence.text[:_MOST_CLAUSE])
     metric = _metric_of(sentence.text[max(match.start() - 80, 0) : match.end()]) if match else ""
     return TrainingComplaint(metric=metric, quote=sentence.quote) if metric else None
+
+
+def _unlearned(sentence: Sentence) -> TrainingComplaint | None:
+    is_complaint = _UNLEARNED.search(sentence.text[:_MOST_CLAUSE])
+    return TrainingComplaint(metric="", quote=sentence.quote) if is_complaint else None
 
 
 class _Value:

@@ -289,7 +289,7 @@ def inline_edits(files: Files, entry: str) -> tuple[Reduction, ...]:
         *setting_edits(parsed),
         *_functions(parsed),
         *_parameters(parsed),
-        *_modules(parsed, entry),
+        *modules(parsed, entry),
         *classes.method_edits(parsed),
         *classes.object_edits(parsed),
         *variable_edits(parsed),
@@ -301,7 +301,7 @@ def plain(files: Files, entry: str) -> tuple[tuple[Reduction, ...], ...]:
     function, module, method and object alone.
     """
     parsed = parsed_files(files)
-    bodies = (*_functions(parsed), *_modules(parsed, entry))
+    bodies = (*_functions(parsed), *modules(parsed, entry))
     objects = (*classes.method_edits(parsed), *classes.object_edits(parsed))
     return (
         tuple(setting_edits(parsed)),
@@ -387,7 +387,7 @@ def _argument(file: ParsedFile, call: ast.Call, name: str, place: int) -> Iterat
         yield file.cut(*with_comma(file, [file.span(item) for item in items], at))
 
 
-def _modules(files: list[ParsedFile], entry: str) -> Iterator[Reduction]:
+def modules(files: list[ParsedFile], entry: str) -> Iterator[Reduction]:
     """The text of a file of the program in the only other file that imports it, at its first
     import.
     """
@@ -406,6 +406,17 @@ def _modules(files: list[ParsedFile], entry: str) -> Iterator[Reduction]:
                 replacements = _inlined(file, name, uses, _text(module), place)
                 if replacements is not None:
                     yield Reduction(what, tuple(replacements), drops=(module.path,))
+
+
+def without_idle_modules(files: Files, entry: str) -> dict[str, str]:
+    """The files without modules that no file imports by a statement."""
+    parsed, result = parsed_files(files), dict(files)
+    for module in parsed:
+        name = module_name(module.path)
+        others = (file for file in parsed if file is not module)
+        if module.path != entry and not any(any(_imports_of(file, name)) for file in others):
+            del result[module.path]
+    return result if len(result) == len(files) else without_idle_modules(result, entry)
 
 
 def _imports_of(file: ParsedFile, name: str) -> Iterator[tuple[_Import, list[ast.alias]]]:

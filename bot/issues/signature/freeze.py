@@ -342,7 +342,11 @@ _SHORT_OF = 0.1  # of an expected value
 def _training(bug: BugReport) -> TrainingSignature | None:
     complaint = bug.complaint
     others = {Symptom.CRASH, Symptom.NONFINITE, Symptom.HANG}
-    if complaint is None or (complaint.reported is None and bug.symptom in others):
+    if (
+        complaint is None
+        or not complaint.metric
+        or (complaint.reported is None and bug.symptom in others)
+    ):
         return None
     programs = "\n".join(fence.text for fence in bug.programs)
     if programs and not _PRINTS.search(programs):  # what nothing prints cannot be compared

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from hashlib import sha256
+from statistics import fmean, median
 
 from bot.kernel import files
 from bot.kernel.errors import BuildError, Stopped
@@ -278,6 +279,7 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
     if patch:
         with session.stage("repair", "proving the patch on fresh seeds"):
             improvement = _compare(patch, trials)
+    bound = _halfway(patch, search_trials)
     same = improvement is not None and improvement.significant and _same(patch, trials, improvement)
     if improvement is not None and same:
         improvement = improvement.model_copy(update={"significant": False})
@@ -291,6 +293,7 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
         source=subject.program.source,
         diff=diff(subject, final.program),
         improvement=improvement,
+        bound=bound,
         proven=proven,
         seed_independent=same,
         held_out_rows=subject.split,
@@ -303,6 +306,17 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
         tried=trials_run,
         curves=_curves(patch, trials) if patch else (),
     )
+
+
+def _halfway(patch: Patch, search_trials: Sequence[Trial]) -> float | None:
+    """Halfway between what the program and the patched one reached in the search; None where either
+    has no value.
+    """
+    sides = [
+        [x.value for x in search_trials if x.patch == side and x.value is not None]
+        for side in ((), patch)
+    ]
+    return fmean(map(median, sides)) if patch and all(sides) else None
 
 
 def _same(patch: Patch, trials: Trials, improvement: Improvement) -> bool:

@@ -16,7 +16,7 @@ from bot.app.ports import (
     Target,
     Throttled,
 )
-from bot.issues.proposal.propose import of_repair
+from bot.issues.proposal.propose import has_test, of_repair
 from bot.issues.verdicts import KINDS, LABELS, VerdictKind
 from bot.kernel.document import Code, Hyperlink, Inline, Text
 from bot.kernel.errors import RepriseError, TransientError, UserError
@@ -47,7 +47,9 @@ def choose_runs(runs: Sequence[Run]) -> tuple[Run, ...]:
     if not worth:
         raise UserError(_UNPROVEN if runs_with_patch else _NONE)
     same = [run for run in runs if _text(run) == _text(worth[0])]
-    test = [run for run in same if run.verdict == "reproduced"][:1]
+    # What a patch alone decides is a training, and no test: an older failure comes first.
+    reproduced = [run for run in same if run.verdict == "reproduced"]
+    test = sorted(reproduced, key=lambda run: run in proven)[:1]
     # An unproven patch goes along to be refused: its reader is told why it is not there.
     patch = [run for run in same if run in (proven or runs_with_patch)][:1]
     return tuple(run for run in same if run in [*test, *patch])
@@ -60,7 +62,9 @@ def _text(run: Run) -> tuple[str, str]:
 
 def merge_reports(reports: Sequence[IssueReport]) -> IssueReport:
     """The reports of chosen runs as one: what was reproduced, with the repair."""
-    first = next((report for report in reports if report.verdict.kind == "reproduced"), reports[0])
+    tested = next(filter(has_test, reports), None)
+    reproduced = (report for report in reports if report.verdict.kind == "reproduced")
+    first = tested or next(reproduced, reports[0])
     report_with_repair = repaired(reports) or first
     draft = first.draft()
     draft.repair, draft.diagnosis = report_with_repair.repair, report_with_repair.diagnosis

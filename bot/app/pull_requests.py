@@ -20,7 +20,7 @@ from bot.app.ports import (
     Settled,
     Target,
 )
-from bot.issues.proposal.propose import of_repair, propose
+from bot.issues.proposal.propose import has_test, of_repair, propose
 from bot.kernel.errors import UserError
 from bot.kernel.files import RepositoryFiles
 from bot.kernel.report import IssueReport
@@ -182,7 +182,7 @@ class _Work:
         try:
             return of_repair(repair, files), ""
         except UserError as error:
-            if self.report.verdict.kind != "reproduced":
+            if not has_test(self.report):
                 raise
             return None, str(error)
 

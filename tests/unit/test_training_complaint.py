@@ -203,9 +203,7 @@ def undecided(text, signature=None):
     body = f"{text}\n\n{PROGRAM}"
     issue = Issue(title="My network", body=body)
     verdict = Inconclusive(runs=0, failures=0, interval=(0, 1), reason="x")
-    return ReportDraft(
-        issue=issue, bug=read_issue(issue), signature=signature, verdict=verdict
-    )
+    return ReportDraft(issue=issue, bug=read_issue(issue), signature=signature, verdict=verdict)
 
 
 SIX = {"bound": 0.65}

@@ -12,7 +12,7 @@ from bot.issues.proposal.layout import PytestSettings
 from bot.issues.proposal.writing import Check
 from bot.kernel import files, files as kernel_files
 from bot.kernel.attempt import Attempt, Match, Script
-from bot.kernel.bug import members_of
+from bot.kernel.bug import members_of, trains
 from bot.kernel.errors import UserError
 from bot.kernel.files import RepositoryFiles
 from bot.kernel.outside_text import clip, one_line, unshowable
@@ -64,6 +64,12 @@ def regression_test(
     )
 
 
+def has_test(report: IssueReport) -> bool:
+    """Whether the failure of a report can become a test: a training takes too long for one."""
+    is_training = report.signature is not None and trains(report.signature)
+    return isinstance(report.verdict, Reproduced) and not is_training
+
+
 def _program(report: IssueReport, secrets: Collection[str]) -> tuple[Script, Attempt]:
     """The program of a reproduced report, the smallest that is confirmed, and a run that failed."""
     if not isinstance(report.verdict, Reproduced) or report.script is None:
@@ -71,6 +77,10 @@ def _program(report: IssueReport, secrets: Collection[str]) -> tuple[Script, Att
             "Only a reproduced failure can become a test.", "Reproduce the issue first."
         )
     script = report.script
+    if not has_test(report):
+        raise UserError(
+            "A training takes too long for a test.", "Use `/reproduce repair` to find a patch."
+        )
     if script.fault_code is not None:
         raise UserError(
             "A test of the script would test its copy of the repository's code.",
@@ -306,7 +316,7 @@ def _test(
     secrets: Collection[str],
 ) -> tuple[RegressionTest | None, str]:
     """The test, or why a patch goes without one."""
-    if patch is not None and report.verdict.kind != "reproduced":
+    if patch is not None and not has_test(report):
         return None, ""
     try:
         is_patched = patch is not None

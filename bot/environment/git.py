@@ -610,6 +610,7 @@ _VERSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+!_-]{0,99}", re.ASCII)
 _RELEASE_NUMBER = re.compile(r"\d+\.\d+")
 _FORMAT = "--format=%H%x09%cI%x09%s"
 _MOST = 20_000
+_MOST_TEXT = 1 << 20
 
 
 @dataclass
@@ -655,6 +656,20 @@ class GitCommits(Commits):
         return self._log(source, "--no-merges", f"--max-count={limit}", f"{first}..{last}")
 
     @override
+    def changes(
+        self, source: RepoSource, commit: str, paths: tuple[str, ...], limit: int
+    ) -> tuple[Commit, ...]:
+        options = ("--first-parent", "--min-parents=1", f"--max-count={limit}")
+        return self._log(source, *options, commit, paths=paths)
+
+    @override
+    def texts(self, source: RepoSource, commit: str, paths: tuple[str, ...]) -> dict[str, str]:
+        results = {
+            path: self.git.history(source, "cat-file", "blob", f"{commit}:{path}") for path in paths
+        }
+        return {path: one.out[:_MOST_TEXT] for path, one in results.items() if not one.code}
+
+    @override
     def provides(self, source: RepoSource, commit: str) -> Provided:
         listing = self.git.history(
             source, "ls-tree", "-r", "-z", "--name-only", commit
@@ -697,8 +712,11 @@ class GitCommits(Commits):
         ends = re.compile(rf"^refs/tags/(?:.*[^0-9.])?{re.escape(version)}$")
         return min((tag for tag in tags if ends.match(tag)), key=len, default="")
 
-    def _log(self, source: RepoSource, *argv: str) -> tuple[Commit, ...]:
-        result = self.git.history(source, "log", _FORMAT, *argv, "--")
+    def _log(
+        self, source: RepoSource, *argv: str, paths: tuple[str, ...] = ()
+    ) -> tuple[Commit, ...]:
+        literal_paths = (f":(literal){path}" for path in paths)
+        result = self.git.history(source, "log", _FORMAT, *argv, "--", *literal_paths)
         if result.code:
             raise TransientError("git could not read the history of the repository.")
         rows = (line.split("\t", 2) for line in result.out.splitlines() if line.count("\t") >= 2)

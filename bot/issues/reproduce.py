@@ -22,6 +22,7 @@ from bot.issues.proof.outcome import Failing
 from bot.issues.reading import commands as reading_commands, issue as reading_issue
 from bot.issues.runner import IssueSession, Runner, judging
 from bot.issues.search import report_programs, tree_programs
+from bot.issues.search.commit_fit import fitting_commit
 from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
 from bot.issues.signature import freeze
@@ -33,7 +34,7 @@ from bot.kernel.bug import (
     ShellCommand,
     trains,
 )
-from bot.kernel.environment import EnvironmentSpec, RepoSource
+from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
 from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
 from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue
 from bot.kernel.ports import Ports, Stage
@@ -197,7 +198,9 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
             raise
         session.note(f"the repository could not be looked into: {error}")
         return draft
-    tree = read_tree(environment.tree)
+    tree: Tree = read_tree(environment.tree)
+    if not options.ref and specified.repo is not None:
+        options, tree = _at_quoted_commit(session, bug, specified, environment, options, tree)
     scripts = tree_programs.propose(draft.commands, tree) if draft.signature is not None else ()
     if draft.script is not None and not tree_programs.starts_in(bug, scripts):
         return _with_modules(draft, options, tree)
@@ -214,6 +217,35 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     verdict = None if scripts else draft.verdict
     changes = {"script": next(iter(scripts), None), "others": scripts[1:], "contrasts": ()}
     return draft.model_copy(update={**changes, "spec": spec, "verdict": verdict})
+
+
+def _at_quoted_commit(
+    session: IssueSession,
+    bug: BugReport,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    options: EnvironmentOptions,
+    tree: Tree,
+) -> tuple[EnvironmentOptions, Tree]:
+    """The options and the tree at the commit that has the lines which the report quotes, where that
+    of the day has fewer.
+    """
+    assert spec.repo is not None
+    try:
+        commit = fitting_commit(session, bug, spec.repo, environment.commit, tree)
+        if commit is None:
+            return options, tree
+        moved_spec = spec.model_copy(
+            update={"repo": spec.repo.model_copy(update={"ref": commit.id})}
+        )
+        moved_tree = read_tree(session.build(moved_spec).tree)
+    except (BuildError, UserError, TransientError):
+        return options, tree
+    session.note(
+        f"the quoted traceback fits commit {commit.id[:12]} of {commit.date:%Y-%m-%d}, not "
+        f"{environment.commit[:12]}"
+    )
+    return options.model_copy(update={"ref": commit.id}), moved_tree
 
 
 def _lacks_modules(session: IssueSession, draft: RunPlan) -> bool:

@@ -111,6 +111,16 @@ class Commits(Protocol):
         when a release has no tag.
         """
 
+    def changes(
+        self, source: RepoSource, commit: str, paths: tuple[str, ...], limit: int
+    ) -> tuple[Commit, ...]:
+        """The last commits up to `commit` on the first-parent line that change one of the files,
+        newest first, without the first commit of all.
+        """
+
+    def texts(self, source: RepoSource, commit: str, paths: tuple[str, ...]) -> dict[str, str]:
+        """The files of a commit as text, cut at 1 MiB; what it does not have is left out."""
+
     def provides(self, source: RepoSource, commit: str) -> Provided:
         """What the tree of a commit provides, by its id, read without running anything of it."""
 

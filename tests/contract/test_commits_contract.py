@@ -19,6 +19,8 @@ from tests.support.fakes import FakeCommits
 
 World = tuple[Commits, RepoSource, list[str]]
 COUNT = 6
+SETUP = "[metadata]\nname = My.Lib\n"
+MODULE = "src/lib/__init__.py"
 
 
 def _git(where: Path, day: str, *argv: str) -> str:
@@ -48,7 +50,7 @@ def _real(tmp_path: Path) -> World:
         (where / "src" / "lib" / "__init__.py").write_text(
             f"raise SystemExit({at})\n", encoding="utf-8"
         )
-        (where / "setup.cfg").write_text("[metadata]\nname = My.Lib\n", encoding="utf-8")
+        (where / "setup.cfg").write_text(SETUP, encoding="utf-8")
         _git(where, "", "add", "-A")
         _git(where, f"2024-01-{at + 1:02d}T00:00:00Z", "commit", "-q", "-m", f"change {at}")
         ids.append(_git(where, "", "rev-parse", "HEAD"))
@@ -68,8 +70,12 @@ def _fake(_: Path) -> World:
     )
     tags = {"1.0": rows[1].id, "1.1": rows[4].id, "v1.0": rows[1].id, "v1.1": rows[4].id}
     holds = Provided(name="my-lib", on_path=("lib",), built=("lib",))
+    files = {
+        row.id: {"src/lib/__init__.py": f"raise SystemExit({at})\n", "setup.cfg": SETUP}
+        for at, row in enumerate(rows)
+    }
     return (
-        FakeCommits(rows, tags, holds),
+        FakeCommits(rows, tags, holds, files),
         RepoSource(url="", path="/clone"),
         [each.id for each in rows],
     )
@@ -181,3 +187,15 @@ def test_the_tags_around_a_commit(world: World) -> None:
         ("1.1", "1.0"),
         ("", "1.1"),
     ]
+
+
+def test_the_changes_of_a_file_and_its_text_before_each(world: World) -> None:
+    commits, source, ids = world
+    changes = commits.changes(source, ids[4], (MODULE,), 3)
+    assert [each.id for each in changes] == [ids[4], ids[3], ids[2]]
+    assert [each.id for each in commits.changes(source, ids[4], (MODULE,), 9)] == ids[4:0:-1]
+    assert commits.changes(source, ids[4], ("setup.cfg",), 9) == ()
+    paths = (MODULE, "src/*", "no/such.py")
+    assert commits.texts(source, f"{ids[3]}^", paths) == {MODULE: "raise SystemExit(2)\n"}
+    assert commits.commit(source, f"{ids[3]}^").id == ids[2]
+    assert commits.changes(source, ids[4], ("src/*",), 9) == ()

@@ -114,6 +114,22 @@ class FakeCommits:
     commits: tuple[Commit, ...] = ()
     tagged: Mapping[str, str] = field(default_factory=dict)
     holds: Provided = field(default_factory=lambda: Provided(name="lib", on_path=("lib",)))
+    files: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def changes(
+        self, source: RepoSource, commit: str, paths: tuple[str, ...], limit: int
+    ) -> tuple[Commit, ...]:
+        """The commits whose `files` of those paths differ from those of the one before."""
+        rows = self.commits[: self._place(commit) + 1]
+        texts = [self.texts(source, row.id, paths) for row in rows]
+        changes = [rows[at] for at in range(1, len(rows)) if texts[at] != texts[at - 1]]
+        return tuple(reversed(changes))[:limit]
+
+    def texts(self, source: RepoSource, commit: str, paths: tuple[str, ...]) -> dict[str, str]:
+        """What `files` has of a commit."""
+        place = self._place(commit.rstrip("^")) - commit.count("^")
+        kept = self.files.get(self.commits[place].id, {})
+        return {path: kept[path] for path in paths if path in kept}
 
     def line(self, source: RepoSource, older: str, newer: str) -> tuple[Commit, ...]:
         """What lies after one commit, or from the beginning, up to another or the last one."""
@@ -123,7 +139,8 @@ class FakeCommits:
 
     def commit(self, source: RepoSource, ref: str) -> Commit:
         """The commit of an id or a tag, "" for the last one."""
-        return self.commits[self._place(ref)] if ref else self.commits[-1]
+        place = self._place(ref.rstrip("^")) - ref.count("^") if ref else -1
+        return self.commits[place]
 
     def between(
         self, source: RepoSource, older: str, newer: str, limit: int = 50

@@ -80,3 +80,16 @@ def test_weights_at_hand_are_told_by_name() -> None:
     assert "hub" not in prompt_text.describe_environment(
         EnvironmentSpec(python="3.11"), built.model_copy(update={"operator_files": OperatorFiles()})
     )
+
+
+def test_packages_that_differ_for_one_reason_share_a_line() -> None:
+    why = "conflicts with other requirements"
+    claims = (
+        Claimed(name="backcall", claimed="0.2.0", resolved="", note=why),
+        Claimed(name="certifi", claimed="2021.5", resolved="", note=why),
+        Claimed(name="tqdm", claimed="4.61", resolved="4.62", note=why),
+    )
+    built = Environment(id="x", python="3.11.9", interpreter="python", claims=claims)
+    told = prompt_text.describe_environment(EnvironmentSpec(python="3.11"), built)
+    assert f"backcall, certifi: asked for 0.2.0, 2021.5, not installed: {why}" in told
+    assert f"tqdm: asked for 4.61, installed 4.62: {why}" in told

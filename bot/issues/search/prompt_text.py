@@ -1,7 +1,7 @@
 """What prompts show: source code, environments, attempts and what a model has learned."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from types import MappingProxyType
@@ -78,12 +78,27 @@ def _requirement_row(
 
 
 def _claim_rows(spec: EnvironmentSpec, claims: list[Claimed]) -> list[str]:
-    """What the report names beside that: a line for each that differs, one for the others."""
+    """What the report names beside that: a line for each that differs, or for several that do so
+    for one reason, and one for the others.
+    """
     other = [claim for claim in claims if claim.note]
     alike = [claim for claim in claims if not claim.note and claim.resolved]
-    rows = [_row(claim.name, claim.claimed, claim.resolved, _why(spec, claim)) for claim in other]
+    rows = list(_alike_rows(spec, other))
     listing = ", ".join(f"{claim.name} {claim.resolved}" for claim in alike[:_MOST])
     return [*rows[:_MOST], *([shared("as_reported", packages=listing)] if listing else [])]
+
+
+def _alike_rows(spec: EnvironmentSpec, claims: list[Claimed]) -> Iterator[str]:
+    """A row for all of one reason: names, versions asked for and versions installed, in step."""
+    groups = dict[tuple[bool, str], list[Claimed]]()
+    for claim in claims[:_MOST]:
+        groups.setdefault((bool(claim.resolved), _why(spec, claim)), []).append(claim)
+    for (_, why), group in groups.items():
+        unstated = "any" if len(group) > 1 else ""
+        names = ", ".join(row.name for row in group)
+        requested = ", ".join(row.claimed or unstated for row in group)
+        installed = ", ".join(row.resolved for row in group if row.resolved)
+        yield _row(names, requested, installed, why)
 
 
 def _dependencies(spec: EnvironmentSpec, environment: Environment) -> list[str]:

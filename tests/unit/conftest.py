@@ -7,10 +7,9 @@ import pytest
 UNTRACED = (
     "test_approvals", "test_architecture", "test_bench_", "test_configuration_parse",
     "test_decision", "test_deploy", "test_docs", "test_erasing", "test_hostile_",
-    "test_hyperparameters_round_trip", "test_intake_properties", "test_jobs", "test_mutants_",
-    "test_names", "test_neutrality", "test_pairs", "test_refusals", "test_render_sanitize",
-    "test_render_stages", "test_repair_arms", "test_rewordings", "test_right_values",
-    "test_service", "test_soak", "test_svg", "test_worker",
+    "test_hyperparameters_round_trip", "test_jobs", "test_mutants_", "test_names",
+    "test_neutrality", "test_pairs", "test_refusals", "test_repair_arms", "test_rewordings",
+    "test_service", "test_soak", "test_worker",
 )  # fmt: skip
 """Files about the repository, the App and the benchmarks, and those that say again, with many
 texts, what others have tested. So do the slow ones.

@@ -162,8 +162,8 @@ def test_a_cascade_is_bounded_with_all_its_models() -> None:
 # --- reprise prompts ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_without_a_model_does_not_wait_for_the_sdk() -> None:
-    code = "import sys, bot.app.bootstrap; print({'openai', 'httpx2'} & set(sys.modules))"
+def test_a_run_without_a_model_or_a_repair_does_not_wait_for_their_libraries() -> None:
+    code = "import sys, bot.app.bootstrap; print({'openai', 'httpx2', 'libcst'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

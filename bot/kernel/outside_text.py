@@ -103,9 +103,9 @@ _SHOWN_CHARACTERS = _VisibleCharacters({ord(char): char for char in "\n\t"})
 
 def shorten_paths(text: str) -> str:
     """Text in which a path of some machine starts at the part that means the same everywhere."""
-    for path, words, shown in _MACHINE_PATHS:
+    for path, words, replacement in _MACHINE_PATHS:
         if any(word in text for word in words):
-            text = path.sub(shown, text)
+            text = path.sub(replacement, text)
     return text
 
 

@@ -56,7 +56,6 @@ from bot.model.budget import ModelBudget
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, diagnose_recording, record_run
 from bot.training.opinion import second_opinion
-from bot.training.repair.repair import repair, repair_program
 from sandbox.port import SandboxError
 
 # The diagnosis beside a verdict: of the program that a bug report trains with, in the environment
@@ -221,6 +220,8 @@ def add_repair(
     """Add the patch that was found for the program to the report, or a note on why there is
     none.
     """
+    from bot.training.repair.repair import repair  # LibCST is slow to import
+
     options = session.job.training
     assert options is not None
     assert options.repair is not None
@@ -322,6 +323,13 @@ def _train(report: ReportDraft, session: IssueSession, budget: ModelBudget) -> N
     if training is not None:
         then = add_repair if training.repair is not None else None
         add_diagnosis(report, session, budget, then)
+
+
+def repair_program(job: RepairProgram, ports: Ports) -> RepairReport:
+    """Diagnose a training program and try changes of it."""
+    from bot.training.repair import repair  # LibCST is slow to import
+
+    return repair.repair_program(job, ports)
 
 
 ENGINE = Engine(

@@ -9,7 +9,8 @@ from threading import Event
 from time import monotonic
 
 from bot.environment.builder import UvBuilder
-from bot.environment.git import Credentials, Git, GitCommits
+from bot.environment.commits import GitCommits
+from bot.environment.git import Credentials, Git
 from bot.environment.operator_files import Shelf, weights_in, weights_named
 from bot.kernel.attempt import Script
 from bot.kernel.job import JobOptions, ReproduceIssue

@@ -370,27 +370,27 @@ def restore(source: str, statements: Sequence[str]) -> tuple[str, tuple[ScriptFi
     """The program with these statements where they stand commented out, as in one whose working
     variant alone was left to run.
     """
-    fixes = list[ScriptFix]()
-    for code in statements:
-        pattern = rf"^([^\S\n]*)#+[^\S\n]*({re.escape(code)}(?:[^\S\n]+#.*)?)$"
-        restored_source = re.sub(pattern, r"\1\2", source, count=1, flags=re.M)
-        if restored_source != source and module_of(restored_source).body:
-            source = restored_source
-            why = "the bug report says that it fails"
-            fixes.append(ScriptFix(what=f"restored the commented-out line `{code[:120]}`", why=why))
-    return source, tuple(fixes)
+    lines = [(f"`{code[:120]}`", re.escape(code) + r"(?:[^\S\n]+#.*)?") for code in statements]
+    return _uncomment(source, lines, "the bug report says that it fails")
 
 
 def restore_names(source: str, names: Sequence[str]) -> tuple[str, tuple[ScriptFix, ...]]:
     """The program with the lines that define these names where it only has them in comments."""
+    lines = [(f"of `{name}`", re.escape(name) + r"[^\S\n]*=(?!=)[^\n]+") for name in names]
+    return _uncomment(source, lines, "the program uses the name, and defines it in a comment only")
+
+
+def _uncomment(
+    source: str, lines: Sequence[tuple[str, str]], why: str
+) -> tuple[str, tuple[ScriptFix, ...]]:
+    """The program with the first comment that is such a line (its words, its pattern) as code."""
     fixes = list[ScriptFix]()
-    for name in names:
-        pattern = rf"^([^\S\n]*)#+[^\S\n]*({re.escape(name)}[^\S\n]*=(?!=)[^\n]+)$"
-        restored_source = re.sub(pattern, r"\1\2", source, count=1, flags=re.M)
+    for words, pattern in lines:
+        commented = rf"^([^\S\n]*)#+[^\S\n]*({pattern})$"
+        restored_source = re.sub(commented, r"\1\2", source, count=1, flags=re.M)
         if restored_source != source and module_of(restored_source).body:
             source = restored_source
-            why = "the program uses the name, and defines it in a comment only"
-            fixes.append(ScriptFix(what=f"restored the commented-out line of `{name}`", why=why))
+            fixes.append(ScriptFix(what=f"restored the commented-out line {words}", why=why))
     return source, tuple(fixes)
 
 

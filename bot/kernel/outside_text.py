@@ -39,6 +39,12 @@ _STDLIB = re.compile(_FOLDERS + r"(python3?\.\d+)(?=[/\\])")
 _HOME = re.compile(
     r"(?<![\w.])(?:(?:[A-Za-z]:)?[/\\](?:home|Users)[/\\][^\s/\\'\"`:|<>(),;]+|/root)(?=[/\\])"
 )
+# Each with words that it needs: they are looked for a thousand times faster than paths.
+_MACHINE_PATHS = (
+    (_SITE_PACKAGES, ("-packages",), r".../\1"),
+    (_STDLIB, ("/python", "\\python"), r".../\1"),
+    (_HOME, ("home", "Users", "/root"), "~"),
+)
 
 _INLINE_CODE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 _SPECIAL = re.compile(r"[\\`*_\[\]|~]")
@@ -97,8 +103,10 @@ _SHOWN_CHARACTERS = _VisibleCharacters({ord(char): char for char in "\n\t"})
 
 def shorten_paths(text: str) -> str:
     """Text in which a path of some machine starts at the part that means the same everywhere."""
-    text = _SITE_PACKAGES.sub(r".../\1", text)
-    return _HOME.sub("~", _STDLIB.sub(r".../\1", text))
+    for path, words, replacement in _MACHINE_PATHS:
+        if any(word in text for word in words):
+            text = path.sub(replacement, text)
+    return text
 
 
 def clip(text: str, limit: int) -> str:

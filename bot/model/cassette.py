@@ -13,7 +13,7 @@ from bot.kernel.errors import ModelUnavailable, Stopped
 from bot.kernel.files import read_exchanges
 from bot.kernel.journal import EXCHANGES
 from bot.kernel.ports import Journal, Model
-from bot.model.endpoint import careful
+from bot.model.usage import careful
 
 _VOLATILE = re.compile(
     r"\b\d+ minutes\b|(?<=, )\d+\.\d s\b|\b0x[0-9a-fA-F]{6,}\b"

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from threading import Event
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from typing_extensions import override
 
@@ -14,19 +15,12 @@ from bot.kernel.dialogue import ModelAnswer, Question, Role, Usage
 from bot.kernel.errors import ModelUnavailable, UserError
 from bot.kernel.ports import Model
 from bot.kernel.settings import Settings
-from bot.model.endpoint import (
-    AnswerLost,
-    CallFailed,
-    Deadline,
-    Endpoint,
-    ModelRefused,
-    Price,
-    Prices,
-    careful,
-    careful_schema,
-    priced,
-)
+from bot.model.call_errors import AnswerLost, CallFailed, Deadline, ModelRefused
 from bot.model.json_answer import CORRECTION_TOKENS, correction, fit
+from bot.model.usage import Price, Prices, careful, careful_schema, priced
+
+if TYPE_CHECKING:
+    from bot.model.endpoint import Endpoint
 
 # Calls of one model that may cost something: the question, and one more to mend the answer or to
 # replace a lost one.

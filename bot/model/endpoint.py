@@ -8,15 +8,13 @@ import asyncio
 import json
 import random
 import ssl
-from collections.abc import Coroutine, Iterable, Mapping
+from collections.abc import Coroutine, Iterable
 from concurrent import futures
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache, cached_property
-from math import ceil
-from threading import Event, Thread
-from time import monotonic
+from threading import Thread
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
@@ -24,70 +22,13 @@ import httpx2
 import openai
 from openai import APIConnectionError, APIStatusError
 
-from bot.kernel.dialogue import Message, Question, Usage
-from bot.kernel.errors import Stopped, UserError
+from bot.kernel.dialogue import Question, Usage
+from bot.kernel.errors import UserError
 from bot.kernel.outside_text import clip, one_line
 from bot.kernel.redaction import redact
-from bot.kernel.values import Record
+from bot.model.call_errors import AnswerLost, CallFailed, Deadline, ModelRefused
 from bot.model.json_answer import with_schema
-
-# Usage: tokens counted by the provider or estimated, dollars by the host's own price table.
-
-_CHARACTERS = 4
-_CAREFUL_BYTES = 3
-_A_MESSAGE = 8  # what chat templates put around one
-
-
-class Price(Record):
-    """USD for a million tokens."""
-
-    input: float
-    output: float
-
-    def of(self, input_tokens: int, output_tokens: int) -> float:
-        """The price of a call in USD."""
-        return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
-
-
-Prices = Mapping[str, Price]
-
-
-def estimated(text: str) -> int:
-    """Roughly how many tokens a text has: for providers that do not count."""
-    return ceil(len(text) / _CHARACTERS)
-
-
-def join_messages(messages: tuple[Message, ...]) -> str:
-    """The text of a conversation."""
-    return "".join(message.content for message in messages)
-
-
-def careful(question: Question) -> int:
-    """An upper estimate for budgets of the tokens of a question in English and code, its schema
-    included.
-    """
-    return (
-        _careful(join_messages(question.messages))
-        + careful_schema(question)
-        + _A_MESSAGE * len(question.messages)
-    )
-
-
-def careful_schema(question: Question) -> int:
-    """The same for the schema alone."""
-    return _careful(json.dumps(question.answer_schema))
-
-
-def _careful(text: str) -> int:
-    return ceil(len(text.encode("utf-8", "replace")) / _CAREFUL_BYTES)
-
-
-def priced(usage: Usage, price: Price | None) -> Usage:
-    """The usage with its dollars. Without a price they stay 0 and the usage counts as estimated."""
-    if price is None or not usage.calls:
-        return usage.model_copy(update={"estimated": usage.calls > 0})
-    return usage.model_copy(update={"usd": price.of(usage.input_tokens, usage.output_tokens)})
-
+from bot.model.usage import estimated, join_messages
 
 # Why a call brought no answer, and what to do next: retry, ask the next model, or stop in time.
 
@@ -97,52 +38,6 @@ _KEY = "Check REPRISE_MODEL_KEY (or OPENAI_API_KEY, when the address comes from 
 _URL = (
     "Check REPRISE_MODEL_URL (or OPENAI_BASE_URL): it is the base address, such as https://host/v1."
 )
-
-
-class CallFailed(Exception):
-    """Root of the failures of one model; `usage` is what was used until then."""
-
-    def __init__(self, reason: str, usage: Usage | None = None) -> None:
-        super().__init__(reason)
-        self.usage = usage or Usage()
-
-
-class AnswerLost(CallFailed):
-    """The answer broke off or stalled: it may have been paid for. Another call may work."""
-
-
-class ModelRefused(CallFailed):
-    """This model will not answer, whatever is tried."""
-
-
-class DeadlineExceeded(CallFailed):
-    """The time for this model is used up."""
-
-
-class Deadline:
-    """One deadline for everything one model does: calls, retries and waits share it. Seconds."""
-
-    def __init__(self, seconds: float, cancel: Event) -> None:
-        self._seconds = seconds
-        self._end = monotonic() + seconds
-        self._cancel = cancel
-
-    @property
-    def left(self) -> float:
-        """Seconds left, 0 after the deadline."""
-        return max(0.0, self._end - monotonic())
-
-    def check(self) -> None:
-        """Raises Stopped after a cancel, DeadlineExceeded after the deadline."""
-        if self._cancel.is_set():
-            raise Stopped("The question to the model was cancelled.")
-        if not self.left:
-            raise DeadlineExceeded(f"no answer within {round(self._seconds, 1):g} s")
-
-    def sleep(self, seconds: float) -> None:
-        """Wait, but return early with an error after a cancel."""
-        self._cancel.wait(min(seconds, self.left))
-        self.check()
 
 
 class RequestRejected(Exception):

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.environment.git import Git, GitCommits
+from bot.environment.commits import GitCommits
+from bot.environment.git import Git
 from bot.kernel.bug import Commit, Provided
 from bot.kernel.environment import RepoSource
 from bot.kernel.errors import UserError

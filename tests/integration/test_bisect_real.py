@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from bot.environment.builder import UvBuilder
-from bot.environment.git import Git, GitCommits
+from bot.environment.commits import GitCommits
+from bot.environment.git import Git
 from bot.issues.phrases import bisection_line, control_line
 from bot.issues.proof.bisection import bisect_commits, bisect_releases
 from bot.issues.proof.control import control

@@ -19,7 +19,9 @@ from threading import Event, Thread
 
 import pytest
 
-from bot.environment.git import CloneBounds, Git, GitCommits
+from bot.environment.clone_bounds import CloneBounds
+from bot.environment.commits import GitCommits
+from bot.environment.git import Git
 from bot.kernel.environment import RepoSource
 from bot.kernel.errors import TransientError, UserError
 from sandbox import cache as sandbox_cache, footprint

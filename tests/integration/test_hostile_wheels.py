@@ -109,6 +109,15 @@ def test_byte_code_without_a_source_is_removed_wherever_it_lies(world: World) ->
     assert f"__init__.{TAG}.pyc" in found
 
 
+def test_the_tests_of_a_package_are_not_compiled_but_can_be_imported(world: World) -> None:
+    files = ("victim/__init__.py", "victim/tests/__init__.py", "victim/tests/test_it.py")
+    world.wheel("victim", dict.fromkeys(files, b"said = 'own'\n"))
+    built = world.install("victim")
+    compiled = [path.parent.parent.name for path in built.site.rglob("victim/**/*.pyc")]
+    assert compiled == ["victim"]
+    assert says(built, "import victim.tests.test_it as it; print(it.said)") == "own"
+
+
 def test_the_same_source_of_another_time_gets_byte_code_that_python_takes(world: World) -> None:
     body = b"said = 'own'\n"
     world.wheel("victim", {"victim.py": body})
@@ -178,7 +187,7 @@ def test_a_directory_that_lies_about_sizes_helps_no_bomb(world: World) -> None:
 def test_metadata_that_unpacks_to_gigabytes_ends_the_installer_only(world: World) -> None:
     path = world.wheel("bomb", {})
     world.installer.bounds = Bounds(memory=2 << 30)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as pack:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as pack:
         with pack.open("bomb-1.0.dist-info/METADATA", "w", force_zip64=True) as stream:
             stream.write(b"Metadata-Version: 2.1\nName: bomb\nVersion: 1.0\n\n")
             for _ in range(160):

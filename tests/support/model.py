@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from bot.kernel.dialogue import ModelAnswer, Question, Usage
 from bot.kernel.errors import ModelUnavailable, Stopped
-from bot.model.endpoint import careful, estimated, join_messages
+from bot.model.usage import careful, estimated, join_messages
 
 Answers = Callable[[Question], dict[str, Any]] | Sequence[dict[str, Any] | Exception]
 

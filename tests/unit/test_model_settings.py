@@ -5,6 +5,8 @@ never be shown.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -158,6 +160,12 @@ def test_a_cascade_is_bounded_with_all_its_models() -> None:
 
 
 # --- reprise prompts ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_without_a_model_or_a_repair_does_not_wait_for_their_libraries() -> None:
+    code = "import sys, bot.app.bootstrap; print({'openai', 'httpx2', 'libcst'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
 
 
 def test_the_command_lists_prompts_and_prints_one() -> None:

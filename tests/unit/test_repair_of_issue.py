@@ -98,7 +98,7 @@ def test_an_error_of_ours_in_a_repair_costs_neither_verdict_nor_diagnosis(monkey
     def broken(*_, **__):
         raise KeyError("a mistake")
 
-    monkeypatch.setattr("bot.products.repair", broken)
+    monkeypatch.setattr("bot.training.repair.repair.repair", broken)
     report = reported()
     assert report.diagnosis is not None
     assert "a mistake" in report.defects["repair"]

@@ -12,7 +12,8 @@ from typing import Any
 
 from bot.kernel.dialogue import Message, Question
 from bot.model.chat import ChatModel
-from bot.model.endpoint import Endpoint, Price, Prices, Structured
+from bot.model.endpoint import Endpoint, Structured
+from bot.model.usage import Price, Prices
 
 SCHEMA = {
     "type": "object",

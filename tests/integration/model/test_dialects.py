@@ -11,7 +11,7 @@ import pytest
 
 from bot.kernel.dialogue import Usage
 from bot.kernel.errors import ModelUnavailable
-from bot.model.endpoint import Price, estimated, join_messages
+from bot.model.usage import Price, estimated, join_messages
 from tests.integration.model.questions import PRICE, QUESTION, RIGHT, SAID, model
 from tests.support.endpoint import Act, FakeEndpoint, error, says, status
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from benchmarks.published_tools.autotrainer import Symptom
 from bot.kernel.training_types import Hyperparameter, HyperparameterKind, Loss, Patch
+from bot.program import hyperparameters
+from bot.program.text import canonical_number
 from bot.training.diagnosis.learning import BINARY, ENTROPIES
 from bot.training.diagnosis.loss_contract import width
-from bot.training.program import hyperparameters
-from bot.training.program.text import canonical_number
 from bot.training.repair import search
 
 _INITIALIZERS = (

@@ -15,8 +15,8 @@ from typing import NamedTuple
 from benchmarks.autotrainer_actions import ACTIONS, PresentValues
 from benchmarks.published_tools import autotrainer as monitor
 from bot.kernel.training_types import Hyperparameter, Patch, TrainingTrace
+from bot.program import hyperparameters
 from bot.training.diagnosis.rule import trainings
-from bot.training.program import hyperparameters
 from bot.training.repair import search
 from bot.training.repair.metric import score
 from bot.training.repair.search import SEEDS

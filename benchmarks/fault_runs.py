@@ -16,6 +16,7 @@ from benchmarks.cassettes import Cassettes
 from benchmarks.fault_opinions import Asked, judged
 from benchmarks.faults import FaultRow, scored
 from bot.app import bootstrap
+from bot.kernel import training_trace as trace
 from bot.kernel.environment import Environment
 from bot.kernel.errors import RepriseError, UserError
 from bot.kernel.files import write, write_bytes
@@ -24,7 +25,7 @@ from bot.kernel.session import Session
 from bot.kernel.settings import Settings
 from bot.kernel.training_types import TrainingProgram, TrainingTrace
 from bot.report.run_folder import EXCHANGE_FILE, Folder
-from bot.training import diagnose, trace
+from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, record, record_program
 from sandbox.cache import Cache
 from sandbox.interpreters import Interpreter, snapshot

@@ -13,8 +13,8 @@ from bot.issues.proof.minimise import confirmed_identity
 from bot.issues.proof.standalone import minimise_program, without_tree
 from bot.issues.reading import issue as reading_issue
 from bot.issues.reduce.edits import size
-from bot.issues.search import tree_programs
 from bot.issues.signature import freeze
+from bot.kernel import tree_programs
 from bot.kernel.attempt import Match
 from bot.kernel.bug import Issue, ScriptFix
 from bot.kernel.environment import EnvironmentSpec, PinSource, RepoSource, Requirement

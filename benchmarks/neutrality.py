@@ -17,8 +17,8 @@ from itertools import zip_longest
 from statistics import fmean, stdev
 
 from bot.kernel.training_types import Hyperparameter, HyperparameterKind, Patch
-from bot.training.program import hyperparameters
-from bot.training.program.text import canonical_number, parse_number, same
+from bot.program import hyperparameters
+from bot.program.text import canonical_number, parse_number, same
 from bot.training.repair import search
 from bot.training.repair.metric import score
 from bot.training.repair.trials import TrialRequest, Trials

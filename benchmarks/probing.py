@@ -13,10 +13,9 @@ from importlib import resources
 from pathlib import Path
 from statistics import median
 
-from bot.kernel import launch
+from bot.kernel import launch, training_trace as trace
 from bot.kernel.errors import UserError
 from bot.kernel.training_types import TrainingTrace
-from bot.training import trace
 from bot.training.diagnosis.rules import diagnose
 from sandbox.port import Device
 

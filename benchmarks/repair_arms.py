@@ -11,8 +11,8 @@ from functools import partial
 from benchmarks.autotrainer_arm import autotrainer
 from benchmarks.joint_search import OptunaSearch, Sampler
 from bot.kernel.training_types import Hyperparameter, Patch
-from bot.training.program import hyperparameters
-from bot.training.program.text import parse_number
+from bot.program import hyperparameters
+from bot.program.text import parse_number
 from bot.training.repair import search
 from bot.training.repair.metric import score
 from bot.training.repair.search import SEEDS

@@ -19,9 +19,9 @@ from bot.kernel.environment import Environment
 from bot.kernel.job import JobOptions
 from bot.kernel.training_types import Hyperparameter, TrainingProgram
 from bot.kernel.values import Record
-from bot.training.program.hyperparameters import find, program_files
-from bot.training.program.literals import Observation
-from bot.training.program.text import NotApplicable, same
+from bot.program.hyperparameters import find, program_files
+from bot.program.literals import Observation
+from bot.program.text import NotApplicable, same
 from bot.training.repair.moving import Mover, Runner
 from bot.training.repair.search import edit
 from sandbox.port import Sandbox

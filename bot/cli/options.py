@@ -137,7 +137,7 @@ def data(values: Sequence[str], repo: str | None) -> dict[str, str]:
 
 def command(value: str | None, repo: str | None) -> str:
     """A command that starts a Python program of the clone given by `repo`."""
-    from bot.issues.reading.commands import read_command
+    from bot.kernel.commands import read_command
 
     if value is None:
         return ""

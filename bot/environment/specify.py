@@ -71,12 +71,30 @@ def specify(
     return spec.model_copy(update=update)
 
 
-def for_program(options: EnvironmentOptions, source: str) -> EnvironmentSpec:
-    """The environment of a program that nobody reports on: options, then the newest releases of
-    what it imports.
+def for_program(
+    options: EnvironmentOptions,
+    source: str,
+    declared: DeclaredDependencies | None = None,
+    at: datetime | None = None,
+) -> EnvironmentSpec:
+    """The environment of a program that nobody reports on: options, then what the files of its
+    repository declare, then the newest releases, before the day `at` where there is one, of what it
+    imports.
     """
-    wishes = _wishes_of_imports(None, source, None)
-    return _specified(options, source, wishes, {}, None, DeclaredDependencies())
+    wishes = _wishes_of_imports(None, source, at)
+    return _specified(options, source, wishes, {}, at, declared or DeclaredDependencies())
+
+
+def in_place(spec: EnvironmentSpec, options: EnvironmentOptions) -> EnvironmentSpec:
+    """The spec with the clone on the path: a program in its tree uses what lies beside it, not what
+    an index has under the name of the repository.
+    """
+    repo = RepoSource.of(options.repo or "", options.ref or "").model_copy(
+        update={"in_place": True}
+    )
+    own = package_names.distribution_of(spec.repository)[0]
+    rows = tuple(row for row in spec.requirements if row.name != own)
+    return spec.model_copy(update={"repo": repo, "requirements": rows})
 
 
 def _specified(

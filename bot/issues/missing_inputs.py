@@ -2,10 +2,10 @@
 weights that it loads; and what of the operator's it did get.
 """
 
-import posixpath
 import re
 from collections.abc import Iterator, Mapping
 
+from bot.environment import missing_files
 from bot.environment.setup_failures import FILE_RULES
 from bot.issues import triage
 from bot.issues.observe import flatten
@@ -13,52 +13,19 @@ from bot.kernel import launch
 from bot.kernel.attempt import Failure, Judgement, Script
 from bot.kernel.bug import Issue
 from bot.kernel.environment import Environment
-from bot.kernel.outside_text import one_line
 from bot.kernel.report import AnyVerdict, NeedsInfo
 from bot.kernel.session import SearchResult
 from bot.kernel.trees import read_tree
 
-_PATHS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        r"No such file or directory: [bB]?(['\"])(?P<path>.+?)\1",
-        r"unable to open file: name = '(?P<path>[^']+)'",  # h5py
-        r"[Ff]ile [bB]?'(?P<path>[^']+)' does not exist",  # pandas
-        r"Unable to find '(?P<path>[^']+)'",  # datasets
-        r"Couldn't find any class folder in (?P<path>\S+?)\.?(?:\s|$)",  # torchvision
-        r"Found 0 (?:files|images) in(?: subfolders of)?:? (?P<path>\S+?)\.?(?:\s|$)",
-        r"present in the root directory .* place it in (?P<path>\S+?)\.?(?:\s|$)",
-        r"(?P<path>[^\s;'\"]{1,300}); No such file or directory",  # TensorFlow
-    )
-)
-_ARGUMENT = re.compile(r"\(\s*(?:\w+\s*=\s*)?['\"](?P<path>[^'\"]+)['\"]")
-"""The first argument of a call, a text: where a data set of torchvision is looked for."""
 _WRITES = re.compile(
     r"\bopen\(.*['\"][wax]\+?b?\+?['\"]|\.(?:save\w*|to_(?:csv|json|pickle|parquet)|dump|mkdir)\("
 )
-_WORKDIR = re.compile(r"^(?:/repro|/\S*/reprise-run-[0-9a-f]{16}/work)(?:/|$)")
 _HOME = re.compile(r"^(?:/home/|/Users/|[A-Za-z]:\\+Users\\)")
 _ABSOLUTE = re.compile(r"^(?:/|[A-Za-z]:\\)")
 _LONGEST, _LARGEST = 4_000, 200_000  # of a message in characters, of a file in bytes
 _TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".sh")
 _WORD = re.compile(r"[\w./-]+")
 _PROVIDE = "an operator can provide it with `data:` in .github/reprise.yml"
-
-_HUB_NAME = r"(?P<name>[A-Za-z0-9][\w.-]*(?:/[\w.-]+)?)"
-_WEIGHTS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"https?://[\w.]+/(?:api/models/)?{_HUB_NAME}/(?:resolve|tree|revision)/",
-        rf"looks like {_HUB_NAME} is not the path to a directory",
-        rf"Can't load [\w ]+ for '{_HUB_NAME}'",
-        rf"^(?:\w*Error: )?{_HUB_NAME} is not a local folder and is not a valid model identifier",
-        rf"Cannot load model {_HUB_NAME}: ",  # diffusers
-    )
-)
-_LOADS = (
-    re.compile(rf"(?:from_pretrained|hf_hub_download|snapshot_download)\(\s*(?:\w+\s*=\s*)?['\"]{_HUB_NAME}['\"]"),
-    re.compile(r"(?P<name>\w+)\([^()]*(?:pretrained\s*=\s*True|weights\s*=\s*(?!None)[\w'\"])"),
-)  # fmt: skip
 
 
 def lacking(result: SearchResult, issue: Issue) -> AnyVerdict | None:
@@ -84,7 +51,7 @@ def lacking(result: SearchResult, issue: Issue) -> AnyVerdict | None:
 def _without_file(
     judgement: Judgement, script: Script, environment: Environment, issue: Issue
 ) -> AnyVerdict | None:
-    path = _in_tree(_path(judgement), script)
+    path = missing_files.in_tree(_path(judgement), script.folder)
     tree = read_tree(environment.tree)
     if not path or any(name == path or name.startswith(f"{path}/") for name in tree):
         return None
@@ -125,38 +92,19 @@ def _messages(judgement: Judgement) -> list[str]:
 
 def _path(judgement: Judgement) -> str:
     """The missing file as the program asked for it, "" where nothing says it."""
-    for message in _messages(judgement):
-        for pattern in _PATHS:
-            if match := pattern.search(message):
-                return match["path"].replace("\\\\", "\\")
     frame = judgement.failure.script_frame if judgement.failure is not None else None
-    match = _ARGUMENT.search(frame.code) if frame is not None else None
-    return match["path"] if match is not None else ""
-
-
-def _in_tree(path: str, script: Script) -> str:
-    """A path by its place in the tree, in which the program started; as it is where it is none."""
-    inside = _WORKDIR.sub("", path)
-    if not path or (inside == path and _ABSOLUTE.match(path)):
-        return one_line(path)[:200]
-    joined = posixpath.normpath(posixpath.join(script.folder if inside == path else "", inside))
-    return one_line(joined)[:200]
+    return missing_files.path_in(_messages(judgement), frame.code if frame is not None else "")
 
 
 def _weights(judgement: Judgement) -> str:
     """The name of the weights that a run could not load, "" where nothing says it."""
-    for message in _messages(judgement):
-        for pattern in _WEIGHTS:
-            if match := pattern.search(message):
-                return match["name"]
     codes = [
         frame.code
         for failure in _failures(judgement)
         for frame in reversed(failure.frames)
         if not frame.package
     ]
-    matches = (pattern.search(code) for code in codes for pattern in _LOADS)
-    return next((match["name"] for match in matches if match), "")
+    return missing_files.weights_in(_messages(judgement), codes)
 
 
 def data_notes(environment: Environment, tree: Mapping[str, bytes]) -> Iterator[str]:

@@ -19,13 +19,14 @@ from bot.issues.confirm import Decision, confirm
 from bot.issues.missing_inputs import data_notes
 from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
-from bot.issues.reading import commands as reading_commands, issue as reading_issue
+from bot.issues.reading import issue as reading_issue
 from bot.issues.runner import IssueSession, Runner, judging
-from bot.issues.search import report_programs, tree_programs
+from bot.issues.search import report_programs
 from bot.issues.search.commit_fit import fitting_commit
 from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
 from bot.issues.signature import freeze
+from bot.kernel import commands as reading_commands, tree_programs
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import (
     AnySignature,
@@ -189,7 +190,7 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
         return draft
     if options.for_commands and not (draft.commands or _lacks_modules(session, draft)):
         return draft
-    specified = _in_place(specify.specify(bug, job.issue, options, ""), options)
+    specified = specify.in_place(specify.specify(bug, job.issue, options, ""), options)
     specified = specified.model_copy(update={"requirements": (), "constraints": ()})
     try:
         environment = session.build(session.matched(specified))
@@ -211,7 +212,7 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     source = tree_programs.imports(scripts, tree, optional=not declared.requirements)
     for sentence in declared.notes:
         session.note(sentence)
-    spec = _in_place(specify.specify(bug, job.issue, options, source, declared), options)
+    spec = specify.in_place(specify.specify(bug, job.issue, options, source, declared), options)
     for sentence in data_notes(environment, tree):
         session.note(sentence)
     verdict = None if scripts else draft.verdict
@@ -274,18 +275,6 @@ def _with_modules(draft: RunPlan, options: EnvironmentOptions, tree: Tree) -> Ru
         return draft
     repo = RepoSource.of(options.repo or "", options.ref or "")
     return draft.model_copy(update={"spec": draft.spec.model_copy(update={"repo": repo})})
-
-
-def _in_place(spec: EnvironmentSpec, options: EnvironmentOptions) -> EnvironmentSpec:
-    """The spec with the clone on the path: a program in its tree uses what lies beside it, not what
-    an index has under the name of the repository.
-    """
-    repo = RepoSource.of(options.repo or "", options.ref or "").model_copy(
-        update={"in_place": True}
-    )
-    own = package_names.distribution_of(spec.repository)[0]
-    rows = tuple(row for row in spec.requirements if row.name != own)
-    return spec.model_copy(update={"repo": repo, "requirements": rows})
 
 
 def _with_model(

@@ -173,22 +173,33 @@ def training_spec(
     program: TrainingProgram, environment: Environment, options: JobOptions, seed: int
 ) -> RunSpec:
     """One run of a program that also writes down how it trains."""
+    run = RunSpec(
+        argv=(environment.interpreter, program.entry, *program.arguments),
+        files=_with_probe_names(program.files),
+        links=_sets(environment),
+        env=_variables(environment, options, seed),
+        mounts=_mounts(environment),
+        artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json"),
+        device=options.environment.device,
+        label="training",
+    )
+    return with_training_probe(run, options.limits.training_s)
+
+
+def with_training_probe(run: RunSpec, limit_s: float) -> RunSpec:
+    """The run with the probe that writes down how it trains, for so many seconds."""
     folder = resources.files("sandbox").joinpath("probe", "training")
     probes = {
         f"{_FOLDER}/_reprise_training/{file.name}": file.read_bytes()
         for file in folder.iterdir()
         if file.name.endswith(".py")
     }
-    return RunSpec(
-        argv=(environment.interpreter, program.entry, *program.arguments),
-        files={**_with_probe_names(program.files), **probes},
-        links=_sets(environment),
-        env={**_variables(environment, options, seed), "REPRISE_TRAINING": "1"},
-        mounts=_mounts(environment),
-        limits=Limits(wall_s=options.limits.training_s, artifact_mb=_TRAINING_MB),
-        artifacts=(f"{_FOLDER}/trace-*.json", f"{_FOLDER}/end-*.json", TRAINING),
-        device=options.environment.device,
-        label="training",
+    return replace(
+        run,
+        files={**run.files, **probes},
+        env={**run.env, "REPRISE_TRAINING": "1"},
+        limits=replace(run.limits, wall_s=limit_s, artifact_mb=_TRAINING_MB),
+        artifacts=(*run.artifacts, TRAINING),
     )
 
 

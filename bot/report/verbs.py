@@ -137,7 +137,7 @@ def _release(text: str) -> Value:
 
 def _program(text: str) -> Value:
     """A command in quotes or without them, if it starts a Python program."""
-    from bot.issues.reading.commands import read_command  # the web process is light
+    from bot.kernel.commands import read_command  # the web process is light
 
     command = text.strip("\"'")
     return command if read_command(command) is not None else None

@@ -5,25 +5,22 @@ let the rules judge the trace.
 from collections.abc import Callable
 from dataclasses import replace
 from importlib import metadata
-from typing import Literal, NamedTuple, TypedDict
+from typing import NamedTuple, TypedDict
 
 from bot.environment import provided, setup_failures, specify
-from bot.kernel import launch, tracebacks
-from bot.kernel.bug import Traceback
+from bot.kernel import endings, launch, training_trace as trace
 from bot.kernel.dialogue import Usage
 from bot.kernel.environment import Environment, EnvironmentSpec, Requirement
 from bot.kernel.errors import BuildError
 from bot.kernel.job import DiagnoseProgram, Note, ProgramJob
-from bot.kernel.outside_text import clip, one_line
 from bot.kernel.ports import Ports
 from bot.kernel.report import DiagnosisReport
 from bot.kernel.session import Session
+from bot.kernel.training_trace import curves
 from bot.kernel.training_types import DiagnosedRun, Diagnosis, TrainingProgram, TrainingTrace
 from bot.model.budget import ModelBudget
-from bot.training import trace
 from bot.training.diagnosis import rules
 from bot.training.opinion import second_opinion
-from bot.training.trace import curves
 from sandbox.port import RunResult
 
 # Runs a program once in the sandbox with the training probe.
@@ -48,51 +45,23 @@ def record(
     return result, trace.read_trace(result.artifacts)
 
 
-# How a training run ended, and why it may tell nothing.
-
-Ended = Literal["completed", "failed", "timed out", "killed"]
+# Why a training run may tell nothing.
 
 _UNSEEN = "no training was observed: the probe saw no step of a PyTorch, Keras or optax optimizer"
-
-
-def ending_of(result: RunResult) -> Ended:
-    """How the program ended."""
-    if result.timed_out or result.idle:
-        return "timed out"
-    if result.exit_code == 0:
-        return "completed"
-    return "failed" if result.exit_code is not None and not result.oom else "killed"
-
-
-def failure(result: RunResult) -> Traceback | None:
-    """The last exception that the program printed before it failed."""
-    if result.exit_code in {0, None}:
-        return None
-    matches = tracebacks.find(result.stderr.splitlines())
-    return matches[-1].traceback if matches else None
-
-
-def error(result: RunResult) -> str:
-    """The exception that ended the program, on one line; "" for none."""
-    traceback = failure(result)
-    if traceback is None:
-        return ""
-    name = traceback.exception.rsplit(".", 1)[-1]
-    return clip(one_line(f"{name}: {traceback.message}".removesuffix(": ")), 300)
 
 
 def no_training(result: RunResult, trace: TrainingTrace) -> str:
     """Why the run tells nothing about training; "" when it trained."""
     if trace.steps or trace.epochs:
         return ""
-    match ending_of(result):
+    match endings.ending_of(result):
         case "timed out":
             return f"the program was stopped after {result.seconds:.0f} s, before it trained"
         case "killed":
             why = "it ran out of memory" if result.oom else f"signal {result.signal}"
             return f"the program was killed before it trained ({why})"
         case "failed":
-            reason = error(result) or f"exit code {result.exit_code}"
+            reason = endings.error(result) or f"exit code {result.exit_code}"
             return f"the program failed before it trained ({reason})"
     reasons = trace.end.unseen if trace.end is not None else ()
     return "; ".join((_UNSEEN, *reasons[:2]))
@@ -136,7 +105,7 @@ def record_run(
 
 def _lacking(result: RunResult, spec: EnvironmentSpec) -> Requirement | None:
     """What to install before the program can train."""
-    traceback = failure(result)
+    traceback = endings.failure(result)
     setup_failure = (
         setup_failures.recognise(traceback.exception, traceback.message) if traceback else None
     )
@@ -154,8 +123,8 @@ def diagnose_recording(
     return DiagnosedRun(
         diagnosis=Diagnosis() if undecided else judge(trace),
         undecided=undecided,
-        ended=ending_of(result),
-        error=error(result),
+        ended=endings.ending_of(result),
+        error=endings.error(result),
         framework=_framework(trace),
         steps=trace.taken,
         epochs=len(trace.epochs),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from bot.kernel.training_types import Edit, TrainingTrace
-from bot.training.program.hyperparameters import find, patch_program
+from bot.program.hyperparameters import find, patch_program
 
 
 def edit(source: str, parameter: str, after: str, trace: TrainingTrace | None = None) -> Edit:

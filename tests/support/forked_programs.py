@@ -11,8 +11,7 @@ from importlib import resources
 from pathlib import Path
 
 from benchmarks.probing import Comparison, Run, environment
-from bot.kernel import launch
-from bot.training import trace
+from bot.kernel import launch, training_trace as trace
 
 _SERVER = """
 import os, sys

@@ -3,11 +3,11 @@
 import pytest
 
 from bot.cli import options
-from bot.issues.reading.commands import read_command
 from bot.issues.reading.issue import read_issue
 from bot.issues.reproduce import plan
-from bot.issues.search import tree_programs
+from bot.kernel import tree_programs
 from bot.kernel.bug import Issue
+from bot.kernel.commands import read_command
 from bot.kernel.errors import UserError
 from tests.support.jobs import issue_job
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import pytest
 
 from benchmarks.published_tools import TOOLS, codes
+from bot.kernel import training_trace
+from bot.kernel.training_trace import curves
 from bot.kernel.training_types import ActivationStep, DiagnosedRun, Epoch, TrainingTrace
 from bot.report.report_json import diagnosis_text
 from bot.report.svg import training as svg
-from bot.training import trace as training_trace
 from bot.training.diagnosis.rules import diagnose
-from bot.training.trace import curves
 from tests.support.traces import FLAT, dense, loss, steps, trace, weight
 
 NAME = ".reprise/training-7.jsonl"

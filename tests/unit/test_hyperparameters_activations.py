@@ -3,7 +3,7 @@
 import pytest
 
 from bot.kernel.training_types import TrainedModel, TrainingTrace
-from bot.training.program.hyperparameters import find
+from bot.program.hyperparameters import find
 from tests.support.edits import changed, diff, values
 
 KERAS = """\

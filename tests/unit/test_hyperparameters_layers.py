@@ -4,8 +4,8 @@ layers taken out and put in, and clipping beside them.
 
 import pytest
 
-from bot.training.program.hyperparameters import patch_program
-from bot.training.program.text import NotApplicable
+from bot.program.hyperparameters import patch_program
+from bot.program.text import NotApplicable
 from tests.support.edits import changed, diff, edit, values
 
 KERAS = """\

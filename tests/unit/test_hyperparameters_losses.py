@@ -5,8 +5,8 @@ predictions and targets that fit the new one.
 import pytest
 
 from bot.kernel.training_types import Loss, Summary, TrainingTrace
-from bot.training.program.hyperparameters import find, patch_program
-from bot.training.program.text import NotApplicable
+from bot.program.hyperparameters import find, patch_program
+from bot.program.text import NotApplicable
 from tests.support.edits import changed, diff, edit, values
 
 KERAS = """\

@@ -6,8 +6,8 @@ from time import process_time
 
 import pytest
 
-from bot.training.program.hyperparameters import find, patch_program, program_files
-from bot.training.program.modules import ProgramFile, join, own_modules
+from bot.program.hyperparameters import find, patch_program, program_files
+from bot.program.modules import ProgramFile, join, own_modules
 from bot.training.repair.search import edit
 
 NET = """\

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.kernel.training_types import Data, Summary, TrainingTrace
-from bot.training.program.hyperparameters import find, patch_program
+from bot.program.hyperparameters import find, patch_program
 from tests.support.edits import changed, diff, edit, values
 
 SPLIT = """\

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from bot.kernel.training_types import Edit, Hyperparameter
-from bot.training.program.hyperparameters import find, patch_program
-from bot.training.program.text import NotApplicable, same
+from bot.program.hyperparameters import find, patch_program
+from bot.program.text import NotApplicable, same
 
 FAMILIES = sorted(Path("benchmarks/mutants/families").glob("*.txt"))
 

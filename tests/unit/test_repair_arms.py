@@ -13,8 +13,8 @@ from bot.environment import provided
 from bot.kernel.job import DiagnoseProgram
 from bot.kernel.session import Session
 from bot.kernel.training_types import Diagnosis, RepairRequest, TrainingProgram
+from bot.program import hyperparameters
 from bot.training.diagnose import record_run
-from bot.training.program import hyperparameters
 from bot.training.repair import search as repair_search
 from bot.training.repair.repair import changeable, open_trials
 from bot.training.repair.search import Search

@@ -1,7 +1,7 @@
 """What is tried first, by what the program's text and the diagnosis say."""
 
 from bot.kernel.training_types import Change, Diagnosis, FaultType, Finding
-from bot.training.program.hyperparameters import find
+from bot.program.hyperparameters import find
 from bot.training.repair import search
 
 UNLIKE = """\

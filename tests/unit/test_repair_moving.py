@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from bot.kernel.training_types import TrainingProgram
-from bot.training.program import literals
-from bot.training.program.hyperparameters import find, program_files
-from bot.training.program.literals import Observation, rewritten, spelled
+from bot.program import literals
+from bot.program.hyperparameters import find, program_files
+from bot.program.literals import Observation, rewritten, spelled
 from bot.training.repair.moving import MovedPatch, Mover
 from bot.training.repair.search import edit
 from tests.support.plain_runs import run_plainly

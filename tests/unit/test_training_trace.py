@@ -2,7 +2,7 @@
 
 import json
 
-from bot.training import trace, trace as training_trace
+from bot.kernel import training_trace, training_trace as trace
 from sandbox.port import RunResult
 
 NAME = "/repro/.reprise/training-7.jsonl"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from benchmarks.truth.inputs import Inputs, KeptTraining, Program
 from benchmarks.truth.stages.stage import Stage
+from bot.kernel import training_trace
 from bot.kernel.environment import Environment
 from bot.kernel.training_types import (
     Diagnosis,
@@ -15,11 +16,11 @@ from bot.kernel.training_types import (
     TrainingProgram,
     TrainingTrace,
 )
-from bot.training import opinion, trace as training_trace
+from bot.program.hyperparameters import find, patch_program, program_files
+from bot.program.text import NotApplicable
+from bot.training import opinion
 from bot.training.diagnose import RecordedRun, diagnose_recording
 from bot.training.diagnosis.rules import diagnose, success
-from bot.training.program.hyperparameters import find, patch_program, program_files
-from bot.training.program.text import NotApplicable
 from bot.training.repair import metric, search
 from sandbox.port import RunResult
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from bot.environment import package_names
 from bot.issues.reading import (
     code as reading_code,
-    commands,
     exceptions,
     markdown,
     outputs,
@@ -22,7 +21,7 @@ from bot.issues.reading import (
 from bot.issues.reading.code import Cleaned, clean
 from bot.issues.reading.markdown import MOST_BLOCKS, CodeBlock, ReportDocument, Sentence, sentences
 from bot.issues.signature import references
-from bot.kernel import plain_text
+from bot.kernel import commands, plain_text
 from bot.kernel.bug import (
     MOST_BODY,
     BugReport,

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Sequence, Set
 from types import MappingProxyType
 from typing import NamedTuple
 
-from bot.issues.search import hints, tree_programs
+from bot.issues.search import hints
 from bot.issues.search.hints import Hint, short
+from bot.kernel import tree_programs
 from bot.kernel.bug import BugReport, Issue
 from bot.kernel.dialogue import Interpretation, ReadAction, SearchAction
 from bot.kernel.environment import Chunk, Context

@@ -24,11 +24,10 @@ from bot.issues.search import (
     prompt_text,
     recovery,
     report_programs,
-    tree_programs,
 )
 from bot.issues.search.writing import Material, Reconstructed, reading, write_program
 from bot.issues.signature import freeze
-from bot.kernel import launch, markdown
+from bot.kernel import launch, markdown, tree_programs
 from bot.kernel.attempt import Match
 from bot.kernel.bug import BugReport, CrashSignature, ObservationSignature
 from bot.kernel.dialogue import Interpretation, Reading

@@ -16,11 +16,11 @@ from bot.environment import imports, specify
 from bot.issues import confirm
 from bot.issues.gates import refuse
 from bot.issues.runner import Runner, judging
-from bot.issues.search import contexts, interpretation, prompt_text, recovery, tree_programs
+from bot.issues.search import contexts, interpretation, prompt_text, recovery
 from bot.issues.search.prompt_text import Notebook
 from bot.issues.signature import staged, values
 from bot.issues.signature.values import MARK
-from bot.kernel import launch, markdown
+from bot.kernel import launch, markdown, tree_programs
 from bot.kernel.attempt import BESIDE, Match, Script
 from bot.kernel.bug import (
     AnySignature,

@@ -12,8 +12,8 @@ from functools import cached_property
 
 from bot.kernel import files, launch
 from bot.kernel.training_types import Patch, TrainingProgram, TrainingTrace
-from bot.training.program import hyperparameters, literals
-from bot.training.program.literals import Literal, Observation
+from bot.program import hyperparameters, literals
+from bot.program.literals import Literal, Observation
 
 Runner = Callable[[Sequence[TrainingProgram]], Sequence[str]]
 """Runs programs, and gives back what each wrote on its standard error."""

@@ -9,13 +9,14 @@ from dataclasses import replace
 from hashlib import sha256
 from statistics import fmean, median
 
-from bot.kernel import files
+from bot.kernel import endings, files, training_trace as trace
 from bot.kernel.errors import BuildError, Stopped
 from bot.kernel.job import RepairProgram
 from bot.kernel.launch import Part
 from bot.kernel.ports import Ports
 from bot.kernel.report import RepairReport
 from bot.kernel.session import Session
+from bot.kernel.training_trace import curves
 from bot.kernel.training_types import (
     Curve,
     Finding,
@@ -30,15 +31,14 @@ from bot.kernel.training_types import (
     Trial,
 )
 from bot.model.budget import ModelBudget
-from bot.training import diagnose, trace
+from bot.program import hyperparameters
+from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, judge, record_program, run_facts
 from bot.training.diagnosis import rules
-from bot.training.program import hyperparameters
 from bot.training.repair import metric, metric as repair_metric, search
 from bot.training.repair.moving import MovedPatch, Mover
 from bot.training.repair.search import SEEDS, Search
 from bot.training.repair.trials import FaultyProgram, TrialRequest, TrialRun, TrialRuns, Trials
-from bot.training.trace import curves
 from sandbox.port import SandboxError
 
 # The curves of the faulty and of the patched program side by side.
@@ -249,7 +249,7 @@ def _hopeless(recording: RecordedRun, metric: Metric | None, metric_name: str) -
     """Why there is nothing to try; "" when there is."""
     if why := diagnose.no_training(recording.result, recording.trace):
         return why
-    if diagnose.ending_of(recording.result) != "completed":
+    if endings.ending_of(recording.result) != "completed":
         return "the program did not finish, so there is nothing to compare"
     suffix = f" called {metric_name!r}" if metric_name else " such as `accuracy: 0.91`"
     return "" if metric is not None else f"the program prints no metric{suffix}"

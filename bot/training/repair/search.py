@@ -17,8 +17,8 @@ from bot.kernel.training_types import (
     HyperparameterKind,
     Patch,
 )
-from bot.training.program import hyperparameters
-from bot.training.program.text import parse_number
+from bot.program import hyperparameters
+from bot.program.text import parse_number
 from bot.training.repair.metric import score
 from bot.training.repair.trials import TrialRequest, Trials
 

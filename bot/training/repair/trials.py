@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from bot.kernel import batch, launch
+from bot.kernel import batch, endings, launch, training_trace as trace
 from bot.kernel.attempt import Script
 from bot.kernel.batch import BatchServer, CandidateResult, Coverage, late_imports
 from bot.kernel.environment import Environment
@@ -30,10 +30,9 @@ from bot.kernel.training_types import (
     TrainingTrace,
     Trial,
 )
-from bot.training import diagnose, trace
-from bot.training.program import hyperparameters
-from bot.training.program.literals import Observation
-from bot.training.program.modules import ProgramFile
+from bot.program import hyperparameters
+from bot.program.literals import Observation
+from bot.program.modules import ProgramFile
 from bot.training.repair import metric
 from bot.training.repair.metric import score
 from sandbox.port import Limits, RunResult, RunSpec
@@ -263,7 +262,7 @@ class Trials:
     def _trial(self, task: TrialRequest, result: RunResult) -> KeptTrial:
         trial_trace = trace.read_trace(result.artifacts) if self.runs.probed else None
         value = metric.read_value(self.subject.metric, result.stdout, trial_trace)
-        is_completed = diagnose.ending_of(result) == "completed" and value is not None
+        is_completed = endings.ending_of(result) == "completed" and value is not None
         trial = Trial(
             patch=task.patch,
             seed=task.seed,
@@ -292,6 +291,6 @@ def _key(task: TrialRequest) -> object:
 
 
 def _why(result: RunResult) -> str:
-    if diagnose.ending_of(result) == "completed":
+    if endings.ending_of(result) == "completed":
         return "the program printed no finite metric"
-    return diagnose.error(result) or f"the program {diagnose.ending_of(result)}"
+    return endings.error(result) or f"the program {endings.ending_of(result)}"

@@ -1,11 +1,11 @@
-"""The commands of a report that start a Python program, read without a shell."""
+"""The commands of a text that start a Python program, read without a shell."""
 
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
+from typing import Protocol
 
-from bot.issues.reading.markdown import Sentence
 from bot.kernel.bug import Fence, FenceKind, Issue, Quote, ShellCommand
 
 _PROMPT = re.compile(
@@ -48,8 +48,20 @@ _CUT = re.compile(r"^(?:\d?>{1,2}|<|\||&|2>&1)")
 _MOST, _MOST_LINES, _MOST_WORDS, _MOST_SCRIPT, _FEW = 8, 400, 100, 65_536, 3
 
 
+class QuotedSentence(Protocol):
+    """A sentence, and where it stands."""
+
+    @property
+    def text(self) -> str:
+        """Its words."""
+
+    @property
+    def quote(self) -> Quote:
+        """Its text and line."""
+
+
 def find_commands(
-    fences: Sequence[Fence], sentences: Sequence[Sentence] = ()
+    fences: Sequence[Fence], sentences: Sequence[QuotedSentence] = ()
 ) -> tuple[ShellCommand, ...]:
     """The commands that start Python programs, the likeliest first: that whose traceback follows,
     then the later before the earlier, then those that the text quotes.
@@ -69,7 +81,7 @@ def find_commands(
     return tuple(reversed(distinct.values()))[:_MOST]
 
 
-def _in_text(sentences: Sequence[Sentence]) -> Iterator[ShellCommand]:
+def _in_text(sentences: Sequence[QuotedSentence]) -> Iterator[ShellCommand]:
     for sentence in sentences[:_MOST_LINES]:
         for match in _QUOTED.finditer(sentence.text[:2000]):
             command = read_command(next(filter(None, match.groups())))

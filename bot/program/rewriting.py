@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import libcst as cst
 
 from bot.kernel.training_types import Hyperparameter, HyperparameterKind
-from bot.training.program.parsed import ProgramTree
-from bot.training.program.text import (
+from bot.program.parsed import ProgramTree
+from bot.program.text import (
     Imports,
     NotApplicable,
     expression,

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 import libcst as cst
 
 from bot.kernel.training_types import HyperparameterKind, TrainingTrace
-from bot.training.program.parsed import ProgramTree
-from bot.training.program.rewriting import (
+from bot.program.parsed import ProgramTree
+from bot.program.rewriting import (
     HyperparameterPlace,
     Rewriting,
     Write,
     make_place,
 )
-from bot.training.program.text import (
+from bot.program.text import (
     NotApplicable,
     argument,
     canonical_number,
@@ -25,7 +25,7 @@ from bot.training.program.text import (
     with_function,
     without,
 )
-from bot.training.program.uses import number_used, resolved, supplied, worded, write_argument
+from bot.program.uses import number_used, resolved, supplied, worded, write_argument
 
 # What the frameworks' optimisers are called, which rates suit them and what they accept.
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import libcst as cst
 
 from bot.kernel.training_types import Framework, Layer
-from bot.training.program.text import snake
+from bot.program.text import snake
 from sandbox.probe.training.vocabulary import KERAS_ACTIVATIONS, TORCH_ACTIVATIONS
 
 # The activation functions: what Keras and PyTorch call them.

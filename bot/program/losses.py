@@ -10,11 +10,11 @@ from typing import Literal
 import libcst as cst
 
 from bot.kernel.training_types import Loss, TrainingTrace
-from bot.training.program.layers import of_function
-from bot.training.program.optimizers import compilations
-from bot.training.program.parsed import ProgramTree, function_named
-from bot.training.program.rewriting import HyperparameterPlace, Rewriting, make_place
-from bot.training.program.text import (
+from bot.program.layers import of_function
+from bot.program.optimizers import compilations
+from bot.program.parsed import ProgramTree, function_named
+from bot.program.rewriting import HyperparameterPlace, Rewriting, make_place
+from bot.program.text import (
     NotApplicable,
     argument,
     dotted,
@@ -23,7 +23,7 @@ from bot.training.program.text import (
     snake,
     with_argument,
 )
-from bot.training.program.uses import resolved, worded
+from bot.program.uses import resolved, worded
 from sandbox.probe.training.vocabulary import KERAS_LOSSES, OF_CLASSES, TORCH_LOSSES
 
 # What PyTorch calls its losses.

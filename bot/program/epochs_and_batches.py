@@ -8,9 +8,9 @@ from typing import NamedTuple
 import libcst as cst
 
 from bot.kernel.training_types import HyperparameterKind, TrainingTrace
-from bot.training.program.parsed import ProgramTree, function_named, iterated, loops_around
-from bot.training.program.rewriting import Change, HyperparameterPlace, Rewriting, Write, make_place
-from bot.training.program.text import (
+from bot.program.parsed import ProgramTree, function_named, iterated, loops_around
+from bot.program.rewriting import Change, HyperparameterPlace, Rewriting, Write, make_place
+from bot.program.text import (
     argument,
     canonical_number,
     dotted,
@@ -21,7 +21,7 @@ from bot.training.program.text import (
     spell,
     with_argument,
 )
-from bot.training.program.uses import number_used, resolved, supplied, write_argument
+from bot.program.uses import number_used, resolved, supplied, write_argument
 
 # Epochs and batch size where Keras is asked to train: `fit`, and what is passed on to it.
 

@@ -12,7 +12,7 @@ from typing import Any
 import libcst as cst
 
 from bot.environment.imports import Edit, apply
-from bot.training.program.text import NotApplicable, expression, read_number
+from bot.program.text import NotApplicable, expression, read_number
 
 # Where the files of a program spell a value: the literals that may decide it.
 

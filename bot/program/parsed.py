@@ -15,8 +15,8 @@ import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
 from bot.kernel.source import syntax
-from bot.training.program.modules import LONGEST, JoinedText, ProgramFile, join
-from bot.training.program.text import Imports, dotted, imports_of, spell
+from bot.program.modules import LONGEST, JoinedText, ProgramFile, join
+from bot.program.text import Imports, dotted, imports_of, spell
 
 # A parsed program: its calls with the full names of what they call, its assignments, its lines.
 

@@ -11,10 +11,10 @@ from difflib import SequenceMatcher
 import libcst as cst
 
 from bot.kernel.training_types import HyperparameterKind, Layer, TrainingTrace
-from bot.training.program.layers import CHOICES, WrittenLayer, canonical, of_keras_layer
-from bot.training.program.parsed import ProgramTree
-from bot.training.program.rewriting import HyperparameterPlace, Rewriting, Write, make_place
-from bot.training.program.text import (
+from bot.program.layers import CHOICES, WrittenLayer, canonical, of_keras_layer
+from bot.program.parsed import ProgramTree
+from bot.program.rewriting import HyperparameterPlace, Rewriting, Write, make_place
+from bot.program.text import (
     argument,
     canonical_number,
     dotted,
@@ -22,7 +22,7 @@ from bot.training.program.text import (
     with_argument,
     without,
 )
-from bot.training.program.uses import number_used, resolved, supplied, worded, write_argument
+from bot.program.uses import number_used, resolved, supplied, worded, write_argument
 
 # The Keras layers that a program constructs, with their places in the model.
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import libcst as cst
 
 from bot.kernel.training_types import TrainingTrace
-from bot.training.program.epochs_and_batches import fits, steps
-from bot.training.program.parsed import ProgramTree
-from bot.training.program.rewriting import HyperparameterPlace, Rewriting, make_place
-from bot.training.program.text import argument, dotted, positional, read_number
+from bot.program.epochs_and_batches import fits, steps
+from bot.program.parsed import ProgramTree
+from bot.program.rewriting import HyperparameterPlace, Rewriting, make_place
+from bot.program.text import argument, dotted, positional, read_number
 
 # The arrays of a program: inputs and labels, for training and for testing.
 

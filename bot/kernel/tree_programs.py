@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
-from bot.issues.reading.commands import NOTEBOOK, goes_home, in_script, read_command
 from bot.kernel.attempt import BESIDE, Script
 from bot.kernel.bug import BugReport, Issue, Quote, ScriptFix, ShellCommand, Traceback
+from bot.kernel.commands import NOTEBOOK, goes_home, in_script, read_command
 from bot.kernel.environment import Chunk, DataMount
 from bot.kernel.source.syntax import module_of
 from bot.kernel.trees import Tree

@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from bot.kernel.training_types import HyperparameterKind, TrainingTrace
-from bot.training.program.layers import CHOICES, MODULES, WrittenLayer, functions_named, of_module
-from bot.training.program.parsed import ProgramTree
-from bot.training.program.rewriting import Change, HyperparameterPlace, Rewriting, Write, make_place
-from bot.training.program.text import (
+from bot.program.layers import CHOICES, MODULES, WrittenLayer, functions_named, of_module
+from bot.program.parsed import ProgramTree
+from bot.program.rewriting import Change, HyperparameterPlace, Rewriting, Write, make_place
+from bot.program.text import (
     dotted,
     expression,
     positional,
     read_number,
 )
-from bot.training.program.torch_layers import Flow, activation, argument_of, flows, torch_layers
+from bot.program.torch_layers import Flow, activation, argument_of, flows, torch_layers
 
 # Activations of PyTorch modules: modules of their own, and functions in `forward`.
 

@@ -16,20 +16,20 @@ import libcst as cst
 
 from bot.kernel.source import syntax
 from bot.kernel.training_types import Edit, Hyperparameter, TrainingTrace
-from bot.training.program import literals
-from bot.training.program.arrays import one_sided, scaling
-from bot.training.program.epochs_and_batches import batches, epochs, fitting
-from bot.training.program.keras_layers import keras_activations, keras_settings
-from bot.training.program.literals import Observation
-from bot.training.program.losses import keras_losses, torch_losses
-from bot.training.program.modules import ProgramFile, own_modules
-from bot.training.program.optimizers import OptimizerPlace, optimizing, torch_clipping
-from bot.training.program.parsed import ProgramTree, parse_program
-from bot.training.program.rewriting import HyperparameterPlace, Rewriting, UseChange, number_places
-from bot.training.program.structure import structure
-from bot.training.program.text import NotApplicable, parse_number, same
-from bot.training.program.torch_activations import torch_activations, torch_initializers
-from bot.training.program.torch_layers import torch_settings
+from bot.program import literals
+from bot.program.arrays import one_sided, scaling
+from bot.program.epochs_and_batches import batches, epochs, fitting
+from bot.program.keras_layers import keras_activations, keras_settings
+from bot.program.literals import Observation
+from bot.program.losses import keras_losses, torch_losses
+from bot.program.modules import ProgramFile, own_modules
+from bot.program.optimizers import OptimizerPlace, optimizing, torch_clipping
+from bot.program.parsed import ProgramTree, parse_program
+from bot.program.rewriting import HyperparameterPlace, Rewriting, UseChange, number_places
+from bot.program.structure import structure
+from bot.program.text import NotApplicable, parse_number, same
+from bot.program.torch_activations import torch_activations, torch_initializers
+from bot.program.torch_layers import torch_settings
 
 __all__ = [
     "NotApplicable", "Observation", "PatchedText", "ProgramFile", "find", "patch_program",

@@ -8,9 +8,9 @@ import math
 
 import libcst as cst
 
-from bot.training.program.parsed import ProgramTree
-from bot.training.program.rewriting import Rewriting
-from bot.training.program.text import (
+from bot.program.parsed import ProgramTree
+from bot.program.rewriting import Rewriting
+from bot.program.text import (
     argument,
     dotted,
     parse_number,

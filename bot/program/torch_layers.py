@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from bot.kernel.training_types import Layer, TrainingTrace
-from bot.training.program.keras_layers import MOST_UNITS, bound_number
-from bot.training.program.layers import WrittenLayer, of_function, of_module
-from bot.training.program.parsed import ProgramTree
-from bot.training.program.rewriting import HyperparameterPlace, Rewriting, Write, make_place
-from bot.training.program.text import argument, canonical_number, dotted
-from bot.training.program.uses import number_used, supplied, write_argument
+from bot.program.keras_layers import MOST_UNITS, bound_number
+from bot.program.layers import WrittenLayer, of_function, of_module
+from bot.program.parsed import ProgramTree
+from bot.program.rewriting import HyperparameterPlace, Rewriting, Write, make_place
+from bot.program.text import argument, canonical_number, dotted
+from bot.program.uses import number_used, supplied, write_argument
 
 # The PyTorch modules that a program constructs, with their places in the model.
 

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Sequence
 import libcst as cst
 
 from bot.kernel.training_types import TrainingTrace
-from bot.training.program.keras_layers import keras_layers
-from bot.training.program.layers import WrittenLayer, of_keras_layer, of_module
-from bot.training.program.parsed import ProgramTree
-from bot.training.program.rewriting import HyperparameterPlace, Rewriting, Write, make_place
-from bot.training.program.text import NotApplicable, argument, keywords, with_argument
-from bot.training.program.torch_layers import torch_layers
+from bot.program.keras_layers import keras_layers
+from bot.program.layers import WrittenLayer, of_keras_layer, of_module
+from bot.program.parsed import ProgramTree
+from bot.program.rewriting import HyperparameterPlace, Rewriting, Write, make_place
+from bot.program.text import NotApplicable, argument, keywords, with_argument
+from bot.program.torch_layers import torch_layers
 
 _ADDITIONS = ("dense_after", "batch_norm_after", "dropout_after")
 _SHAPE_ARGUMENTS = {"input_shape", "input_dim", "batch_input_shape"}

@@ -190,7 +190,8 @@ def _loses(model: Member, rules: AnySignature) -> bool:
     if not isinstance(model, CrashSignature) or not members:
         return model not in members_of(rules)
     words = any(wording.core(model.message) in row.message for row in members)
-    return not words or bool(model.frame and not any(row.frame or row.places for row in members))
+    files = {file for row in members for file in (row.frame, *(one.file for one in row.places))}
+    return not words or bool(model.frame and model.frame not in files)
 
 
 def _is_vague(signature: AnySignature) -> bool:

@@ -13,12 +13,22 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 from typing_extensions import override
 
-from bot.environment import fallbacks, imports, matching, releases, source_builds, versions
-from bot.environment.fallbacks import Draft, Torch, World
+from bot.environment import (
+    drafts,
+    fallbacks,
+    imports,
+    matching,
+    releases,
+    source_builds,
+    torch_builds,
+    versions,
+)
+from bot.environment.drafts import Draft, World
 from bot.environment.git import Checkout, Credentials, Git
 from bot.environment.index import PackageIndex
 from bot.environment.operator_files import Shelf
 from bot.environment.source_builds import Workshop
+from bot.environment.torch_builds import Torch
 from bot.kernel import settings
 from bot.kernel.bug import Frame, Release
 from bot.kernel.environment import (
@@ -351,7 +361,7 @@ class _Job:
     def run(self) -> Environment:
         if not self.found:
             raise BuildError("No Python interpreter was found to build with.")
-        self.torch = fallbacks.choose(
+        self.torch = torch_builds.choose(
             self.spec,
             self.owner._settings.folders,
             tuple(self.found),
@@ -368,7 +378,7 @@ class _Job:
             pins, error = self._resolved(draft)
             causes[draft.minor] = error
             if pins is not None:
-                following = fallbacks.completed(draft, pins)
+                following = drafts.completed(draft, pins)
                 if following is None and older is None:
                     following = self._newest(draft, pins)
                     older = (draft, pins) if following is not None else None
@@ -391,7 +401,7 @@ class _Job:
         notes += (("python", why),) if why else ()
         in_tree = self.spec.repo is not None and self.spec.repo.in_place
         under_test = "" if in_tree or not requirements else requirements[0].name
-        undated = (*_TORCH_DEPENDENCIES, *self.at_hand, *fallbacks.exact(requirements))
+        undated = (*_TORCH_DEPENDENCIES, *self.at_hand, *drafts.exact(requirements))
         draft = Draft(
             what=f"as the bug report says, Python {minor}",
             minor=minor,
@@ -409,7 +419,7 @@ class _Job:
         )
         if self.spec.repo is not None:
             draft = self._with_repository(draft)
-        return fallbacks.with_bounds(draft, fallbacks.bounds(draft, self._oldest(draft)))
+        return drafts.with_bounds(draft, drafts.bounds(draft, self._oldest(draft)))
 
     def _newest(self, draft: Draft, pins: tuple[str, ...]) -> Draft | None:
         """A draft that holds the package under test to the newest release before the report, where
@@ -422,7 +432,7 @@ class _Job:
                 continue
             newest = self._newest_release(requirement.name, draft.exclude_newer)
             if newest and Version(newest) > Version(version):
-                return fallbacks.at_least(draft, requirement, newest)
+                return drafts.at_least(draft, requirement, newest)
         return None
 
     def _newest_release(self, name: str, before: datetime | None) -> str:
@@ -441,7 +451,7 @@ class _Job:
         minor = self.spec.python
         if any(requirement.name == "torch" for requirement in self.spec.requirements):
             if not self.torch.possible:
-                raise BuildError(fallbacks.NONE_TO_BE_HAD)
+                raise BuildError(torch_builds.NONE_TO_BE_HAD)
             if self.torch.minor and not self._fixed():
                 why = f"{self.torch.minor}, for which there is a CPU build of torch"
                 return self.torch.minor, why if self.torch.minor != minor else ""
@@ -469,7 +479,7 @@ class _Job:
         requirements, notes = [], []
         for requirement in self.spec.requirements:
             if requirement.name in self.at_hand:
-                requirements.append(fallbacks.at_hand(requirement, *self.at_hand[requirement.name]))
+                requirements.append(drafts.at_hand(requirement, *self.at_hand[requirement.name]))
                 if requirements[-1].rung is PinSource.NEIGHBOUR:
                     notes.append((requirement.name, requirements[-1].reason))
             elif self.torch.pin and requirement.name in imports.CUDA_ONLY:
@@ -489,7 +499,7 @@ class _Job:
         try:
             pins = self.installer.resolve(self._wishes(draft), self._snapshot(draft.minor))
             torch_drawn = any(pin.startswith("torch==") for pin in pins)
-            error = fallbacks.NONE_TO_BE_HAD if torch_drawn and not self.torch.possible else ""
+            error = torch_builds.NONE_TO_BE_HAD if torch_drawn and not self.torch.possible else ""
             error = error or self._outlier(draft, pins)
         except Unresolvable as failure:
             pins, error = (), str(failure)
@@ -529,15 +539,15 @@ class _Job:
             excludes += [name for name in imports.TENSORFLOW if name != "tensorflow-cpu"]
         day = draft.exclude_newer
         return Wishes(
-            requirements=tuple(map(fallbacks.line, draft.requirements)),
-            constraints=tuple(map(fallbacks.line, draft.constraints)),
+            requirements=tuple(map(drafts.line, draft.requirements)),
+            constraints=tuple(map(drafts.line, draft.constraints)),
             overrides=(
                 *(pin for name, (pin, _) in self.at_hand.items() if name != draft.cloned),
-                *map(fallbacks.line, draft.overrides),
+                *map(drafts.line, draft.overrides),
             ),
             excludes=tuple(excludes),
             exclude_newer=_stamp(day) if day else "",
-            undated=tuple(dict.fromkeys((*draft.undated, *fallbacks.exact(draft.requirements)))),
+            undated=tuple(dict.fromkeys((*draft.undated, *drafts.exact(draft.requirements)))),
             windows=tuple((name, _stamp(until)) for name, until in draft.windows.items()),
             wheels=draft.wheels,
             torch_backend=self.torch.backend,
@@ -577,7 +587,7 @@ class _Job:
         """
         cut_off, names = (
             draft.exclude_newer,
-            (*draft.undated, *draft.windows, *fallbacks.exact(draft.requirements)),
+            (*draft.undated, *draft.windows, *drafts.exact(draft.requirements)),
         )
         if cut_off is None:
             return ()
@@ -614,7 +624,7 @@ class _Job:
         has_torch = any(row.name == "torch" for row in self.spec.requirements)
         if not (has_torch and self.torch.pin):
             return tuple(self.found)
-        builds = fallbacks.local_builds(self.owner._settings.folders, tuple(self.found))
+        builds = torch_builds.local_builds(self.owner._settings.folders, tuple(self.found))
         return tuple(minor for version, minor in builds if self.torch.pin == f"torch=={version}")
 
     def _world(self) -> World:

@@ -2,279 +2,15 @@
 → the next draft.
 """
 
-import platform
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.tags import Tag, cpython_tags
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-from packaging.version import Version
 
-from bot.environment import imports, releases, versions
-from bot.kernel.bug import Release
-from bot.kernel.environment import EnvironmentSpec, PinSource, Requirement
-
-# Which build of torch to take: one for the processor unless a GPU is asked for; the usual one
-# draws gigabytes.
-
-NONE_TO_BE_HAD = (
-    "No CPU build of torch is available: PyTorch's index does not answer, and no folder of wheels "
-    "contains one. Put one into a folder listed in PIP_FIND_LINKS, or use --device gpu."
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Torch:
-    """The decision. `backend` names the index of CPU builds, `pin` and `minor` a local wheel and
-    the Python it fits.
-    """
-
-    backend: str = ""
-    pin: str = ""
-    minor: str = ""
-    anything: bool = False
-
-    @property
-    def possible(self) -> bool:
-        """Whether torch can be installed at all."""
-        return bool(self.backend or self.pin or self.anything)
-
-
-def choose(
-    spec: EnvironmentSpec,
-    folders: Iterable[Path],
-    minors: tuple[str, ...],
-    reachable: Callable[[], bool],
-) -> Torch:
-    """The usual build for a GPU or off x86, else the CPU index when it answers, else the nearest
-    local CPU wheel.
-    """
-    if spec.device == "gpu" or platform.machine() != "x86_64":
-        return Torch(anything=True)
-    if reachable():
-        return Torch(backend="cpu")
-    builds = list(local_builds(folders, minors))
-    if not builds:
-        return Torch()
-    specifier = next(
-        (requirement.specifier for requirement in spec.requirements if requirement.name == "torch"),
-        "",
-    )
-    numbers = {str(version) for version, _ in builds}
-    exact = versions.exact_version(specifier)
-    order = (
-        versions.neighbours(exact, numbers) if exact else sorted(numbers, key=Version, reverse=True)
-    )
-    best = exact if exact in numbers else order[0]
-    if exact and f"{exact}+cpu" in numbers:
-        best = f"{exact}+cpu"
-    fitting = tuple(minor for version, minor in builds if str(version) == best)
-    return Torch(pin=f"torch=={best}", minor=versions.by_distance(spec.python, fitting)[0])
-
-
-def local_builds(folders: Iterable[Path], minors: tuple[str, ...]) -> Iterable[tuple[Version, str]]:
-    """CPU builds in folders of wheels, each with a Python that is present and fits."""
-    for folder in folders:
-        for path in sorted(folder.glob("torch-*.whl")):
-            try:
-                _, version, _, tags = parse_wheel_filename(path.name)
-            except InvalidWheelFilename:
-                continue
-            if version.local == "cpu":
-                yield from ((version, minor) for minor in minors if tags & _supported_tags(minor))
-
-
-def _supported_tags(minor: str) -> frozenset[Tag]:
-    return frozenset(cpython_tags(python_version=versions.order(minor)))
-
-
-# One way to put an environment together, the small changes that all moves of the ladder make to
-# it, and what these may ask.
-
-
-@dataclass(frozen=True, slots=True)
-class Draft:
-    """One way to put the environment together. `what` says how it differs from the one before;
-    `windows` are the later days up to which packages may be that cannot be of the day itself;
-    `notes` go beside the claims, `passed` are the Pythons and `refused` the neighbouring releases
-    ("name==version") that did not do, and `cloned` is the distribution that the clone's own wheel
-    holds. The package `under_test` ("" for none) is the last to give way, and those whose releases
-    the repository's files have `declared` are the first; `overrides` replace what others require.
-    """
-
-    what: str
-    minor: str
-    requirements: tuple[Requirement, ...]
-    under_test: str = ""
-    declared: tuple[str, ...] = ()
-    constraints: tuple[Requirement, ...] = ()
-    exclude_newer: datetime | None = None
-    undated: tuple[str, ...] = ()
-    windows: Mapping[str, datetime] = field(default_factory=dict)
-    wheels: tuple[Path, ...] = ()
-    notes: tuple[tuple[str, str], ...] = ()
-    passed: tuple[str, ...] = ()
-    refused: tuple[str, ...] = ()
-    cloned: str = ""
-    overrides: tuple[Requirement, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What the ladder may ask: releases that are offered, Pythons that are present, and a build
-    from source.
-    """
-
-    releases: Callable[[str], tuple[str, ...]]
-    minors: tuple[str, ...]
-    build: Callable[[str, Draft], Path | None]
-    fixed_python: bool = False
-    history: Callable[[str], tuple[Release, ...]] = lambda _: ()
-    usable: Callable[[str, str], tuple[str, ...]] = lambda _name, _minor: ()
-    """Versions with a wheel for a Python ("3.11")."""
-
-
-Move = Callable[[Draft, str, World], Draft | None]
-_SOON = (timedelta(days=183), timedelta(days=730))
-
-
-def omit(draft: Draft, names: Sequence[str], why: str) -> Draft | None:
-    """Without these requirements, None when there are none."""
-    if not names:
-        return None
-    return replace(
-        draft,
-        what=f"without {', '.join(names)}",
-        requirements=tuple(
-            requirement for requirement in draft.requirements if requirement.name not in names
-        ),
-        notes=(*draft.notes, *((name, why) for name in names)),
-    )
-
-
-def of_any_date(draft: Draft, names: Iterable[str], what: str, why: str) -> Draft | None:
-    """With releases of these from soon after the date, the next time from some years after it, at
-    last of any date; None when that changes nothing.
-    """
-    new = [name for name in names if name not in draft.undated]
-    if not new or draft.exclude_newer is None:
-        return None
-    windows, undated = dict(draft.windows), list[str]()
-    for name in new:
-        later = [draft.exclude_newer + step for step in _SOON]
-        next_day = next(
-            (day for day in later if day > windows.get(name, draft.exclude_newer)), None
-        )
-        if next_day is None:
-            windows.pop(name, None)
-            undated.append(name)
-        else:
-            windows[name] = next_day
-    reasons = dict(draft.notes)
-    notes = ((name, why) for name in new if name not in reasons)
-    return replace(
-        draft,
-        what=f"with {what.format(', '.join(new))}",
-        undated=(*draft.undated, *undated),
-        windows=windows,
-        notes=(*draft.notes, *notes),
-    )
-
-
-def swap(draft: Draft, old: Requirement, new: Requirement) -> tuple[Requirement, ...]:
-    """The requirements with one in place of another."""
-    return tuple(new if requirement is old else requirement for requirement in draft.requirements)
-
-
-# Small changes to a draft that need no index: lines for the resolver, bounds, torch at hand, what
-# packages presume.
-
-
-def line(requirement: Requirement) -> str:
-    """A requirement as the resolver reads it."""
-    extras = f"[{','.join(requirement.extras)}]" if requirement.extras else ""
-    return f"{requirement.name}{extras}{requirement.specifier}"
-
-
-def exact(requirements: tuple[Requirement, ...]) -> tuple[str, ...]:
-    """Names pinned to one release: the date says nothing about them."""
-    return tuple(
-        requirement.name
-        for requirement in requirements
-        if versions.exact_version(requirement.specifier)
-    )
-
-
-def at_hand(requirement: Requirement, pin: str, why: str) -> Requirement:
-    """The requirement at the only release that can be had, and what that has to do with the
-    claim.
-    """
-    version = pin.partition("==")[2]
-    if requirement.specifier and _allows(requirement, version.partition("+")[0]):
-        return requirement.model_copy(update={"specifier": f"=={version}"})
-    claim = f"claimed {requirement.specifier.removeprefix('==')}, " if requirement.specifier else ""
-    reason = f"{claim}{why} {version}"
-    return requirement.model_copy(
-        update={"specifier": f"=={version}", "rung": PinSource.NEIGHBOUR, "reason": reason}
-    )
-
-
-def at_least(draft: Draft, requirement: Requirement, version: str) -> Draft:
-    """The draft with one requirement at this release or a newer one."""
-    floor = requirement.model_copy(update={"specifier": f">={version}"})
-    return replace(
-        draft,
-        what=f"with {requirement.name} {version}, the newest release before the bug report",
-        requirements=tuple(
-            floor if other is requirement else other for other in draft.requirements
-        ),
-    )
-
-
-def with_bounds(draft: Draft, bounds: tuple[Requirement, ...]) -> Draft:
-    """Known bounds as constraints; setuptools itself is installed, because old packages import
-    it without saying so.
-    """
-    names = {requirement.name for requirement in draft.requirements}
-    needed = tuple(
-        bound
-        for bound in bounds
-        if bound.name == "setuptools" and names and "setuptools" not in names
-    )
-    return replace(
-        draft,
-        requirements=(*draft.requirements, *needed),
-        constraints=(*draft.constraints, *bounds),
-    )
-
-
-def completed(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
-    """The draft with what the resolved packages presume without saying so, when something of it
-    is missing.
-    """
-    names = {pin.partition("==")[0] for pin in pins}
-    needed = {
-        need: name
-        for name in names
-        for need in imports.UNDECLARED.get(name, ())
-        if need not in names
-    }
-    requirement_names = {requirement.name for requirement in draft.requirements}
-    more = [
-        Requirement(name=need, rung=PinSource.DEPENDENCY, reason=f"{name} assumes it is installed")
-        for need, name in needed.items()
-        if need not in requirement_names
-    ]
-    return (
-        replace(draft, what=f"with {', '.join(needed)}", requirements=(*draft.requirements, *more))
-        if more
-        else None
-    )
-
+from bot.environment import releases, versions
+from bot.environment.drafts import Draft, Move, World, allows, of_any_date, omit, swap
+from bot.kernel.environment import PinSource, Requirement
 
 # The moves of the ladder for what has no wheel on the day, or for the Python: a later release, a
 # build, another version of a dependency, a neighbouring release, or nothing.
@@ -310,7 +46,7 @@ def _next(old: Requirement, draft: Draft, world: World) -> Requirement | None:
         for row in world.history(old.name)
         if day and row.uploaded_at and row.uploaded_at > day and not row.prerelease
     ]
-    fitting = [row for row in dated if row[1] in usable and _allows(old, row[1])]
+    fitting = [row for row in dated if row[1] in usable and allows(old, row[1])]
     if not fitting:
         return None
     version = min(fitting)[1]
@@ -408,7 +144,7 @@ def give_way(draft: Draft, text: str, world: World) -> Draft | None:
         return None
     requirements, notes = draft.requirements, draft.notes
     for old in _of_files(draft):
-        stated = [row for row in world.history(old.name) if _allows(old, row.version)]
+        stated = [row for row in world.history(old.name) if allows(old, row.version)]
         usable = world.usable(old.name, draft.minor)
         had_wheels = any(row.wheels == "linux" for row in stated)
         near = _nearest(old, draft, world)
@@ -429,10 +165,6 @@ def give_way(draft: Draft, text: str, world: World) -> Draft | None:
 def _of_files(draft: Draft) -> list[Requirement]:
     """The requirements with a version that the repository's files state, or that stands for it."""
     return [row for row in draft.requirements if row.specifier and row.name in draft.declared]
-
-
-def _allows(requirement: Requirement, version: str) -> bool:
-    return SpecifierSet(requirement.specifier).contains(version)
 
 
 def _nearest(old: Requirement, draft: Draft, world: World) -> str:
@@ -716,26 +448,3 @@ MOVES: tuple[Move, ...] = (
     _undated,
     _any_python,
 )
-
-
-def bounds(draft: Draft, oldest: datetime | None) -> tuple[Requirement, ...]:
-    """The known bounds that hold for an environment whose oldest pinned release is of that day,
-    and contradict no claim.
-    """
-    rules = [one for one in imports.BOUNDS if not one.until or (oldest and oldest < one.until)]
-    return tuple(
-        Requirement(
-            name=rule.name, specifier=rule.specifier, rung=PinSource.REPAIR, reason=rule.why
-        )
-        for rule in rules
-        if all(
-            _agree(requirement.specifier, rule.specifier)
-            for requirement in (*draft.requirements, *draft.constraints)
-            if requirement.name == rule.name
-        )
-    )
-
-
-def _agree(specifier: str, bound: str) -> bool:
-    exact = versions.exact_version(specifier)
-    return not specifier or (bool(exact) and SpecifierSet(bound).contains(exact))

@@ -13,7 +13,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from bot.environment import evidence, index, releases, tree_requirements, versions
-from bot.environment.fallbacks import Draft
+from bot.environment.drafts import Draft
 from bot.environment.git import Checkout
 from bot.environment.index import IndexRelease, PackageIndex
 from bot.kernel.environment import PinSource, Requirement

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bot.environment import fallbacks, releases
+from bot.environment import drafts, fallbacks, releases, torch_builds
 from bot.environment.builder import UvBuilder
-from bot.environment.fallbacks import Draft, World
+from bot.environment.drafts import Draft, World
 from bot.environment.index import PackageIndex
 from bot.kernel.environment import EnvironmentSpec, PinSource, Requirement
 from sandbox import environment as prepare, indexes
@@ -150,16 +150,16 @@ def wheels(tmp_path: Path) -> Path:
 def test_the_nearest_local_cpu_build_of_torch(
     wheels: Path, claimed: str, pin: str, minor: str
 ) -> None:
-    found = fallbacks.choose(spec(claimed), (wheels,), ("3.10", "3.11", "3.12"), lambda: False)
+    found = torch_builds.choose(spec(claimed), (wheels,), ("3.10", "3.11", "3.12"), lambda: False)
     assert (found.pin, found.minor) == (pin, minor)
 
 
 def test_the_cpu_index_comes_first_and_a_gpu_needs_neither(wheels: Path, tmp_path: Path) -> None:
-    assert fallbacks.choose(spec(), (wheels,), ("3.11",), lambda: True).backend == "cpu"
-    assert fallbacks.choose(spec(device="gpu"), (wheels,), ("3.11",), lambda: False).anything
+    assert torch_builds.choose(spec(), (wheels,), ("3.11",), lambda: True).backend == "cpu"
+    assert torch_builds.choose(spec(device="gpu"), (wheels,), ("3.11",), lambda: False).anything
     empty = tmp_path / "empty"
     empty.mkdir()
-    assert not fallbacks.choose(spec(), (empty,), ("3.11",), lambda: False).possible
+    assert not torch_builds.choose(spec(), (empty,), ("3.11",), lambda: False).possible
 
 
 def test_the_resolvers_words_are_understood() -> None:
@@ -230,12 +230,12 @@ def test_a_stated_release_stays_whatever_an_unnamed_package_asks_for() -> None:
     text = "tensorflow==2.15.1 depends on keras>=2.15.0,<2.16 and you require keras==3.0.5"
     guess = wanted("tensorflow", "==2.15.1").model_copy(update={"rung": PinSource.NEIGHBOUR})
     first = draft(wanted("keras", "==3.0.5"), guess)
-    drafts, new = [first], fallbacks.next_draft(first, text, world("3.0.5"), (first,))
-    while new is not None and not new.overrides and len(drafts) < 9:
-        drafts.append(new)
-        new = fallbacks.next_draft(new, text, world("3.0.5"), drafts)
+    attempts, new = [first], fallbacks.next_draft(first, text, world("3.0.5"), (first,))
+    while new is not None and not new.overrides and len(attempts) < 9:
+        attempts.append(new)
+        new = fallbacks.next_draft(new, text, world("3.0.5"), attempts)
     assert new is not None
-    assert [fallbacks.line(row) for row in new.overrides] == ["keras==3.0.5"]
+    assert [drafts.line(row) for row in new.overrides] == ["keras==3.0.5"]
     assert "tensorflow asks for another release" in dict(new.notes)["keras"]
     stated = draft(wanted("keras", "==3.0.5"), wanted("tensorflow", "==2.15.1"))
     assert fallbacks._as_stated(stated, text, world()) is not None  # it is under test
@@ -270,11 +270,11 @@ def test_the_cpu_build_of_tensorflow_gives_way_where_it_never_was() -> None:
 
 def test_what_torch_presumes_is_installed_once() -> None:
     first = draft(wanted("torch"))
-    more = fallbacks.completed(first, ("torch==2.13.0+cpu", "sympy==1.14"))
+    more = drafts.completed(first, ("torch==2.13.0+cpu", "sympy==1.14"))
     assert more is not None
     assert [each.name for each in more.requirements] == ["torch", "numpy"]
-    assert fallbacks.completed(first, ("torch==2.13.0+cpu", "numpy==2.0")) is None
-    assert fallbacks.completed(more, ("torch==2.13.0+cpu",)) is None
+    assert drafts.completed(first, ("torch==2.13.0+cpu", "numpy==2.0")) is None
+    assert drafts.completed(more, ("torch==2.13.0+cpu",)) is None
 
 
 def test_a_failed_install_says_whose_fault_it_was() -> None:
@@ -290,10 +290,10 @@ def test_a_failed_install_says_whose_fault_it_was() -> None:
 
 
 def test_old_releases_bring_old_bounds() -> None:
-    names = {each.name for each in fallbacks.bounds(draft(), datetime(2023, 1, 1, tzinfo=UTC))}
+    names = {each.name for each in drafts.bounds(draft(), datetime(2023, 1, 1, tzinfo=UTC))}
     assert names == {"setuptools", "numpy"}
-    assert {each.name for each in fallbacks.bounds(draft(), None)} == {"setuptools"}
+    assert {each.name for each in drafts.bounds(draft(), None)} == {"setuptools"}
     claimed = draft(constraints=(wanted("numpy", "==2.1"),))
     assert "numpy" not in {
-        each.name for each in fallbacks.bounds(claimed, datetime(2023, 1, 1, tzinfo=UTC))
+        each.name for each in drafts.bounds(claimed, datetime(2023, 1, 1, tzinfo=UTC))
     }

@@ -385,6 +385,7 @@ def running(pid: int) -> bool:
 
 
 @pytest.mark.index
+@pytest.mark.slow  # every proof; test_proving.py begins with the same verdict
 def test_the_bundled_example_is_reproduced(tmp_path: Path) -> None:
     done = reprise(tmp_path, "example", "--sandbox", "process", "--json", "--out", "run")
     assert done.returncode == 0, done.stderr

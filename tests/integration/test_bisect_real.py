@@ -32,6 +32,7 @@ from bot.kernel.report import ReportDraft, Reproduced
 from bot.kernel.session import Session
 from sandbox.cache import Cache
 from sandbox.process import ProcessSandbox
+from tests.integration.test_builder import open_to_the_sandbox
 from tests.support.fakes import ListListener, MemoryJournal
 from tests.support.jobs import issue_job
 
@@ -85,15 +86,16 @@ def failing(at: Runner, script: Script, spec: EnvironmentSpec) -> Failing:
     return Failing(script, spec, at.build(spec), known)
 
 
-@pytest.fixture
-def cache(tmp_path: Path) -> Path:
-    """A cache that the sandbox's own user may look into."""
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(0o755)
-    return tmp_path / "cache"
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache that the sandbox's own user may look into, with one copy of each Python."""
+    root = tmp_path_factory.mktemp("cache")
+    open_to_the_sandbox(root)
+    return root / "cache"
 
 
 @pytest.mark.index
+@pytest.mark.slow  # a dozen environments
 def test_a_known_regression_is_followed_to_the_releases_that_brought_and_mended_it(
     cache: Path,
 ) -> None:

@@ -29,6 +29,7 @@ _LEFT_OUT = (
     "_test*",
     "*.a",
     "idle_test",
+    "*.opt-?.pyc",
 )
 _SYSTEM = re.compile(r"^(?:ld-linux|linux-vdso|lib(?:c|m|dl|pthread|rt|util|resolv|nsl)\.so)")
 _LIBRARY = re.compile(r"^\s*(\S+) => (/\S+) \(", re.MULTILINE)

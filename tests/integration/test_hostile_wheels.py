@@ -116,6 +116,8 @@ def test_the_tests_of_a_package_are_not_compiled_but_can_be_imported(world: Worl
     compiled = [path.parent.parent.name for path in built.site.rglob("victim/**/*.pyc")]
     assert compiled == ["victim"]
     assert says(built, "import victim.tests.test_it as it; print(it.said)") == "own"
+    code = {path.name.partition(".opt-")[1] for path in built.python.root.rglob("*.pyc")}
+    assert code == {""}, "the copy of Python has no byte code for -O"
 
 
 def test_the_same_source_of_another_time_gets_byte_code_that_python_takes(world: World) -> None:

@@ -22,6 +22,7 @@ from sandbox.footprint import Bounds, DiskFull
 from sandbox.interpreters import Snapshot
 from sandbox.port import RunSpec
 from sandbox.process import ProcessSandbox
+from tests.integration.conftest import share_pythons
 from tests.integration.test_builder import open_to_the_sandbox
 
 TAG = sys.implementation.cache_tag
@@ -62,7 +63,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> World:
+def world(tmp_path: Path, pythons: Path) -> World:
+    share_pythons(tmp_path / "cache", pythons)
     return World(tmp_path)
 
 

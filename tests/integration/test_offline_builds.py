@@ -22,6 +22,7 @@ from bot.kernel.errors import BuildError
 from sandbox.port import RunSpec, Sandbox
 from sandbox.process import ProcessSandbox
 from tests.contract.conftest import KINDS, REAL
+from tests.integration.conftest import share_pythons
 from tests.integration.test_builder import Index, open_to_the_sandbox, spec, wanted
 
 SPY = """
@@ -114,7 +115,8 @@ class World:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[World]:
+def world(tmp_path: Path, pythons: Path) -> Iterator[World]:
+    share_pythons(tmp_path / "cache", pythons)
     yield World(tmp_path)
     shutil.rmtree(tmp_path / "cache", ignore_errors=True)  # where wheels of torch are, gigabytes
 

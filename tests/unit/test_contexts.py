@@ -7,7 +7,7 @@ import pytest
 from bot.issues.reading import issue as reading_issue
 from bot.issues.search import contexts, prompt_text
 from bot.kernel.bug import CrashSignature, Issue
-from bot.kernel.dialogue import Interpretation
+from bot.kernel.dialogue import Interpretation, ReadAction
 from bot.kernel.environment import Chunk, Context
 from bot.kernel.source import index
 from bot.kernel.source.outline import fit_chunks, merge_chunks, size
@@ -655,3 +655,15 @@ def test_a_thought_that_names_something_keeps_its_context_in_sight() -> None:
     notebook = prompt_text.Notebook((one, two, three))
     notebook.answered(1, "Box.two calls what fails.")
     assert [context.rank for context in notebook.contexts] == [1, 2]
+
+
+def test_what_a_model_looks_up_has_its_docstrings_also_where_a_context_left_them_out():
+    text = TEXTS["net/attention.py"]
+    lines = text.split("\n")
+    shown = Chunk(path="net/attention.py", start=5, end=14, text="\n".join(lines[4:14]))
+    notebook = prompt_text.Notebook(contexts=(Context(rank=1, title="x", chunks=(shown,)),))
+    assert "Much more." not in notebook.sources()
+    wish = ReadAction(path="net/attention.py", start=5, end=16)
+    notebook.look_up(None, wish, {"net/attention.py": text.encode()})
+    assert notebook.sources().count("Much more.") == 1
+    assert notebook.sources().count("class Attention") == 1

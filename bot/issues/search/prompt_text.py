@@ -20,7 +20,7 @@ from bot.kernel.environment import (
 )
 from bot.kernel.ports import SourceIndex
 from bot.kernel.session import CompletedRun
-from bot.kernel.source.outline import beyond, nonempty_lines, size
+from bot.kernel.source.outline import beyond, nonempty_lines, size, without_docstrings
 from bot.kernel.trees import Tree
 from prompts import shared
 from prompts.catalog import fence
@@ -165,25 +165,27 @@ def show_contexts(context_list: Iterable[Context]) -> str:
     return "\n\n".join(blocks) or shared("no_context")
 
 
-def list_pieces(pieces: Iterable[Chunk]) -> str:
-    """Pieces of sources with line numbers, neighbours of one file inside one fence, without all
-    but the first line of their docstrings.
+def list_pieces(pieces: Iterable[Chunk], *, is_whole: bool = False) -> str:
+    """Pieces of sources with line numbers, neighbours of one file inside one fence; unless whole,
+    without all but the first line of their docstrings.
     """
     blocks = []
     for _, group in groupby(pieces, key=lambda piece: (piece.path, piece.origin, piece.version)):
         first, *more = group
         package = f", {first.package} {first.version}".rstrip() if first.package else ""
         label = shared("piece", origin=first.origin, path=first.path, package=package)
-        blocks.append(fence(label, "\n".join(row for one in (first, *more) for row in _rows(one))))
+        rows = (row for one in (first, *more) for row in _rows(one, is_whole=is_whole))
+        blocks.append(fence(label, "\n".join(rows)))
     return "\n\n".join(blocks)
 
 
-def _rows(piece: Chunk) -> Iterable[str]:
+def _rows(piece: Chunk, *, is_whole: bool) -> Iterable[str]:
     """Why a piece was taken, and its lines."""
     if piece.why:
         yield f"       [{'; '.join(piece.why[:2])}]"
     lines = piece.text.split("\n")
-    for at in nonempty_lines(piece.text):
+    whole = (at for at, line in enumerate(lines) if line.strip())
+    for at in whole if is_whole else nonempty_lines(piece.text):
         yield f"{piece.start + at:5d}  {lines[at][:_MOST_LINE]}"
 
 
@@ -339,8 +341,9 @@ class Notebook:
     def sources(self) -> str:
         """The pieces of source in sight, those of the last look first."""
         pieces = [piece for context in self.contexts for piece in context.chunks]
-        chunks = beyond(self.found, pieces, 0)
-        parts = [shared("found_pieces"), list_pieces(chunks)] if chunks else []
+        visible_parts = [part for piece in pieces for part in without_docstrings(piece)]
+        chunks = beyond(self.found, visible_parts, 0)
+        parts = [shared("found_pieces"), list_pieces(chunks, is_whole=True)] if chunks else []
         if self.contexts or not chunks:
             parts.append(show_contexts(self.contexts))
         return "\n\n".join(parts)

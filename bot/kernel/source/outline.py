@@ -293,6 +293,16 @@ def nonempty_lines(text: str) -> list[int]:
     return visible or [0]
 
 
+def without_docstrings(chunk: Chunk) -> tuple[Chunk, ...]:
+    """The parts of a chunk between the lines of docstrings that a prompt leaves out."""
+    left_out = syntax.docstrings(chunk.text)
+    total = chunk.text.count("\n") + 1
+    lines = [at for at in range(total) if at not in left_out]
+    starts = [at for at in lines if at - 1 not in lines]
+    ends = [at + 1 for at in lines if at + 1 not in lines]
+    return tuple(part(chunk, start, end) for start, end in zip(starts, ends, strict=True))
+
+
 def size(chunks: Iterable[Chunk]) -> int:
     """Lines shown in all."""
     return sum(len(nonempty_lines(chunk.text)) for chunk in chunks)

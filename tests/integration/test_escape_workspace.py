@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -114,20 +113,17 @@ def test_a_memory_bomb_takes_no_more_than_its_program(walled):
 
 
 def test_no_program_of_a_workspace_has_a_network(walled):
-    server = socket.create_server(("127.0.0.1", 0))
-    threading.Thread(target=lambda: [server.accept() for _ in range(2)], daemon=True).start()
-    port = server.getsockname()[1]
-    socket.create_connection(("127.0.0.1", port), 2).close()
-    source = f"""
+    source = """
 import socket
-for to in (('127.0.0.1', {port}), ('1.0.0.0', 80)):
+for to in (('127.0.0.1', PORT), ('1.0.0.0', 80)):
     try: socket.create_connection(to, 1); print('reached', to)
     except OSError: print('no')
 """
-    with walled.open() as space:
+    with socket.create_server(("127.0.0.1", 0)) as server, walled.open() as space:
+        port = server.getsockname()[1]
+        socket.create_connection(("127.0.0.1", port), 2).close()
         for _ in range(2):
-            assert walled.exec(space, source).stdout == "no\nno\n"
-    server.close()
+            assert walled.exec(space, source.replace("PORT", str(port))).stdout == "no\nno\n"
 
 
 def test_what_packs_a_workspace_is_not_what_a_program_left_there(walled, tmp_path):

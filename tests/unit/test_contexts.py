@@ -667,3 +667,17 @@ def test_what_a_model_looks_up_has_its_docstrings_also_where_a_context_left_them
     notebook.look_up(None, wish, {"net/attention.py": text.encode()})
     assert notebook.sources().count("Much more.") == 1
     assert notebook.sources().count("class Attention") == 1
+
+
+def test_two_long_bodies_that_count_alike_share_the_room():
+    rows = "\n".join(f"    total += {n}" for n in range(120))
+    one, other = (
+        Chunk(path="a.py", start=start, end=start + 120, text=f"def {name}(total):\n{rows}",
+              kind="function", name=f"a.{name}", score=score, focus=start + 60)
+        for name, start, score in (("one", 1, 10.0), ("other", 200, 9.0))
+    )  # fmt: skip
+    alike = fit_chunks((one, other), 90)
+    assert {piece.name for piece in alike} == {"a.one", "a.other"}
+    assert size(alike) <= 92
+    alone = fit_chunks((one, other.model_copy(update={"score": 3.0})), 90)
+    assert {piece.name for piece in alone} == {"a.one"}

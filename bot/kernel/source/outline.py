@@ -178,6 +178,8 @@ def _statements(text: str, starts: list[int], block: _Block, after: int) -> list
 
 LONGEST_BODY = 90
 _WHOLE = 0.3
+_ALIKE = 0.8
+_SHARED = 40
 _SMALL = 30
 _MOST_COMMENTS = 3
 _PUBLISHING = ("export", "doc", "deprecat")
@@ -339,6 +341,9 @@ def fit_chunks(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
     decides nothing.
     """
     best = max((chunk.score for chunk in chunks), default=0.0)
+    # Of two that count alike, neither may take the other's room.
+    equals = sum(chunk.score >= best * _ALIKE for chunk in chunks)
+    longest = min(LONGEST_BODY, max(lines // max(equals, 1), _SHARED))
     by_place: dict[int, tuple[Chunk, ...]] = {}
     for rest in (False, True):
         for at, chunk in enumerate(chunks):
@@ -346,13 +351,15 @@ def fit_chunks(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
             lines_left = lines - size(piece for pieces in by_place.values() for piece in pieces)
             fits = min(size([chunk]), _SMALL) <= lines_left if rest else strong
             if at not in by_place and fits:
-                by_place |= _room(at, chunk, lines_left, not by_place)
+                by_place |= _room(at, chunk, lines_left, longest, first=not by_place)
     return tuple(piece for at in sorted(by_place) for piece in by_place[at])
 
 
-def _room(at: int, chunk: Chunk, lines_left: int, first: bool) -> dict[int, tuple[Chunk, ...]]:
+def _room(
+    at: int, chunk: Chunk, lines_left: int, longest: int, *, first: bool
+) -> dict[int, tuple[Chunk, ...]]:
     """What of a chunk has room in the lines that are left; the first always has some."""
-    most = min(max(lines_left, 1 if first else 0), LONGEST_BODY)
+    most = min(max(lines_left, 1 if first else 0), longest)
     needed = min(size([chunk]), _SHORTEST + head_lines(chunk.text))
     return {at: cut(chunk, most)} if needed <= most or first else {}
 

@@ -627,7 +627,8 @@ class Repair(Record):
     minimisation, `confirmations` those of the proof. `limit_s` is what one training of the proof
     could take, `elsewhere` are likely findings of the diagnosis that no hyperparameter mends.
     `undecided` is why nothing could be tried. `bound` is halfway between the metric of the program
-    and that of the patched one in the search, as it was known before the proof.
+    and that of the patched one in the search, as it was known before the proof, and at least a
+    tenth short of the latter.
     """
 
     metric: Metric | None = None

@@ -15,9 +15,10 @@ from bot.kernel.bug import Issue, ScriptFix, TrainingSignature
 from bot.kernel.environment import Environment
 from bot.kernel.errors import UserError
 from bot.kernel.report import Inconclusive, ReportDraft, Reproduced
-from bot.kernel.training_types import Improvement, Metric, Repair
+from bot.kernel.training_types import Edit, Improvement, Metric, Repair, Trial
 from bot.products import decided_by_patch, with_patch
 from bot.report.comment import comment
+from bot.training.repair.repair import search_bound
 from tests.unit.test_judge import crash, seen
 
 PROGRAM = """```python
@@ -243,3 +244,19 @@ def test_what_a_run_can_decide_no_patch_does():
     flat = undecided("The loss does not decrease.", signature=FLAT)
     decided_by_patch(flat, repair((0.4,) * 6, (0.9,) * 6, **SIX))
     assert flat.verdict.kind == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "direction", "bound"),
+    [(0.4, 0.9, "max", 0.65), (0.93, 0.96, "max", 0.864), (8.0, 0.2, "min", 4.1), (1.0, 0.99, "min", 1.089)],
+)  # fmt: skip
+def test_a_slight_gain_is_no_sign_of_a_training_that_learns_too_little(
+    before, after, direction, bound
+):
+    edit = Edit(parameter="rate", kind="learning_rate", before="1", after="2", line=1)
+    trials = [
+        Trial(patch=patch, seed=1, part="guide", value=value, seconds=1.0)
+        for patch, value in (((), before), ((edit,), after))
+    ]
+    assert search_bound((edit,), trials, direction) == pytest.approx(bound)
+    assert search_bound((edit,), trials[:1], direction) is None

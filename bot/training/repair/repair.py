@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from hashlib import sha256
-from statistics import fmean, median
+from statistics import median
 
 from bot.kernel import endings, files, training_trace as trace
 from bot.kernel.errors import BuildError, Stopped
@@ -132,6 +132,7 @@ FRESH = tuple(range(2001, 2001 + metric.SEEDS))
 _PATIENCE, _LEAST_S = 3.0, 30.0
 """What one trial may take: times the faulty program's seconds, and at least so many."""
 _SLOWER = 2.0
+_SHORT_OF = 0.1
 TrialListener = Callable[[Trial], None]
 Suspect = Callable[[], Sequence[Finding]]
 
@@ -279,7 +280,7 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
     if patch:
         with session.stage("repair", "proving the patch on fresh seeds"):
             improvement = _compare(patch, trials)
-    bound = _halfway(patch, search_trials)
+    bound = search_bound(patch, search_trials, subject.metric.direction)
     same = improvement is not None and improvement.significant and _same(patch, trials, improvement)
     if improvement is not None and same:
         improvement = improvement.model_copy(update={"significant": False})
@@ -308,15 +309,21 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
     )
 
 
-def _halfway(patch: Patch, search_trials: Sequence[Trial]) -> float | None:
-    """Halfway between what the program and the patched one reached in the search; None where either
-    has no value.
+def search_bound(patch: Patch, search_trials: Sequence[Trial], direction: str) -> float | None:
+    """Halfway between what the program and the patched one reached in the search, and at least a
+    tenth short of the latter; None where either has no value.
     """
     sides = [
-        [x.value for x in search_trials if x.patch == side and x.value is not None]
+        [x.value for x in search_trials if x.patch == side and x.part != "held-out"]
         for side in ((), patch)
     ]
-    return fmean(map(median, sides)) if patch and all(sides) else None
+    values = [[value for value in side if value is not None] for side in sides]
+    if not (patch and all(values)):
+        return None
+    before, after = map(median, values)
+    short = abs(after) * _SHORT_OF
+    halfway = (before + after) / 2
+    return min(halfway, after - short) if direction == "max" else max(halfway, after + short)
 
 
 def _same(patch: Patch, trials: Trials, improvement: Improvement) -> bool:

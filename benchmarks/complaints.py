@@ -11,6 +11,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
+from typing import Any
 
 from rich.table import Table
 
@@ -32,8 +33,9 @@ _quiet: Callable[[Progress], None] = lambda _: None  # noqa: E731
 
 
 class ComplaintRow(Record):
-    """A program as it went: the verdict on the report, what its control was, and the verdict on
-    the same report with the program that the proven patch leaves ("" where none was proven).
+    """A program as it went: the verdict on the report, what its control was, and, where only a
+    repair could decide, the verdict on the same report with the program that the proven patch
+    leaves ("" where none was proven).
     `kept` counts the runs in the key, of the faulty and of the repaired program, that the frozen
     signature calls failures.
     """
@@ -109,13 +111,11 @@ def _row(path: Path, bench: ComplaintBench) -> ComplaintRow:
     try:
         case = json.loads(path.read_text())
         key = json.loads((path.parents[1] / "keys" / path.name).read_text())
-        report = _report(case["id"], case["title"], case["body"], case["requirements"], bench)
+        report = _report(case, case["body"], "", bench)
+        if report.verdict.kind != "reproduced":
+            report = _report(case, case["body"], "repair", bench)
         body = _repaired(case["body"], report.repair)
-        again = (
-            _report(f"{case['id']}-repaired", case["title"], body, case["requirements"], bench)
-            if body
-            else None
-        )
+        again = _report(case, body, "repaired", bench) if body else None
     except (OSError, ValueError, KeyError, RepriseError, SandboxError) as error:
         return ComplaintRow(id=path.stem, error=f"{type(error).__name__}: {error}"[:200])
     verdict = report.verdict
@@ -131,13 +131,14 @@ def _row(path: Path, bench: ComplaintBench) -> ComplaintRow:
     )
 
 
-def _report(
-    name: str, title: str, body: str, requirements: Sequence[str], bench: ComplaintBench
-) -> IssueReport:
-    environment = bench.options.environment.model_copy(update={"pins": tuple(requirements)})
-    options = bench.options.model_copy(update={"environment": environment})
-    job = ReproduceIssue(issue=Issue(title=title, body=body), **dict(options))
-    with closing(Folder(bench.out / name)) as folder:
+def _report(case: dict[str, Any], body: str, kind: str, bench: ComplaintBench) -> IssueReport:
+    """The report on a body, with a repair unless `kind` is ""."""
+    pins = tuple(case["requirements"])
+    environment = bench.options.environment.model_copy(update={"pins": pins})
+    changes = {"environment": environment, **({} if kind else {"training": None})}
+    options = bench.options.model_copy(update=changes)
+    job = ReproduceIssue(issue=Issue(title=case["title"], body=body), **dict(options))
+    with closing(Folder(bench.out / "-".join(filter(None, (case["id"], kind))))) as folder:
         return bootstrap.reproduce(
             job, bench.settings, folder,
             listener=_quiet, cancel=bench.cancel, sandbox=bench.sandbox,

@@ -14,6 +14,7 @@ from bot.kernel.bug import (
     AnySignature,
     BugReport,
     CrashSignature,
+    FailedTestSignature,
     HangSignature,
     Member,
     NonFiniteSignature,
@@ -66,6 +67,8 @@ def _describe(member: Member) -> str:
             return f"`{member.name}` {values.words(member.wrong)}: {member.says}"
         case HangSignature():
             return f"no progress for {member.bound_s:g} s"
+        case FailedTestSignature():
+            return f"a failed assertion in {' or '.join(member.tests)}"
         case TrainingSignature(bound=None):
             return f"{member.metric} does not get better during the training"
         case TrainingSignature():

@@ -12,11 +12,12 @@ from bot.environment import setup_failures
 from bot.issues.observe import Observation, flatten
 from bot.issues.script_fixes import FILLED, NO_GPU
 from bot.issues.signature import copied, freeze, locations, references, staged, values, wording
-from bot.kernel import metrics, tracebacks
+from bot.kernel import metrics, tracebacks, usage_errors
 from bot.kernel.attempt import Evidence, Failure, Judgement, Match, Script, SetupFailure
 from bot.kernel.bug import (
     AnySignature,
     CrashSignature,
+    FailedTestSignature,
     Frame,
     HangSignature,
     Member,
@@ -27,6 +28,7 @@ from bot.kernel.bug import (
     WarningSignature,
     members_of,
 )
+from bot.kernel.tree_programs import GUESSED
 
 # Compares an exception with a crash signature: class, words, shapes, place, and whether the
 # program itself raised it on purpose.
@@ -250,6 +252,11 @@ def _genuine(
         return inconclusive.model_copy(update={"failure": judgement.failure})
     if judgement.match is Match.MATCHED and _is_of_gpu(judgement.failure, script):
         return _without_gpu(judgement)
+    is_match = judgement.match is Match.MATCHED
+    is_settled = is_match or judgement.match is Match.PASSED
+    if isinstance(member, CrashSignature) and is_settled:
+        why = _says_nothing(member, script, is_match=is_match)
+        judgement = _undecided(why) if why else judgement
     for candidate in (
         (member, reported_member) if isinstance(reported_member, CrashSignature) else (member,)
     ):
@@ -302,6 +309,8 @@ def _member(observation: Observation, member: Member, script: Script) -> Judgeme
             return _hang(observation, member)
         case TrainingSignature():
             return _training(observation, member, script)
+        case FailedTestSignature():
+            return _failed_test(observation, member, script)
 
 
 def _matched(reason: str, evidence: str, failure: Failure | None = None) -> Judgement:
@@ -464,7 +473,27 @@ def _exit_failures(observation: Observation, signature: CrashSignature) -> list[
         or not signature.message
     ):
         return []
-    return [Failure(exception="SystemExit", message=lines[-1])]
+    if usage_errors.usage_error(signature.message):
+        messages = [row.traceback.message for row in usage_errors.find_usage_errors(lines)]
+        is_refusal = messages and observation.exit_code == usage_errors.EXIT_STATUS
+        lines = messages if is_refusal else []
+    return [Failure(exception=usage_errors.EXCEPTION, message=line) for line in lines[-1:]]
+
+
+def _says_nothing(signature: CrashSignature, script: Script, *, is_match: bool) -> str:
+    """Why a run says nothing about a reported usage error: arguments are missing from whatever is
+    started without them, and what a command does not pass cannot be refused.
+    """
+    message = usage_errors.usage_error(signature.message)
+    if is_match and usage_errors.is_about_missing(message):
+        is_guess = any(fix.why == GUESSED for fix in script.fixes)
+        return "the program was started without arguments, which it asks for" if is_guess else ""
+    if not is_match and script.command:
+        options = usage_errors.refused_options(message)
+        passed_options = {word.partition("=")[0] for word in script.command}
+        if options and passed_options.isdisjoint(options):
+            return f"the command does not pass {options[0]}, which the reported error refuses"
+    return ""
 
 
 def _last_line(failure: Failure) -> str:
@@ -764,6 +793,47 @@ def _scaled(value: float, signature: TrainingSignature, *, is_percent: bool = Fa
     """A value as the signature gives it: shares where its bound is one."""
     is_share = signature.direction == "max" and (signature.bound is None or signature.bound <= 1)
     return metrics.as_share(value, is_percent=is_percent) if is_share else value
+
+
+_FAILED_TEST = re.compile(
+    r"^FAILED (?:\S{1,300}::)?(?P<name>\w{1,200})(?:\[.{0,300}\])?(?: - (?P<words>.*))?$"
+)
+_TEST_TITLE = re.compile(
+    r"^_{3,} (?:\w{1,100}\.){0,4}(?P<name>test_\w{1,200})(?:\[.{0,300}\])? _{3,}$"
+)
+_TESTS_PASSED = re.compile(r"\b\d{1,6} passed\b")
+_TESTS_FAILED, _PYTEST = 1, ("-m", "pytest")
+_ASSERTS = ("assert", "AssertionError")
+
+
+def _failed_test(
+    observation: Observation, signature: FailedTestSignature, script: Script
+) -> Judgement:
+    """A test that fails by an assertion: what else ends one may be missing here."""
+    if script.command[:2] != _PYTEST:
+        return _undecided("the program is no run of the tests")
+    lines = [line.rstrip()[:2000] for line in observation.printed]
+    if observation.exit_code == 0:
+        summary = next((line for line in reversed(lines) if _TESTS_PASSED.search(line)), "")
+        return _passed("the tests passed", summary) if summary else _undecided("no test was run")
+    rows = {
+        match["name"]: match["words"] or "" for match in map(_FAILED_TEST.match, lines) if match
+    }
+    titles = {match["name"] for match in map(_TEST_TITLE.match, lines) if match}
+    failures = flatten(observation.failures)
+    assertion = next((row for row in failures if row.exception.endswith("AssertionError")), None)
+    other: Failure | None = None
+    for name in signature.tests if observation.exit_code == _TESTS_FAILED else ():
+        words, is_failed = rows.get(name, ""), name in titles | set(rows)
+        if words.startswith(_ASSERTS) or (is_failed and not words and assertion is not None):
+            evidence = f"{name}: {words}".rstrip(": ")
+            return _matched(f"the test {name} failed", evidence, assertion)
+        if is_failed:
+            other = observation.escaped
+    if other is None:
+        return _undecided("the tests did not end in a failed assertion", "\n".join(lines[-3:]))
+    why = "the test failed, by another error than an assertion"
+    return _undecided(why, _last_line(other)).model_copy(update={"failure": other})
 
 
 def _hang(observation: Observation, signature: HangSignature) -> Judgement:

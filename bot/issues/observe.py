@@ -18,7 +18,15 @@ from pathlib import Path
 from bot.issues.signature import values
 from bot.kernel import artifacts, launch, tracebacks
 from bot.kernel.attempt import Failure, Script
-from bot.kernel.bug import BugReport, CrashSignature, Frame, Member, ObservationSignature, Traceback
+from bot.kernel.bug import (
+    BugReport,
+    CrashSignature,
+    FailedTestSignature,
+    Frame,
+    Member,
+    ObservationSignature,
+    Traceback,
+)
 from bot.kernel.source.syntax import module_of, name_of
 from bot.kernel.tracebacks import LIBRARY
 from bot.kernel.values import Record
@@ -61,11 +69,24 @@ def operation(
     names = {member.exception.rsplit(".", 1)[-1] for member in crashes}
     rows = [row for row in bug.tracebacks if row.exception.rsplit(".", 1)[-1] in names]
     return (
-        _functions(rows)
+        _tests(members, script.source)
+        or _functions(rows)
         or _quoted_lines(rows, script.source)
         or _named_operation(bug, members, script.source)
         or _calls(script.source, failed=failed)
     )
+
+
+def _tests(members: tuple[Member, ...], source: str) -> Operation | None:
+    """The statements of the tests that are said to fail."""
+    names = {name for one in members if isinstance(one, FailedTestSignature) for name in one.tests}
+    tests = [
+        node
+        for node in ast.walk(module_of(source) if names else ast.Module([], []))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name in names
+    ]
+    lines = frozenset(row.lineno for node in tests for row in node.body)
+    return Operation(f"the test `{tests[0].name}`", lines=lines) if tests else None
 
 
 def _functions(rows: list[Traceback]) -> Operation | None:

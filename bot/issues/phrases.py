@@ -16,6 +16,7 @@ from bot.kernel.bug import (
     Bisection,
     Commit,
     CrashSignature,
+    FailedTestSignature,
     HangSignature,
     Member,
     NonFiniteSignature,
@@ -83,6 +84,8 @@ def _member_rows(signature: Member) -> Rows:
             )
         case TrainingSignature():
             return _training_rows(signature)
+        case FailedTestSignature():
+            return (("failed assertion in", ", ".join(signature.tests)),)
     return _short_rows(signature)
 
 

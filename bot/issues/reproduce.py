@@ -113,6 +113,12 @@ def plan(
     with stage("signature", "recording the failure signature"):
         signature = freeze.freeze(bug)
     commands = tree_programs.commands(bug) if options.repo and signature is not None else ()
+    if _is_library(job):  # a file that a report names is most often one of the library's modules
+        commands = tuple(
+            one
+            for one in commands
+            if one.source != "named" or one.argv[:2] == reading_commands.PYTEST
+        )
     draft = partial(RunPlan, bug=bug, signature=signature, commands=commands)
     if signature is not None and (command := _given_command(options)) is not None:
         reason = "the command that was given needs the clone of the repository"
@@ -133,6 +139,9 @@ def plan(
         return draft(verdict=early)
     spec = specify.specify(bug, issue, options, "\n\n".join(script.source for script in scripts))
     variants = report_programs.contrasts(bug)
+    # A report with a program of its own names files in passing.
+    commands = tuple(command for command in commands if command.source != "named")
+    draft = partial(draft, commands=commands)
     return draft(script=scripts[0], others=scripts[1:], contrasts=variants, spec=spec)
 
 

@@ -1,6 +1,7 @@
 """Verdicts that need no run: not a bug, not enough information, or other hardware needed."""
 
 import re
+import shlex
 
 from bot.environment import setup_failures
 from bot.kernel import markdown
@@ -11,6 +12,7 @@ from bot.kernel.bug import (
     FenceKind,
     Issue,
     ReportKind,
+    ShellCommand,
     Symptom,
     members_of,
 )
@@ -68,7 +70,8 @@ def unanswerable(
         )
     if signature is None or not bug.programs:
         reason = _reason(bug, signature)
-        if _is_readable(issue, bug):
+        in_clone = bool(options.repo) and _names_program(bug)
+        if in_clone or _is_readable(issue, bug):
             return needs_reader(reason)
         return NeedsInfo(reason=reason, items=_items(bug, signature))
     return None
@@ -77,6 +80,11 @@ def unanswerable(
 def needs_reader(reason: str) -> Inconclusive:
     """The verdict on a report that rules cannot act on, and a reader could."""
     return Inconclusive(runs=0, failures=0, interval=(0.0, 1.0), reason=reason, needs_reader=True)
+
+
+def _names_program(bug: BugReport) -> bool:
+    """Whether a report tells of a program that a clone may have: by a command, or in words."""
+    return bool(bug.commands or bug.named_programs or bug.notebooks)
 
 
 def _is_readable(issue: Issue, bug: BugReport) -> bool:
@@ -177,11 +185,19 @@ def self_made(line: str) -> NeedsInfo:
 
 
 def _reason(bug: BugReport, signature: AnySignature | None) -> str:
-    if not bug.programs and signature is None:
+    is_named = _names_program(bug)
+    if not bug.programs and signature is None and not is_named:
         return "the bug report contains no program, and no error or output to compare a run with"
-    if not bug.programs:
+    if not bug.programs and signature is not None:
+        stated = next((f"`{shlex.join(one.words)}`" for one in _every_command(bug)), "")
+        if stated:
+            return f"the bug report starts {stated[:200]}, and no clone at hand contains that"
         return "the bug report says what fails but contains no program to run"
     return "the rules found nothing in the bug report that tells a failing run from a good one"
+
+
+def _every_command(bug: BugReport) -> tuple[ShellCommand, ...]:
+    return (*bug.commands, *bug.named_programs)
 
 
 def _items(bug: BugReport, signature: AnySignature | None) -> tuple[str, ...]:

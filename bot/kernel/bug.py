@@ -202,10 +202,13 @@ class Missing(Record):
 class ShellCommand(Record):
     """A command of the report that starts a Python program: what follows the interpreter (or a
     shell, before a `.sh` file), the folder that the commands before it change to (below the
-    repository), the variables that it sets, and the words as the report has them.
+    repository), the variables that it sets, and the words as the report has them. One that the
+    report does not state is the start of a file that a `frame` of its traceback or its words
+    (`named`) tell of: to be looked up in the tree, and a guess.
     """
 
     argv: tuple[str, ...]
+    source: Literal["", "frame", "named"] = ""
     folder: str = ""
     variables: dict[str, str] = {}
     quote: Quote
@@ -214,6 +217,15 @@ class ShellCommand(Record):
     def words(self) -> tuple[str, ...]:
         """The command with what starts it."""
         return ("bash" if self.argv[0].endswith(".sh") else "python", *self.argv)
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The names of the tests that it runs, without their files and classes."""
+        words = self.argv[2:] if self.argv[:2] == ("-m", "pytest") else ()
+        if words[:1] == ("-k",):
+            return tuple(words[1].split(" or "))
+        names = (word.rpartition("::")[2] for word in words if "::" in word)
+        return tuple(dict.fromkeys(names))
 
 
 class TrainingComplaint(Record):
@@ -248,6 +260,7 @@ class BugReport(Record):
     missing: tuple[Missing, ...] = ()
     complaint: TrainingComplaint | None = None
     commands: tuple[ShellCommand, ...] = ()
+    named_programs: tuple[ShellCommand, ...] = ()
     notebooks: tuple[str, ...] = ()
     described: tuple[Described, ...] = ()
     unread: tuple[str, ...] = ()
@@ -382,6 +395,13 @@ class TrainingSignature(Record):
     expected: float | None = None
 
 
+class FailedTestSignature(Record):
+    """A test of the repository whose assertion fails, one of these by their names."""
+
+    kind: Literal["test"] = "test"
+    tests: tuple[str, ...]
+
+
 Member = Annotated[
     CrashSignature
     | OutputSignature
@@ -389,7 +409,8 @@ Member = Annotated[
     | WarningSignature
     | HangSignature
     | ObservationSignature
-    | TrainingSignature,
+    | TrainingSignature
+    | FailedTestSignature,
     Field(discriminator="kind"),
 ]
 
@@ -409,6 +430,7 @@ AnySignature = Annotated[
     | HangSignature
     | ObservationSignature
     | TrainingSignature
+    | FailedTestSignature
     | AlternativesSignature,
     Field(discriminator="kind"),
 ]

@@ -13,7 +13,7 @@ _PROMPT = re.compile(
 )
 _SEPARATOR = re.compile(r"\s*(?:&&|;|\|\|)\s*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,60}=.{0,300}", re.S)
-_PYTHON = re.compile(r"(?:.*/)?(?:python|python3|py)(?:[\d.]*)(?:\.exe)?")
+_PYTHON = re.compile(r"(?:.*/)?(?:[Pp]ython|python3|py)(?:[\d.]*)(?:\.exe)?")
 _PREFIXES = {"sudo", "time", "nohup", "env", "exec", "xvfb-run"}
 _RUNNERS = {"poetry", "uv", "pipenv", "rye", "pdm", "hatch", "conda", "srun"}
 _LAUNCHERS = {"torchrun", "accelerate", "deepspeed"}
@@ -28,6 +28,11 @@ _QUOTED = re.compile(
 _NOTEBOOKS = {"jupyter", "jupyter-nbconvert", "papermill", "ipython"}
 NOTEBOOK = ("-m", "jupyter", "execute")
 """What starts a notebook."""
+PYTEST = ("-m", "pytest")
+"""What starts tests."""
+STATEMENT = "-c"
+"""What starts an import statement; the files that a report names beside it follow it."""
+_TEST_FILE = re.compile(r"(?:.*/)?(?:test_[\w-]+|[\w-]+_test)\.py")
 _SHELL_NAME = re.compile(r"\$(?:\{(\w+)\}|(\w+|@))")
 FAILED = re.compile(
     r"(?:^|`)(?:FAILED|ERROR) ([\w./-]{1,200}\.py(?:::[\w\[\].,=-]{1,200}){0,4})(?: - |[^\S\n]*$)",
@@ -61,10 +66,13 @@ class QuotedSentence(Protocol):
 
 
 def find_commands(
-    fences: Sequence[Fence], sentences: Sequence[QuotedSentence] = ()
+    fences: Sequence[Fence],
+    sentences: Sequence[QuotedSentence] = (),
+    bare_commands: Sequence[ShellCommand] = (),
 ) -> tuple[ShellCommand, ...]:
     """The commands that start Python programs, the likeliest first: that whose traceback follows,
-    then the later before the earlier, then those that the text quotes.
+    then the later before the earlier, then those that the text quotes, at last those that stand in
+    the text without a mark, the later ones first.
     """
     rows = [
         (fence.index, command)
@@ -77,6 +85,7 @@ def find_commands(
     last = [row for row in reversed(rows) if row[0] in failing]
     ordered = [*last, *(row for row in reversed(rows) if row not in last)]
     commands = [command for _, command in ordered] + list(_in_text(sentences))
+    commands += reversed(bare_commands)
     distinct = {(row.argv, row.folder): row for row in reversed(commands)}
     return tuple(reversed(distinct.values()))[:_MOST]
 
@@ -89,12 +98,24 @@ def _in_text(sentences: Sequence[QuotedSentence]) -> Iterator[ShellCommand]:
                 yield command.model_copy(update={"quote": sentence.quote})
 
 
+def read_commands(lines: Sequence[str]) -> tuple[ShellCommand, ...]:
+    """The commands of lines, each in the folder that those before it change to."""
+    text = "\n".join(lines)
+    fence = Fence(index=0, tag="", kind=FenceKind.SHELL, text="", raw=text, line=0)
+    return tuple(_of_block(fence))
+
+
 def read_command(text: str) -> ShellCommand | None:
     """The command in a line, with the folder that a `cd` before it changes to; None where it
     starts no Python program.
     """
     fence = Fence(index=0, tag="", kind=FenceKind.SHELL, text=text, raw=text, line=0)
     return next(_of_block(fence), None)
+
+
+def is_test_file(path: str) -> bool:
+    """Whether a file is one of tests by its name."""
+    return _TEST_FILE.fullmatch(path) is not None
 
 
 def failing_tests(issue: Issue) -> tuple[ShellCommand, ...]:

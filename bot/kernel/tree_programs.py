@@ -9,43 +9,78 @@ from pathlib import PurePosixPath
 
 from bot.kernel.attempt import BESIDE, Script
 from bot.kernel.bug import BugReport, Issue, Quote, ScriptFix, ShellCommand, Traceback
-from bot.kernel.commands import NOTEBOOK, goes_home, in_script, read_command
+from bot.kernel.commands import (
+    NOTEBOOK,
+    PYTEST,
+    STATEMENT,
+    goes_home,
+    in_script,
+    is_test_file,
+    read_command,
+)
 from bot.kernel.environment import Chunk, DataMount
 from bot.kernel.source.syntax import module_of
 from bot.kernel.trees import Tree
 
+GUESSED = "the bug report names it but gives no command for it"
+"""Why a program was started in a way of ours: that it does not fail so says nothing."""
 _MOST = 3
+_MOST_GUESSES = 2
 _MOST_MODULES = 200
 _MOST_LISTED, _MOST_FOLDERS = 60, 20
 _BINARY = 4_096
 _TEXTS = {".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".sh", ".ipynb", ".txt", ".md"}
 _STARTED = (".py", ".sh", ".ipynb")
 _CELLS = "reprise_notebook.py"
+_IMPORT = "reprise_import.py"
+_MOST_IMPORTERS = 60
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PLAIN = {"Dockerfile", "Makefile", "Pipfile"}
 
 
 def commands(bug: BugReport) -> tuple[ShellCommand, ...]:
-    """The commands of a report, then one for each file in which a traceback of it starts."""
+    """The commands of a report, then one for each file in which a traceback of it starts, at last
+    the programs that it names in words.
+    """
     starts = (
-        ShellCommand(argv=(path,), quote=Quote(text=path, line=row.line))
+        ShellCommand(argv=(path,), source="frame", quote=Quote(text=path, line=row.line))
         for row, path in _outermost(bug)
         if path.endswith(".py") and path.isprintable()
     )
     notebooks = (
         ShellCommand(argv=(*NOTEBOOK, name), quote=Quote(text=name)) for name in bug.notebooks
     )
-    return (*bug.commands, *starts, *notebooks)
+    return (*bug.commands, *starts, *notebooks, *bug.named_programs)
 
 
 def propose(commands: Sequence[ShellCommand], tree: Tree) -> tuple[Script, ...]:
-    """At most three programs of the tree, the likeliest first: those of the report's own commands
-    or, where none is in it, of the files in which its tracebacks start.
+    """At most five programs of the tree, the likeliest first: those of the report's own commands
+    or, where none is in it, of the files in which its tracebacks start; then those that it names
+    in words.
     """
-    every = [one for command in commands for one in _expanded(command, tree)]
-    rows = [(one, script) for one in every if (script := _of_command(one, tree)) is not None]
-    own = [script for one, script in rows if one.argv != (one.quote.text,)]
-    distinct = {script.digest: script for script in own or [script for _, script in rows]}
-    return tuple(distinct.values())[:_MOST]
+    rows = [
+        (command.source, script)
+        for command in commands
+        for one in _expanded(command, tree)
+        if (script := _of_command(one, tree)) is not None
+    ]
+    own = [script for source, script in rows if not source or _is_named_test(source, script)]
+    own = own or [script for source, script in rows if source == "frame"]
+    distinct = {script.digest: script for script in own}
+    scripts = tuple(distinct.values())[:_MOST]
+    entries = {script.entry for script in scripts}
+    others = (
+        script
+        for source, script in rows
+        if source == "named" and not _is_named_test(source, script)
+    )
+    guesses = {script.digest: script for script in others if script.entry not in entries}
+    return (*scripts, *list(guesses.values())[:_MOST_GUESSES])
+
+
+def _is_named_test(source: str, script: Script) -> bool:
+    """Whether a program is the very tests that a report names, and no guess."""
+    return source == "named" and script.command[:2] == PYTEST and not script.fixes
 
 
 def starts_in(bug: BugReport, scripts: tuple[Script, ...]) -> bool:
@@ -128,11 +163,12 @@ def _expanded(command: ShellCommand, tree: Tree) -> tuple[ShellCommand, ...]:
     if not command.argv[0].endswith(".sh"):
         return (command,)
     folder = command.folder if _has_folder(command.folder, tree) else ""
-    path = _file(command.argv[0], folder, tree)
+    path = _file(command.argv[0], folder, tree, is_vague=bool(command.source))
     text = tree[path].decode("utf-8", "replace") if path else ""
     if goes_home(text):
         folder = PurePosixPath(path).parent.as_posix().removeprefix(".")
-    return in_script(text, command.argv[1:], folder)
+    rows = in_script(text, command.argv[1:], folder)
+    return tuple(row.model_copy(update={"source": command.source}) for row in rows)
 
 
 def _of_notebook(path: str, tree: Tree) -> Script | None:
@@ -162,26 +198,167 @@ def _of_notebook(path: str, tree: Tree) -> Script | None:
 def _of_command(command: ShellCommand, tree: Tree) -> Script | None:
     argv = command.argv
     folder = command.folder if _has_folder(command.folder, tree) else ""
-    if argv[:-1] == NOTEBOOK:
-        path = _file(argv[-1], folder, tree)
+    is_vague = bool(command.source)
+    if argv[:-1] == NOTEBOOK or argv[0].endswith(".ipynb"):
+        path = _file(argv[-1], folder, tree, is_vague=True)
         return _of_notebook(path, tree) if path else None
-    entry = _entry(argv, folder, tree)
+    if argv[0] == STATEMENT:
+        return _of_statement(command, tree)
+    if command.source == "named" and argv[:2] == PYTEST:
+        return _of_tests(command, tree)
+    entry = _entry(argv, folder, tree, is_vague=is_vague)
     if not entry:
         return None
     if argv[0] != "-m" and (PurePosixPath(folder) / argv[0]).as_posix() != entry:
         # The report's words name it from another folder: it is started from the root.
         folder, argv = "", (entry, *argv[1:])
-    text = f"the report's command `python {' '.join(argv)}`"
-    if command.argv == (command.quote.text,):
-        text = f"`{entry}`, which the report's traceback starts in"
+    source = tree[entry].decode("utf-8", "replace")
+    if is_vague and argv == (entry,):
+        argv = _as_tests(entry, source) or _as_module(entry, source, tree) or argv
     return Script(
-        files={entry: tree[entry].decode("utf-8", "replace")},
+        files={entry: source},
         entry=entry,
         command=argv,
         folder=folder,
         variables=_harmless(command.variables),
-        origin=text[:200],
+        origin=_origin(command, entry, argv)[:200],
+        fixes=_guess(command, argv),
     )
+
+
+def _of_statement(command: ShellCommand, tree: Tree) -> Script | None:
+    """The file of the tree that has an import statement, the one that the report names first; else
+    the statement alone, beside that one.
+    """
+    _, statement, *names = command.argv
+    named_files = [path for name in names if (path := _file(name, "", tree, is_vague=True))]
+    importers = _importers(statement, tree)
+    for path in [*(path for path in named_files if path in importers), *importers]:
+        start = command.model_copy(update={"argv": (path,)})
+        return _of_command(start, tree)
+    folder = _folder_of_import(statement, named_files, tree)
+    if folder is None:
+        return None
+    entry = f"{folder}/{_IMPORT}".lstrip("/")
+    return Script(
+        files={entry: f"{statement}\n"},
+        entry=entry,
+        command=(_IMPORT,),
+        edited=(entry,),
+        folder=folder,
+        origin=f"the import that the report names: `{statement}`"[:200],
+        fixes=(ScriptFix(what=f"ran `{statement}` alone"[:200], why=GUESSED),),
+    )
+
+
+def _folder_of_import(statement: str, named_files: Sequence[str], tree: Tree) -> str | None:
+    """The folder in which a statement of no file is run: beside the file that the report names,
+    else where the only module of that name lies; None where neither is known.
+    """
+    (node,) = module_of(statement).body
+    if isinstance(node, ast.ImportFrom) and node.level:
+        return None
+    if named_files:
+        return PurePosixPath(named_files[0]).parent.as_posix().removeprefix(".")
+    module = (min(_imported(node))[0]).replace(".", "/")
+    ends = (f"/{module}.py", f"/{module}/__init__.py")
+    paths = [f"/{path}" for path in tree]
+    roots = {path.removesuffix(end) for path in paths for end in ends if path.endswith(end)}
+    return roots.pop().lstrip("/") if len(roots) == 1 else None
+
+
+def _importers(statement: str, tree: Tree) -> list[str]:
+    """The files that have an import statement, those nearest to the root first."""
+    (node,) = module_of(statement).body
+    imports_of_statement = _imported(node)
+    module = (
+        node.module if isinstance(node, ast.ImportFrom) else next(iter(imports_of_statement))[0]
+    )
+    last = (module or "").rpartition(".")[2].encode()
+    texts = ((path, data) for path, data in tree.items() if path.endswith(".py") and last in data)
+    likely = sorted(texts, key=lambda row: (row[0].count("/"), row[0]))[:_MOST_IMPORTERS]
+    return [
+        path
+        for path, data in likely
+        for nodes in [ast.walk(module_of(data.decode("utf-8", "replace")))]
+        if any(imports_of_statement <= _imported(other) for other in nodes)
+    ]
+
+
+def _imported(node: ast.AST) -> set[tuple[str, str]]:
+    """What an import statement asks for: modules, each with a name in it."""
+    if isinstance(node, ast.ImportFrom):
+        module = "." * node.level + (node.module or "")
+        return {(module, row.name) for row in node.names}
+    return {(row.name, "") for row in node.names} if isinstance(node, ast.Import) else set()
+
+
+def _origin(command: ShellCommand, entry: str, argv: tuple[str, ...]) -> str:
+    if command.source == "frame":
+        return f"`{entry}`, which the report's traceback starts in"
+    if command.source == "named":
+        return f"`{entry}`, which the report names"
+    return f"the report's command `python {' '.join(argv)}`"
+
+
+def _guess(command: ShellCommand, argv: tuple[str, ...]) -> tuple[ScriptFix, ...]:
+    """What is ours of a program that the report does not start itself."""
+    if not command.source:
+        return ()
+    return (ScriptFix(what=f"started as `python {' '.join(argv)}`"[:200], why=GUESSED),)
+
+
+def _as_tests(entry: str, source: str) -> tuple[str, ...]:
+    """How a file of tests is started; () for any other."""
+    nodes = ast.walk(module_of(source)) if is_test_file(entry) else ()
+    has_tests = any(isinstance(node, _FUNCTIONS) and node.name.startswith("test") for node in nodes)
+    return (*PYTEST, entry) if has_tests else ()
+
+
+def _of_tests(command: ShellCommand, tree: Tree) -> Script | None:
+    """The tests of the tree that have the names of a report, in the file that it names or, where
+    that has none of them, in any.
+    """
+    words = (word.partition("::")[0] for word in command.argv[2:] if "::" in word)
+    named_files = [path for word in words if (path := _file(word, "", tree, is_vague=True))]
+    every = sorted((path for path in tree if is_test_file(path)), key=lambda path: path.count("/"))
+    names = command.tests
+    for paths in (dict.fromkeys(named_files), every[:_MOST_MODULES]):
+        ids = [row for path in paths for row in _test_ids(path, names, tree)]
+        if ids:
+            entry = ids[0].partition("::")[0]
+            return Script(
+                files={entry: tree[entry].decode("utf-8", "replace")},
+                entry=entry,
+                command=(*PYTEST, *ids[:_MOST_IMPORTERS]),
+                origin=f"the tests that the report names: {', '.join(ids)}"[:200],
+            )
+    return None
+
+
+def _test_ids(path: str, names: Sequence[str], tree: Tree) -> Iterator[str]:
+    """The ids by which pytest knows the tests of a file that have one of the names."""
+    if not any(name.encode() in tree[path] for name in names):
+        return
+    for node in module_of(tree[path].decode("utf-8", "replace")).body:
+        if isinstance(node, _FUNCTIONS) and node.name in names:
+            yield f"{path}::{node.name}"
+        if isinstance(node, ast.ClassDef):
+            methods = (row for row in node.body if isinstance(row, _FUNCTIONS))
+            yield from (f"{path}::{node.name}::{row.name}" for row in methods if row.name in names)
+
+
+def _as_module(entry: str, source: str, tree: Tree) -> tuple[str, ...]:
+    """How a file of a package is started that imports what lies beside it by dots; () for any
+    other.
+    """
+    body = module_of(source).body
+    is_relative = any(isinstance(node, ast.ImportFrom) and node.level for node in body)
+    path = PurePosixPath(entry)
+    if not is_relative or (path.parent / "__init__.py").as_posix() not in tree:
+        return ()
+    parts = path.with_suffix("").parts
+    return ("-m", ".".join(parts)) if all(part.isidentifier() for part in parts) else ()
 
 
 def _harmless(variables: Mapping[str, str]) -> dict[str, str]:
@@ -198,7 +375,7 @@ def _has_folder(folder: str, tree: Tree) -> bool:
     return bool(folder) and any(path.startswith(f"{folder}/") for path in tree)
 
 
-def _entry(argv: tuple[str, ...], folder: str, tree: Tree) -> str:
+def _entry(argv: tuple[str, ...], folder: str, tree: Tree, *, is_vague: bool) -> str:
     """The file of the tree that a command starts, "" for none of it."""
     if argv[0] == "-m" and argv[1] == "pytest":
         names = [word.partition("::")[0] for word in argv[2:] if not word.startswith("-")]
@@ -207,24 +384,28 @@ def _entry(argv: tuple[str, ...], folder: str, tree: Tree) -> str:
         module = argv[1].replace(".", "/")
         names = [f"{root}{module}{end}" for root in ("", "src/") for end in (".py", "/__main__.py")]
         return next(filter(None, (_file(name, folder, tree) for name in names)), "")
-    return _file(argv[0], folder, tree)
+    return _file(argv[0], folder, tree, is_vague=is_vague)
 
 
-def _file(name: str, folder: str, tree: Tree) -> str:
+def _file(name: str, folder: str, tree: Tree, *, is_vague: bool = False) -> str:
     """A file by its path below the folder or the root, the longest end of a path of another
-    machine, else the only file that ends so.
+    machine, else the only file that ends so. A path that is `is_vague` may begin with folders that
+    the tree has not, such as its own name.
     """
     parts = PurePosixPath(name.replace("\\", "/")).parts
     if ".." in parts:
         parts = parts[-1:]
     plain = PurePosixPath(*parts).as_posix().lstrip("/")
-    is_absolute = name[:1] in {"/", "~"} or name[1:2] == ":"
-    ends_of_path = ["/".join(parts[at:]) for at in range(1, len(parts) * is_absolute)]
+    is_elsewhere = is_vague or name[:1] in {"/", "~"} or name[1:2] == ":"
+    ends_of_path = ["/".join(parts[at:]) for at in range(1, len(parts) * is_elsewhere)]
     for path in ((PurePosixPath(folder) / plain).as_posix(), plain, *ends_of_path):
         if path in tree and path.endswith(_STARTED):
             return path
-    ends = [path for path in tree if path.endswith(f"/{plain}") and path.endswith(_STARTED)]
-    return ends[0] if len(ends) == 1 else ""
+    for end in (plain, *(ends_of_path if is_vague else ())):
+        ends = [path for path in tree if path.endswith(f"/{end}") and path.endswith(_STARTED)]
+        if len(ends) == 1:
+            return ends[0]
+    return ""
 
 
 def _outermost(bug: BugReport) -> Iterator[tuple[Traceback, str]]:

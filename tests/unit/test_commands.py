@@ -100,6 +100,54 @@ def test_a_command_that_the_text_quotes_is_read(text, argv):
     assert [row.argv for row in rows] == [argv]
 
 
+@pytest.mark.parametrize(
+    ("text", "argv", "folder", "variables"),
+    [
+        ("It breaks.\n\npython fit.py --data x --epochs 3\n\nSee below.",
+         ("fit.py", "--data", "x", "--epochs", "3"), "", {}),
+        ("**python fit.py --size 5**", ("fit.py", "--size", "5"), "", {}),
+        ("*pytest tests/test_fit.py -k loss*", ("-m", "pytest", "tests/test_fit.py", "-k", "loss"), "", {}),
+        ("I ran: python tools/fit.py --cfg a.yaml", ("tools/fit.py", "--cfg", "a.yaml"), "", {}),
+        ("When I run CUDA_VISIBLE_DEVICES=0 python fit.py --bs 4 it fails with KeyError.",
+         ("fit.py", "--bs", "4"), "", {"CUDA_VISIBLE_DEVICES": "0"}),
+        ("bash scripts/fit.sh small", ("scripts/fit.sh", "small"), "", {}),
+        ("1. cd tools\n2. python fit.py", ("fit.py",), "tools", {}),
+        ("- python fit.py \\\n   --lr 0.1 \\\n   --name a\n", ("fit.py", "--lr", "0.1", "--name", "a"), "", {}),
+        ("python fit.py\n--lr 0.1\n--bs 3\n", ("fit.py", "--lr", "0.1", "--bs", "3"), "", {}),
+        ("I use Python 3.8. Running python fit.py --debug gives me an error.", ("fit.py", "--debug"), "", {}),
+        ("I executed the command python -m fit.main --x 1, and got", ("-m", "fit.main", "--x", "1"), "", {}),
+        ("python fit.py --cfg a.yml (see the README)", ("fit.py", "--cfg", "a.yml"), "", {}),
+        ("Execute python fit.py --amp on", ("fit.py", "--amp", "on"), "", {}),
+        ("python setup.py develop\npython fit.py", ("fit.py",), "", {}),
+    ],
+)  # fmt: skip
+def test_a_command_that_stands_in_the_text_without_a_mark_is_read(text, argv, folder, variables):
+    (command,) = read_issue(Issue(title="it fails", body=text)).commands
+    assert (command.argv, command.folder, command.variables) == (argv, folder, variables)
+    assert command.quote.line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I use Python 3.8 and pytest 7.0.",
+        "It works when I run python fit.py --cpu.",
+        "I use fit.main instead of running python fit.py.",
+        "python is great, bash is not.",
+        "The old python fit.py is gone.",
+        "Python version: 3.9\n\nsh: command not found",
+    ],
+)
+def test_a_sentence_about_a_program_is_no_command(text):
+    assert read_issue(Issue(title="it fails", body=text)).commands == ()
+
+
+def test_a_command_in_a_fence_goes_before_one_in_the_text():
+    text = "I ran python fit.py first, then\n\n```\npython eval.py\n```\n"
+    rows = read_issue(Issue(title="it fails", body=text)).commands
+    assert [row.argv for row in rows] == [("eval.py",), ("fit.py",)]
+
+
 def test_words_in_quotes_are_no_command():
     text = 'Use "python 3.11" or "pip install x", it says "python is not found" and `main.py`.'
     assert read_issue(Issue(title="it fails", body=text)).commands == ()

@@ -21,6 +21,7 @@ from bot.kernel.tracebacks import (
     match_exception_line,
     match_probable_exception,
 )
+from bot.kernel.usage_errors import find_usage_errors
 
 # Warnings that a report quotes.
 
@@ -105,6 +106,8 @@ def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
         telling = traceback.frames or traceback.message or traceback.exception.startswith("SIG")
         if telling and (is_class_name(traceback.exception) or not line.heading):
             yield traceback.model_copy(update={"line": line.number})
+    for span in find_usage_errors([line.text for line in prose], in_prose=True):
+        yield span.traceback.model_copy(update={"line": prose[span.start].number})
 
 
 def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:

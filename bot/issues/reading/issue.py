@@ -11,6 +11,7 @@ from bot.issues.reading import (
     code as reading_code,
     exceptions,
     markdown,
+    named_programs,
     outputs,
     roles,
     surroundings,
@@ -18,6 +19,7 @@ from bot.issues.reading import (
     training,
     versions,
 )
+from bot.issues.reading.bare_commands import find_bare_commands
 from bot.issues.reading.code import Cleaned, clean
 from bot.issues.reading.markdown import MOST_BLOCKS, CodeBlock, ReportDocument, Sentence, sentences
 from bot.issues.signature import references
@@ -39,6 +41,7 @@ from bot.kernel.plain_text import distinct
 from bot.kernel.source import training_loops
 from bot.kernel.source.syntax import module_of
 from bot.kernel.tracebacks import TracebackSpan, find
+from bot.kernel.usage_errors import find_usage_errors
 
 # Reads the blocks of a report one after the other, and combines what they show.
 
@@ -125,6 +128,7 @@ def _block(
         home=home,
         loose=bool(whole) and code.tag not in roles.SETTING_TAGS,
     )
+    spans = spans or (find_usage_errors(lines) if whole else [])
     kind = roles.classify(code.text, code.tag, cleaned, spans)
     text = cleaned.text if kind is FenceKind.PROGRAM else code.text
     requirements = cleaned.installs or tuple(
@@ -188,6 +192,10 @@ def tracebacks(
     telling = {name for row in out if _tells(row) for name in _own(row)}
     out = [row for row in out if _tells(row) or telling.isdisjoint(_own(row))]
     fences = [block.fence for block in readings]
+    if not any(map(_tells, out)):
+        imports = named_programs.find_failing_imports(words, fences)
+        out = [row for one in imports for row in one.failures] or out
+        out = [*named_programs.find_assertions(issue, words)] or out
     candidates = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
     candidates = candidates or [*exceptions.in_title(issue, words)]
     return tuple(
@@ -298,7 +306,7 @@ def read_issue(issue: Issue) -> BugReport:
     symptom, symptom_quote = symptoms.symptom(
         issue, words, traceback_list, warnings, outputs, paper.lines
     )
-    shell_commands = commands.find_commands(fences, words)
+    shell_commands = commands.find_commands(fences, words, tuple(find_bare_commands(paper.prose)))
     claims, works_in = versions.find_versions(issue, paper, words, fences, traceback_list)
     return BugReport(
         kind=kind,
@@ -318,6 +326,7 @@ def read_issue(issue: Issue) -> BugReport:
         if shell_commands or _trains(fences)
         else None,
         commands=(*shell_commands, *commands.failing_tests(issue)),
+        named_programs=named_programs.find_named_programs(issue, words, paper.prose, fences),
         notebooks=commands.notebooks(issue),
         described=surroundings.described(words, fences),
         unread=tuple(_unread(issue, paper)),

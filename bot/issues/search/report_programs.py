@@ -39,6 +39,7 @@ from bot.kernel.report import (
 from bot.kernel.session import SearchResult
 from bot.kernel.source import syntax
 from bot.kernel.source.syntax import is_call_of, module_of, tree_of
+from bot.kernel.tree_programs import GUESSED
 
 # BugReport → the programs that the report implies, the likeliest first.
 
@@ -400,7 +401,13 @@ def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     """The verdict, but no negative one on a program with values that are not the reporter's."""
     why = {script_fixes.OPEN, script_fixes.UNTRAINED}
     changes = [fix.what for fix in script.fixes if fix.why in why]
-    if not changes or not isinstance(verdict, NotReproduced | DifferentFailure):
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    guesses = [fix.what for fix in script.fixes if fix.why == GUESSED]
+    if guesses:
+        reason = f"{guesses[0]}, since {GUESSED}: {verdict.reason}"
+        return issues_confirm.undecided(verdict, reason)
+    if not changes:
         return verdict
     reason = f"the program ran with values that are not the reporter's ({'; '.join(changes)[:300]})"
     return issues_confirm.undecided(verdict, reason)

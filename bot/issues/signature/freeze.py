@@ -12,6 +12,7 @@ from bot.kernel.bug import (
     AnySignature,
     BugReport,
     CrashSignature,
+    FailedTestSignature,
     Fence,
     Frame,
     HangSignature,
@@ -71,6 +72,8 @@ def freeze(bug: BugReport) -> AnySignature | None:
         members = [HangSignature(bound_s=BUSY_BOUND_S if busy else IDLE_BOUND_S, idle=not busy)]
     if not crashes and (training := _training(bug)) is not None:
         members = [training]
+    if not members and (tests := [name for one in bug.named_programs for name in one.tests]):
+        members = [FailedTestSignature(tests=tuple(tests))]
     if not members and (checks := _asserts(bug)):
         members = [CrashSignature(exception="AssertionError", checks=checks)]
     members = members or [*_nonfinite(bug)]

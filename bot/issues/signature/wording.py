@@ -96,11 +96,14 @@ _TABLE = [
 _REWORDINGS = [(re.compile(pattern), plain) for pattern, plain in _TABLE]
 _NAME_LIST = re.compile(r"(abstract methods? )((?:'?\w+'?(?:, )?)+)")
 
+_CHOICES = re.compile(r"\(choose from [^)]{1,1000}\)")
+
 
 def canonical(message: str) -> str:
     """A message in the wording that all versions of Python are brought to."""
     for pattern, plain in _REWORDINGS:
         message = pattern.sub(plain, message)
+    message = _CHOICES.sub(lambda match: match[0].replace("'", ""), message)
     return _NAME_LIST.sub(lambda match: match[1] + match[2].replace("'", ""), message)
 
 

@@ -1,0 +1,64 @@
+"""What `argparse` writes when it refuses a command line: the last line on standard error of a
+program that then exits with status 2.
+
+Source: `argparse` of Python 3.8 to 3.14, whose `ArgumentParser.error` prints the usage and
+`prog: error: message`.
+"""
+
+import re
+from collections.abc import Sequence
+
+from bot.kernel.tracebacks import TracebackSpan, span_of
+
+EXIT_STATUS = 2
+EXCEPTION = "SystemExit"
+
+_WORDS = (
+    r"unrecognized arguments: \S|the following arguments are required: \S|too few arguments$"
+    r"|ambiguous option: \S|one of the arguments \S.{0,400} is required"
+    r"|argument [^\n:]{1,200}: (?:invalid |expected |not allowed with |ignored explicit )"
+    r"|invalid choice: \S"
+)
+_LINE = re.compile(
+    rf"(?:(?<![\w./\\-])(?:[\w./\\-]{{1,200}}\.py(?: [\w-]{{1,40}}){{0,2}}|[\w./\\-]{{1,200}}): )?"
+    rf"(?<!\w)error: (?:{_WORDS})[^\n]{{0,2000}}"
+)
+_SENTENCE = re.compile(
+    r"[.!] +[A-Z]|[`*\"\u201d](?=\s|[.,;]|$)|, (?:and|but|so) "
+    r"| (?:when|while|if|after|but|and|although|because|even) [A-Za-z]"
+)
+"""Where the sentence around a message goes on."""
+_MARKS = ' \t*_`"\u201d'
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]*")
+_REQUIRED = re.compile(r"error: (?:the following arguments are required|too few|one of the)")
+_UNRECOGNIZED = re.compile(r"error: unrecognized arguments: (?P<options>.*)")
+
+
+def find_usage_errors(lines: Sequence[str], *, in_prose: bool = False) -> list[TracebackSpan]:
+    """The usage errors in lines, each as the exit that it is; in prose, a message ends where the
+    sentence goes on.
+    """
+    return [
+        span_of(at, at + 1, EXCEPTION, message)
+        for at, line in enumerate(lines)
+        if "error: " in line and (message := usage_error(line, in_prose=in_prose))
+    ]
+
+
+def usage_error(line: str, *, in_prose: bool = False) -> str:
+    """The message of the usage error in a line, with the name of its program; "" for none."""
+    match = _LINE.search(line[:4000])
+    words = match[0] if match else ""
+    end = _SENTENCE.search(words) if in_prose else None
+    return words[: end.start() if end else None].rstrip(_MARKS)
+
+
+def is_about_missing(message: str) -> bool:
+    """Whether a usage error says that arguments are missing, as any run without them shows."""
+    return bool(_REQUIRED.search(message))
+
+
+def refused_options(message: str) -> tuple[str, ...]:
+    """The options that a usage error calls unrecognized."""
+    match = _UNRECOGNIZED.search(message)
+    return tuple(_OPTION.findall(match["options"])) if match else ()

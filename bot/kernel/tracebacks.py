@@ -228,7 +228,12 @@ CPYTHON = re.compile(
 )
 _LINKED_PATH = r"\[?(?P<path>[^\]\s(]{1,400})\]?(?:\([^)\s]{0,300}\))?"
 _LINK = re.compile(r"\[([^\]\n]{1,400})\]\(https?:[^)\s]{0,600}\)")  # JupyterLab links its frames
+_NOTEBOOK_CELL = re.compile(  # of VS Code
+    r"^\s*\[?(?P<path>[^\]\n(,\"]{1,400}\.ipynb)\]?(?:\([^)\s]{0,600}\))?\s+Cell (?P<cell>\d{1,6})\]?"
+    r"(?:\([^)\s]{0,600}\))?(?:,? line (?P<line>\d{1,7})|,? in (?P<function>[^\n]{1,200}))\s*$"
+)
 _NOTEBOOK = (
+    _NOTEBOOK_CELL,
     re.compile(
         r"^\s*(?:Cell |Input )In ?\[(?P<cell>[\d ]{0,6})\], (?:line (?P<line>\d+)|in)(?:,? "
         r"in)?\s*(?P<function>.*)$"
@@ -253,7 +258,8 @@ PYTEST = re.compile(
 PYTEST_ERROR = re.compile(r"^\s*E\s{2,}\S")
 LIBRARY = re.compile(r".*(?:site|dist)-packages/(?P<module>[^/]+.*)$")
 _STDLIB = re.compile(
-    r"(?i).*/(?:lib(?:64)?/python3\.\d{1,2}|python3\d{1,2}/lib)/(?!(?:site|dist)-packages/)"
+    r"(?i).*/(?:lib(?:64)?/python3\.\d{1,2}|(?:python3\d{1,2}|(?:ana|mini)conda3(?:/envs/[^/]{1,80})?)/lib)"
+    r"/(?!(?:site|dist)-packages/|python3)"
 )
 _HOMES_OF_FILES = (
     "torch_geometric|torch|torchvision|torchaudio|transformers|lightning|lightning_fabric|pytorch_lightning|keras"
@@ -277,7 +283,7 @@ _CODE_IN_FRAME = re.compile(r"^\s*[\u2771>]\s*\d{1,7}\s*(?:[\u2502|]\s*)*(?P<cod
 def frame(path: str, line: str | None, function: str, code: str = "", home: str = "") -> Frame:
     """A frame with its package worked out; `home` is the import name of the repository."""
     location = path.strip().strip("[]")
-    plain = location.replace("\\", "/")
+    plain = re.sub(r"/{2,}", "/", location.replace("\\", "/"))
     site, standard = LIBRARY.match(plain), _STDLIB.match(plain)
     # What runs as a module outside all packages is a script, whatever its folder is called.
     own = "" if standard or function.strip() == "<module>" else _own(plain, home)
@@ -317,9 +323,10 @@ def notebook(line: str, home: str = "") -> Frame | None:
     for match in filter(None, (pattern.match(plain_line) for pattern in _NOTEBOOK)):
         fields = match.groupdict()
         path = fields.get("path")
-        if path is None or re.search(r"[/\\~<]|\.py$", path):
+        if path is None or re.search(r"[/\\~<]|\.(?:py|ipynb)$", path):
             place = path or f"<cell {fields.get('cell', '').strip()}>"
-            return frame(place, fields.get("line"), fields.get("function") or "", home=home)
+            function = fields.get("function") or "<module>" * place.endswith(".ipynb")
+            return frame(place, fields.get("line"), function, home=home)
     return None
 
 
@@ -458,9 +465,16 @@ _HEADER = re.compile(
     r"last\))"
 )
 _NOTEBOOK_HEADER = re.compile(
-    r"^\s*(?P<exc>[A-Za-z_][\w.]{0,120})\s{2,}Traceback \(most recent call last\)"
+    r"^\s*(?P<exc>[A-Za-z_][\w.]{0,120})(?:\s{2,}|(?<=Error)\s|(?<=Exception)\s)"
+    r"Traceback \(most recent call last\)"
 )
-_ARROW = re.compile(r"^\s*-+>\s*(?P<line>\d{1,6})\s?(?P<code>.*)$")
+_ARROW = re.compile(  # VS Code links the number
+    r"^\s*-+>\s*(?:<a [^>\n]{0,600}>|\[)?(?P<line>\d{1,6})(?:</a>|\](?:\([^)\s]{0,600}\))?)?\s?(?P<code>.*)$"
+)
+_CODE_BESIDE = re.compile(
+    r"^(?P<name><[^>\n]{1,60}>(?:\(\))?|[A-Za-z_][\w.]{0,150})\s+(?P<code>[^\s*].*)$"
+)
+"""A function and, on the line of its frame, its code."""
 _GROUP = re.compile(r"^\s*[+|](?:-+)? ?")
 _CARETS = re.compile(r"^[\s~^\u2500-\u257f]*$")
 _BEFORE = re.compile(
@@ -553,8 +567,11 @@ def _cpython(
     while at < len(lines):
         line = _content(lines[at], prefix, group)
         if match := CPYTHON.match(line):
-            code, at = _code_after(lines, at, prefix, group)
             name = match["function"] or ""
+            if beside := _CODE_BESIDE.match(name):
+                name, code, at = beside["name"], beside["code"], at + 1
+            else:
+                code, at = _code_after(lines, at, prefix, group)
             frame_list.append(frame(match["path"], match["line"], name, code, home))
         elif not line.strip() and not frame_list:
             return None
@@ -750,7 +767,10 @@ FORMATS: tuple[TracebackFormat, ...] = (
     ),
     TracebackFormat(
         "IPython",
-        lambda line: line.lstrip().startswith(_NOTEBOOK_STARTS) and notebook(line),
+        lambda line: (
+            (line.lstrip().startswith(_NOTEBOOK_STARTS) and notebook(line))
+            or (".ipynb" in line and len(line) < 1200 and _NOTEBOOK_CELL.match(line))
+        ),
         lambda lines, at, home: _notebook(lines, at, at, home),
     ),
     TracebackFormat("pytest", PYTEST_ERROR.match, _pytest),

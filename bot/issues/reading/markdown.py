@@ -6,7 +6,7 @@ import textwrap
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import dropwhile, islice, takewhile
+from itertools import dropwhile, islice, pairwise, takewhile
 from typing import Literal
 
 from markdown_it.token import Token
@@ -87,8 +87,32 @@ def _step(lines: list[SourceLine], at: int, out: list[SourceLine], last_pre: int
         out.append(SourceLine(late["text"], line.number))
         lines[at] = SourceLine("```" + late["info"], line.number)
         return at
-    out.append(SourceLine(_TAG.sub("", line.text), line.number))
+    out += _unfold(SourceLine(_TAG.sub("", line.text), line.number))
     return at + 1
+
+
+_FRAME = re.compile(r"(?<!\S)File \"[^\"\n]{1,300}\", line \d{1,7}(?!\d)(?P<function>, in )?")
+_RAISED = re.compile(
+    r"(?<!\S)(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,80}(?:Error|Exception|Interrupt)(?=: |\s*$)"
+)
+_LONGEST_TRACEBACK = 20_000
+
+
+def _unfold(line: SourceLine) -> list[SourceLine]:
+    """The lines of a traceback that was pasted as one: its title, each frame, the exception."""
+    text = line.text if len(line.text) <= _LONGEST_TRACEBACK else ""
+    frames = list(_FRAME.finditer(text)) if "File " in text else []
+    raised = _RAISED.search(text, frames[-1].end()) if frames else None
+    if not frames or (len(frames) == 1 and raised is None):
+        return [line]
+    title = text.find(tracebacks.TITLE, 0, frames[0].start())
+    cuts = {0, *(match.start() for match in frames)}
+    cuts |= {match.end() for match in frames if not match["function"]}
+    cuts |= {title} if title >= 0 else set()
+    cuts |= {raised.start()} if raised is not None else set()
+    ends = [*sorted(cuts), len(text)]
+    pieces = [text[start:end].strip(" ") for start, end in pairwise(ends)]
+    return [SourceLine(piece, line.number) for piece in pieces if piece.strip(" ,:")]
 
 
 def _is_prompt(text: str) -> bool:
@@ -139,7 +163,7 @@ def _fence(lines: list[SourceLine], at: int, opening: re.Match[str], out: list[S
     else:
         out.append(lines[at])
     body, after, closed = _inside(lines, at + 1, opening["mark"])
-    out += body
+    out += (piece for line in body for piece in _unfold(line))
     if not closed:
         out.append(SourceLine(margin + opening["mark"], out[-1].number if body else number))
     return after
@@ -250,7 +274,7 @@ class ReportDocument:
 
 def parse(body: str) -> ReportDocument:
     """Parse a body."""
-    text = _EMPHASIS.sub(r"\1\2", _unquoted(markdown.visible(body)))
+    text = _without_bold(_EMPHASIS.sub(r"\1\2", _unquoted(markdown.visible(body))))
     text = _without_summary(text)
     lines = straighten(text)
     reader = _Reader(lines)
@@ -277,6 +301,34 @@ _EMPHASIS = re.compile(
     r"[_*][^\S\n]*$)"
 )
 """The marks around a traceback that is set in italics."""
+_BOLD = re.compile(
+    r"^[^\S\n]{0,8}\*{2,3}[^\S\n]*"
+    r"(?=File [\"'][^\"'\n]{1,300}[\"'], line \d|Traceback \(most recent)"
+)
+_BOLD_LINE = re.compile(r"^(?P<margin>\s*)\*{2,3}(?P<text>.*?)\*{2,3}\s*$")
+_LONGEST_BOLD = 100
+
+
+def _without_bold(text: str) -> str:
+    """The text without the marks around a traceback in bold, as a whole or line by line."""
+    if "**" not in text:
+        return text
+    lines, last = text.split("\n"), -1
+    for at, line in enumerate(lines):
+        opening = _BOLD.match(line)
+        last = at + _LONGEST_BOLD if opening else last
+        if at > last:
+            continue
+        whole = None if opening else _BOLD_LINE.match(line)
+        plain = (
+            line[opening.end() :] if opening else whole["margin"] + whole["text"] if whole else line
+        )
+        if plain.count("**") == 1 and plain.rstrip().endswith("**"):
+            plain = plain.rstrip().rstrip("*")
+        lines[at] = plain
+        if tracebacks.LONE.match(plain.strip()):
+            last = -1
+    return "\n".join(lines)
 
 
 def _without_summary(text: str) -> str:

@@ -64,6 +64,7 @@ def test_a_notebook_is_found_by_the_end_of_its_path():
         "I did not run fit.py.",
         "What is fit.py for? See setup.py and README.md.",
         "I copied fit.py to another folder.",
+        "It fails in /opt/lib/python3.9/site-packages/torch/fit.py for me.",
         "Running run.py fails.",
         "Running absent.py fails.",
         "Running ../../etc/passwd.py fails.",

@@ -100,7 +100,8 @@ def _scripts(text: str, quote: Quote) -> Iterator[tuple[int, ShellCommand]]:
     for match in _PATH.finditer(text):
         start, end = match.span("path")
         before, after = text[max(0, start - _BEFORE) : start], text[end : end + _AFTER]
-        if _COMMAND.search(before) or _NOT_RUN.search(before):
+        is_installed = "-packages/" in match["path"].replace("\\", "/")
+        if is_installed or _COMMAND.search(before) or _NOT_RUN.search(before):
             continue
         signs = (_RUN.search(before), _FAILS.match(after), _INSIDE.search(before))
         rank = next((at for at, sign in enumerate(signs) if sign), None)

@@ -132,3 +132,12 @@ def test_a_program_is_found_by_a_path_with_mixed_separators():
 )
 def test_a_hostile_paste_is_read_in_time(text):
     read_issue(Issue(title="It stops", body=text))
+
+
+def test_a_program_that_prints_a_traceback_stays_as_it_is():
+    """The lines of its text are parts of a literal."""
+    line = "print('Traceback (most recent call last):\\n  File \"a.py\", line 2, in go\\nValueError: no')"
+    (fence,) = read_issue(
+        Issue(title="It stops", body=f"```python\nimport lib\n{line}\n```")
+    ).fences
+    assert line in fence.text

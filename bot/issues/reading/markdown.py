@@ -106,6 +106,9 @@ def _unfold(line: SourceLine) -> list[SourceLine]:
     if not frames or (len(frames) == 1 and raised is None):
         return [line]
     title = text.find(tracebacks.TITLE, 0, frames[0].start())
+    before = text[: title if title >= 0 else frames[0].start()]
+    if "\\n" in text or before.endswith(("'", '"')):  # a program that prints one
+        return [line]
     cuts = {0, *(match.start() for match in frames)}
     cuts |= {match.end() for match in frames if not match["function"]}
     cuts |= {title} if title >= 0 else set()

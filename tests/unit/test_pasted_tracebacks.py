@@ -136,8 +136,7 @@ def test_a_hostile_paste_is_read_in_time(text):
 
 def test_a_program_that_prints_a_traceback_stays_as_it_is():
     """The lines of its text are parts of a literal."""
-    line = "print('Traceback (most recent call last):\\n  File \"a.py\", line 2, in go\\nValueError: no')"
-    (fence,) = read_issue(
-        Issue(title="It stops", body=f"```python\nimport lib\n{line}\n```")
-    ).fences
+    line = r"""print('Traceback (most recent call last):\n  File "a.py", line 2, in go\nValueError: no')"""
+    body = f"```python\nimport lib\n{line}\n```"
+    (fence,) = read_issue(Issue(title="It stops", body=body)).fences
     assert line in fence.text

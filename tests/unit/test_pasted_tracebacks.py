@@ -136,7 +136,8 @@ def test_a_hostile_paste_is_read_in_time(text):
 
 def test_a_program_that_prints_a_traceback_stays_as_it_is():
     """The lines of its text are parts of a literal."""
-    line = r"""print('Traceback (most recent call last):\n  File "a.py", line 2, in go\nValueError: no')"""
+    frames = r'File "a.py", line 2, in go\n  File "b.py", line 3, in on'
+    line = rf"print('Traceback (most recent call last):\n  {frames}\nValueError: no')"
     body = f"```python\nimport lib\n{line}\n```"
     (fence,) = read_issue(Issue(title="It stops", body=body)).fences
     assert line in fence.text

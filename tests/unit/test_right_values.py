@@ -242,6 +242,14 @@ CLAIMS = {
         "Mirroring",
         "acme.pad([1], mode='zero')  # works\n# acme.pad([1], mode='mirror')  # crashes",
     ),
+    "an error that occurs": (
+        "Batched `acme.pad`: when fed with a list, a runtime error occurs",
+        "acme.pad([1], mode='mirror')",
+    ),
+    "what it fails to do": (
+        "Our padders fail to pad lists in a certain case",
+        "acme.pad([1], mode='mirror')",
+    ),
     "an object": ("`acme.Layer` raises an error", "layer = acme.Layer(4)\nlayer([1, 2, 3])"),
     "an assertion": (
         "A wrong total",
@@ -278,6 +286,8 @@ def test_a_commented_out_line_says_nothing_of_the_one_before_it():
         ("acme.pad", "It does not crash, it is only slow."),
         ("Support mirror in pad", "Older versions crashed with it."),
         ("Does acme.pad crash?", "I have not tried."),
+        ("acme.pad", "No error occurs in the older version."),
+        ("acme.pad fails to converge to the right sum", "It is off by one."),
     ],
 )
 def test_a_failure_that_is_denied_or_of_another_kind_is_none(title, words):

@@ -222,8 +222,9 @@ def without(prefix: str, line: str) -> str:
 # Frames of tracebacks: where the file lies, which package it belongs to, and the boxes in which
 # rich draws them.
 
-CPYTHON = re.compile(
-    r"^\s*File \"(?P<path>[^\"\n]{1,500})\", line (?P<line>\d{1,7})(?:, in "
+CPYTHON = re.compile(  # people shorten `File "/home/me/` to `.../`
+    r"^\s*(?:File \"|(?=\S{1,400}\.py\"?, line \d{1,7}, in \S))"
+    r"(?P<path>[^\"\n]{1,500}?)\"?, line (?P<line>\d{1,7})(?:, in "
     r"(?P<function>.{1,200}))?\s*$"
 )
 _LINKED_PATH = r"\[?(?P<path>[^\]\s(]{1,400})\]?(?:\([^)\s]{0,300}\))?"

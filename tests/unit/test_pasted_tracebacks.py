@@ -4,7 +4,7 @@ import pytest
 
 from bot.issues.reading.issue import read_issue
 from bot.kernel import tracebacks, tree_programs
-from bot.kernel.bug import Issue
+from bot.kernel.bug import FenceKind, Issue
 
 LINKED = """```
 IndexError                                Traceback (most recent call last)
@@ -141,3 +141,30 @@ def test_a_program_that_prints_a_traceback_stays_as_it_is():
     body = f"```python\nimport lib\n{line}\n```"
     (fence,) = read_issue(Issue(title="It stops", body=body)).fences
     assert line in fence.text
+
+
+@pytest.mark.parametrize(
+    "start", ["...", ".../envs/x/site-packages", 'File "/home/me/x/site-packages', "~/lib"]
+)
+def test_a_frame_whose_beginning_was_shortened_is_one(start):
+    frames = f'{start}/acme/models/net.py", line 12, in forward\n    x = self.go(x)'
+    body = f"```\n>>> run(net)\n\n{frames}\n{LAST}\n```\n"
+    (row,) = read_issue(Issue(title="It stops", body=body, repository="org/acme")).tracebacks
+    assert [(one.module_path, one.line, one.function) for one in row.frames] == [
+        ("acme/models/net.py", 12, "forward")
+    ]
+
+
+def test_a_block_of_frames_without_its_first_line_is_no_program():
+    body = f'```\n  File "repo/models/nets.py", line 128, in act\n    state = FloatTensor(state)\n{LAST}\n```'
+    (fence,) = read_issue(Issue(title="It stops", body=body)).fences
+    assert fence.kind is FenceKind.TRACEBACK
+    program = 'File "a.py", line 1, in go\nimport lib\nlib.go()\nlib.go(2)\nlib.go(3)\n'
+    (fence,) = read_issue(Issue(title="It stops", body=f"```\n{program}```")).fences
+    assert fence.kind is not FenceKind.TRACEBACK
+
+
+def test_a_line_of_prose_about_a_file_is_no_frame():
+    body = f"It is in utils.py, line 12, I think.\n\nutils.py, line 12\n\n```\n{LAST}\n```"
+    (row,) = read_issue(Issue(title="It stops", body=body)).tracebacks
+    assert row.frames == ()

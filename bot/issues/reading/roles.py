@@ -47,6 +47,7 @@ _LOG = re.compile(
     r"|\[(?:INFO|WARN|ERROR|rank)|Epoch\b|\[?Epoch|Step \d|step \d|.{0,60}\d{1,3}%\||\d+/\d+ \[)"
 )
 _YAML = re.compile(r"^\s*(?:- )?[\w./-]+:(?:\s.*)?$|^\s*- .+$|^\s*#.*$|^---$")
+_MOSTLY = 0.6
 _SHELL_TAGS = {"shell", "bash", "sh", "console", "zsh", "cmd", "powershell", ""}
 SETTING_TAGS = frozenset({"json", "yaml", "yml", "toml", "ini", "xml", "cfg"})
 _CODE_TAGS = frozenset(
@@ -67,9 +68,11 @@ def classify(text: str, tag: str, cleaned: Cleaned, spans: list[TracebackSpan]) 
         _DIFF.findall(text)
     ) >= 2:
         return FenceKind.DIFF
+    lines = [line for line in text.split("\n") if line.strip()]
+    if _is_mostly_traceback(lines, spans):
+        return FenceKind.TRACEBACK
     if is_program(tag, cleaned):
         return FenceKind.PROGRAM
-    lines = [line for line in text.split("\n") if line.strip()]
     if _is_traceback(lines, spans):
         return FenceKind.TRACEBACK
     if versions.is_requirements(text, tag):
@@ -108,10 +111,19 @@ def is_empty(text: str) -> bool:
     return bool(nothing) or template
 
 
+def _is_mostly_traceback(lines: list[str], spans: list[TracebackSpan]) -> bool:
+    """Whether a block starts with frames and has little else: the code in its frames parses."""
+    first = spans[0] if spans else None
+    if first is None or not first.traceback.frames or not lines:
+        return False
+    is_frame = lines[0].lstrip().startswith('File "')
+    return is_frame and first.end - first.start >= _MOSTLY * len(lines)
+
+
 def _is_traceback(lines: list[str], spans: list[TracebackSpan]) -> bool:
     covered_lines = sum(span.end - span.start for span in spans)
     return any(span.traceback.frames for span in spans) or (
-        bool(spans) and (covered_lines >= 0.6 * len(lines) or spans[0].start == 0)
+        bool(spans) and (covered_lines >= _MOSTLY * len(lines) or spans[0].start == 0)
     )
 
 

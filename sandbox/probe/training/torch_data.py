@@ -2,7 +2,7 @@
 is judged by.
 """
 
-from . import numbers, records, torch_losses
+from . import numbers, records, torch_losses, torch_modes
 from .core import STATE, patch, quiet
 from .records import WRITER
 from .torch_forward import FORWARD
@@ -176,6 +176,7 @@ def _look(module, arguments, data):
     torch = records.torch()
     if torch.compiler.is_compiling() or (module.training and torch.is_grad_enabled()):
         return
+    torch_modes.judge(module, with_gradients=torch.is_grad_enabled())
     tensor = records.first_tensor(arguments)
     if tensor is None or tensor.dim() < 2 or not tensor.is_floating_point():
         return

@@ -4,7 +4,7 @@ loss of each step.
 
 import sys
 
-from . import numbers, program, records, torch_forward
+from . import numbers, program, records, torch_calls, torch_forward
 from .core import STATE, quiet
 from .numbers import floor, trivial
 from .records import WRITER
@@ -482,12 +482,22 @@ def backward(original):
     """A patch of `torch.autograd.backward`, which `Tensor.backward` calls too."""
 
     def backward(tensors, *args, **kwargs):
-        if not LOSSES.idle and not _compiling():
+        if _compiling():
+            return original(tensors, *args, **kwargs)
+        if not LOSSES.idle:
             _backward(tensors)
             _look_back(tensors)
-        return original(tensors, *args, **kwargs)
+        torch_calls.begin_backward(tensors, _retains(args, kwargs))
+        result = original(tensors, *args, **kwargs)
+        torch_calls.end_backward()
+        return result
 
     return backward
+
+
+def _retains(args, kwargs):
+    """Whether a backward pass keeps its graph."""
+    return kwargs.get("retain_graph", args[1] if len(args) > 1 else None)
 
 
 @quiet("backward")

@@ -284,7 +284,8 @@ class Loss(ProbeRecord):
     `columns_sum_to_one` is of the samples, also where logarithms are returned. `trivial` is the
     loss of the best constant prediction on the same targets, None where it cannot be computed;
     `floor` is that of the perfect one, above zero for targets that are shares. Of several outputs
-    each has a loss, with the `layer` that it comes from and its weight in the sum.
+    each has a loss, with the `layer` that it comes from and its weight in the sum. `line` is where
+    the loss is made, `call` where it is computed.
     """
 
     kind: Literal["loss"] = "loss"
@@ -304,6 +305,7 @@ class Loss(ProbeRecord):
     settings: dict[str, Setting] = {}
     layer: Count | None = None
     line: Count = 0
+    call: Count = 0
 
 
 class Optimizer(_Description):

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import libcst as cst
 
 from bot.kernel.training_code import CodeFault, ProgramCode
-from bot.kernel.training_types import TrainingTrace
+from bot.kernel.training_types import Loss, TrainingTrace
 from bot.program.parsed import ProgramTree
 from bot.program.rewriting import HyperparameterPlace, Rewriting, make_place
-from bot.program.text import dotted, expression, with_argument
+from bot.program.text import argument, dotted, expression, with_argument
 
 AS_WRITTEN = "as written"
 
@@ -39,8 +39,14 @@ def code_places(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[H
     code = trace.code if trace else None
     if code is None:
         return
-    for fault, find in _FINDERS.items():
-        edit = find(program, code)
+    loss = next(iter(trace.losses), None) if trace else None
+    edits: dict[CodeFault, CodeEdit | None] = {
+        fault: find(program, code) for fault, find in _FINDERS.items()
+    }
+    edits["wrong-reduction"] = _averaged(program, loss)
+    edits["padding-counts"] = _unpadded(program, trace, loss) if trace else None
+    edits["broadcast-loss"] = _squeezed(program, loss)
+    for fault, edit in edits.items():
         if edit is not None:
             place = make_place(
                 "code", AS_WRITTEN, edit.line, partial(_write, edit), choices=(edit.words,)
@@ -508,6 +514,136 @@ def _dropout(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
     return CodeEdit("`training=self.training`", program.line(calls[0]), write)
 
 
+# Data.
+
+
+def _batch_first(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
+    lines = {x.line for x in code.mentions if x.name in _SEQUENCES}
+    calls = [
+        x for name in _SEQUENCES for x in program.called_as(name)
+        if program.traced(program.line(x)) in lines
+    ]  # fmt: skip
+    if not calls:
+        return None
+
+    def write(rewriting: Rewriting) -> None:
+        for call in calls:
+            now = argument(call, "batch_first")
+            flag = "False" if now is not None and program.text(now) == "True" else "True"
+            rewriting.change(call, with_argument("batch_first", flag))
+
+    return CodeEdit("the other `batch_first`", program.line(calls[0]), write)
+
+
+def _axes(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
+    """The other `batch_first`; or `permute` in the place of a view that swaps axes."""
+    views = code.facts.get("mixed_views")
+    if not isinstance(views, str) or not views:
+        return _batch_first(program, code)
+    before, after = (x.split("x") for x in views.split(" ")[0].split(">"))
+    line = next((x.line for x in code.mentions if x.name in ("view", "reshape")), 0)
+    call = _call(program, "view", line) or _call(program, "reshape", line)
+    if call is None or len(set(before)) != len(before) or set(before) != set(after):
+        return None
+    order = ", ".join(str(before.index(size)) for size in after)
+    text = f"{_owner(program, call)}.permute({order})"
+    return CodeEdit(
+        f"`permute({order})`",
+        program.line(call),
+        lambda rewriting: rewriting.change(call, partial(_put, expression(text))),
+    )
+
+
+def _whole_loader(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
+    """`x, y = next(iter(loader))` at the start of a loop within another goes through the loader."""
+    loops = code.site("backward").loops
+    loop = _loop(program, loops[-1]) if len(loops) > 1 else None
+    first = _first_statement(loop) if loop is not None else None
+    if not isinstance(loop, cst.For) or not isinstance(first, cst.SimpleStatementLine):
+        return None
+    assign = first.body[0]
+    if not isinstance(assign, cst.Assign) or len(assign.targets) != 1:
+        return None
+    following, iterating = assign.value, None
+    if isinstance(following, cst.Call) and dotted(following.func) == "next" and following.args:
+        iterating = following.args[0].value
+    if not isinstance(iterating, cst.Call) or dotted(iterating.func) != "iter":
+        return None
+    loader, target = iterating.args[0].value, assign.targets[0].target
+    over = loop
+
+    def write(rewriting: Rewriting) -> None:
+        rewriting.remove(first)
+        rewriting.change(over, lambda updated: updated.with_changes(target=target, iter=loader))
+
+    return CodeEdit(f"a loop over `{program.text(loader)}`", program.line(loop), write)
+
+
+def _averaged(program: ProgramTree, loss: Loss | None) -> CodeEdit | None:
+    call = _loss_call(program, loss.line if loss else 0, "reduction")
+    if call is None:
+        return None
+    return CodeEdit(
+        '`reduction="mean"`',
+        program.line(call),
+        lambda rewriting: rewriting.change(call, with_argument("reduction", '"mean"')),
+    )
+
+
+def _loss_call(program: ProgramTree, line: int, name: str) -> cst.Call | None:
+    """The call in a line that makes a loss or computes one, that with an argument of a name where
+    several do.
+    """
+    calls = [
+        x
+        for x in program.calls
+        if line
+        and program.traced(program.line(x)) == line
+        and program.name(x.func).startswith(("torch.nn.", "torch.nn.functional."))
+    ]
+    return next((x for x in calls if argument(x, name)), next(iter(calls), None))
+
+
+def _unpadded(program: ProgramTree, trace: TrainingTrace, loss: Loss | None) -> CodeEdit | None:
+    call = _loss_call(program, loss.line if loss else 0, "ignore_index")
+    if call is None or loss is None or loss.name not in ("cross_entropy", "nll"):
+        return None
+    ids = [x.settings.get("padding_idx") for model in trace.models for x in model.layers]
+    pad = next((x for x in ids if isinstance(x, int) and not isinstance(x, bool)), 0)
+    return CodeEdit(
+        f"`ignore_index={pad}`",
+        program.line(call),
+        lambda rewriting: rewriting.change(call, with_argument("ignore_index", str(pad))),
+    )
+
+
+def _squeezed(program: ProgramTree, loss: Loss | None) -> CodeEdit | None:
+    """Predictions and targets of one shape, where one of them has an axis of length one more."""
+    if loss is None or not loss.call:
+        return None
+    shapes = (loss.predictions.shape, loss.targets.shape)
+    wide = next((at for at, shape in enumerate(shapes) if len(shape) == 2 and shape[1] == 1), None)
+    if wide is None or len(shapes[1 - wide]) != 1:
+        return None
+    calls = [
+        x
+        for x in program.calls
+        if program.traced(program.line(x)) == loss.call and len(x.args) == 2
+    ]
+    call = next(iter(calls), None)
+    if call is None:
+        return None
+    value = call.args[wide].value
+    plain = isinstance(value, cst.Name | cst.Call | cst.Attribute | cst.Subscript)
+    text = program.text(value) if plain else f"({program.text(value)})"
+    return CodeEdit(
+        f"`{text}.squeeze(1)`",
+        program.line(call),
+        lambda rewriting: rewriting.change(value, partial(_put, expression(f"{text}.squeeze(1)"))),
+    )
+
+
+_SEQUENCES = ("LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoderLayer")
 _FINDERS: dict[CodeFault, Finder] = {
     "gradients-not-reset": _reset,
     "reset-after-backward": _reset_first,
@@ -523,5 +659,7 @@ _FINDERS: dict[CodeFault, Finder] = {
     "eval-while-training": _training_mode,
     "train-while-evaluating": _evaluation_mode,
     "dropout-in-evaluation": _dropout,
+    "axis-mixed": _axes,
+    "same-batch": _whole_loader,
 }
 """The repair of each fault that has one."""

@@ -16,7 +16,7 @@ from bot.kernel.training_code import (
     Unregistered,
 )
 from bot.kernel.training_types import TrainingTrace
-from tests.support.traces import FLAT, steps, trace
+from tests.support.traces import FLAT, dense, steps, summary, trace
 
 INNER, OUTER = ("10", "11"), ("10",)
 CALLS = (
@@ -89,6 +89,54 @@ def _unchanging(ratio: float) -> TrainingTrace:
     return coded().model_copy(update={"steps": taken})
 
 
+_LOADED = {
+    "batches": 20, "loader_begun": 500, "loader_steps": 500, "loader_length": 15,
+}  # fmt: skip
+_JUDGED = {
+    "trained_rows": 800, "repeated_rows": 0, "judged_rows": (100.0,), "judged_trained": (0.0,),
+}  # fmt: skip
+
+
+def _recurrent(shape: tuple[int, ...]) -> TrainingTrace:
+    seen = coded()
+    layer = dense(
+        0, 8, 16, "", type="LSTM", input=summary(shape, -1, 1), settings={"batch_first": False}
+    )
+    (model,), (given,) = seen.models, seen.data
+    data = given.model_copy(update={"inputs": summary((32, 12, 8), -1, 1)})
+    layers = (layer, *model.layers[1:])
+    return seen.model_copy(
+        update={"models": (model.model_copy(update={"layers": layers}),), "data": (data,)}
+    )
+
+
+def _with_loss(seen: TrainingTrace, **changes: Any) -> TrainingTrace:
+    return seen.model_copy(update={"losses": (seen.losses[0].model_copy(update=changes),)})
+
+
+def _summed(optimizer: str) -> TrainingTrace:
+    return _with_loss(
+        coded(**used(name=optimizer)), name="cross_entropy", settings={"reduction": "sum"}
+    )
+
+
+def _padded(ignored: int | None) -> TrainingTrace:
+    seen = coded()
+    (given,) = seen.data
+    ids = summary((32, 12), 0, 20, dtype="int64", zero=0.6)
+    data = given.model_copy(update={"inputs": ids, "ids": True})
+    return _with_loss(
+        seen.model_copy(update={"data": (data,)}),
+        name="cross_entropy", one_hot=False, class_shares=(0.6, 0.2, 0.2),
+        targets=summary((384,), 0, 2),
+        settings={"ignore_index": -100 if ignored is None else ignored},
+    )  # fmt: skip
+
+
+def _thresholded(*mentions: Mention) -> TrainingTrace:
+    return _with_loss(coded(mentions=mentions), name="bce_logits")
+
+
 CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "gradients-not-reset": (
         coded(
@@ -151,6 +199,23 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "train-while-evaluating": (
         coded(modes=(_DROPOUT.model_copy(update={"judged_training": 20, "judged_intervals": 20}),)),
         coded(modes=(_DROPOUT.model_copy(update={"judged_training": 20, "judged_intervals": 400}),)),
+    ),
+    "axis-mixed": (_recurrent((32, 12, 8)), _recurrent((12, 32, 8))),
+    "same-batch": (
+        coded(facts={**_LOADED, "distinct_batches": 1}),
+        coded(facts={**_LOADED, "distinct_batches": 20}),
+    ),
+    "split-leak": (coded(facts={**_JUDGED, "judged_trained": (30.0,)}), coded(facts=_JUDGED)),
+    "target-in-inputs": (coded(facts={"target_columns": (3.0,)}), coded()),
+    "wrong-reduction": (_summed("sgd"), _summed("adam")),
+    "state-carried": (
+        coded(facts={"kept_graphs": 500, "graph_sizes": (9.0, 18.0, 90.0)}),
+        coded(facts={"kept_graphs": 500, "graph_sizes": (9.0, 9.0, 9.0)}),
+    ),
+    "padding-counts": (_padded(None), _padded(0)),
+    "metric-wrong": (
+        _thresholded(Mention(name="half", line=30)),
+        _thresholded(Mention(name="half", line=30), Mention(name="sigmoid", line=30)),
     ),
     "dropout-in-evaluation": (
         coded(dropped_out=(CallSite(name="dropout", line=9, calls=20),)),

@@ -8,6 +8,7 @@ from typing import Literal
 from bot.kernel.training_types import Diagnosis, Fault, Finding, TrainingTrace
 from bot.training.diagnosis import (
     activations,
+    code_data,
     code_loop,
     code_modes,
     code_parameters,
@@ -55,6 +56,7 @@ RULES: tuple[Rule, ...] = (
     *code_loop.RULES,
     *code_parameters.RULES,
     *code_modes.RULES,
+    *code_data.RULES,
     *loss_contract.RULES,
     *labels.RULES,
     *weights.INITIAL_RULES,
@@ -88,6 +90,7 @@ _BY_VALUE = frozenset(("decay-outweighs",))
 _DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _BESIDE_TRAINING: frozenset[Fault] = frozenset((
     "train-while-evaluating", "dropout-in-evaluation", "split-leak", "metric-wrong",
+    "target-in-inputs", "padding-counts",
 ))  # fmt: skip
 """Faults of code that spoil what is measured, not what is learned."""
 _UNITS = frozenset({"dead-units", "killed-units", "saturated"})
@@ -272,7 +275,7 @@ def _finding(run: Training, rule: Rule, sign: Sign) -> Finding:
         evidence=sign.evidence,
         change=sign.change,
         source=rule.sources,
-        line=sign.line or (place.line if place else 0),
+        line=sign.line or (place.line if place and rule.severity != "code" else 0),
     )
 
 

@@ -11,7 +11,9 @@ _CALLS = frozenset(
     ("detach", "item", "numpy", "tolist", "argmax", "round", "requires_grad_", "no_grad", "view",
      "reshape", "permute", "transpose", "sigmoid", "softmax", "zero_grad", "backward", "step",
      "eval", "train", "tensor", "from_numpy", "clone", "load_state_dict", "inference_mode",
-     "parameters", "ModuleList", "squeeze", "unsqueeze", "set_grad_enabled", "update_bn")
+     "parameters", "ModuleList", "iter", "LSTM", "GRU", "RNN", "MultiheadAttention",
+     "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "set_grad_enabled",
+     "update_bn")
 )  # fmt: skip
 _ATTRIBUTES = frozenset(("data", "requires_grad"))
 
@@ -77,6 +79,8 @@ def _statement(node, scope, function, rows):
             name = name if name in _CALLS else ""
         elif isinstance(inner, ast.Attribute) and inner.attr in _ATTRIBUTES:
             name = inner.attr
+        elif isinstance(inner, ast.Compare) and _is_half(inner.comparators[-1]):
+            name = "half"
         if not name or len(rows) >= _MOST_MENTIONS:
             continue
         if names is None:
@@ -84,6 +88,10 @@ def _statement(node, scope, function, rows):
         rows.append(
             {"name": name, "line": inner.lineno, "function": function, "names": names[:_MOST_NAMES]}
         )
+
+
+def _is_half(node):
+    return isinstance(node, ast.Constant) and node.value == 0.5
 
 
 def _names(node):

@@ -1,6 +1,6 @@
 """Facts of the code around a training in PyTorch: calls, parameters and modes, as one record."""
 
-from . import source, torch_calls, torch_modes, torch_parameters
+from . import source, torch_calls, torch_modes, torch_parameters, torch_rows
 from .core import STATE, contained
 from .records import WRITER
 from .torch_calls import CALLS
@@ -46,5 +46,7 @@ def write():
         facts={
             "graph_sizes": [float(size) for _, size in sorted(CALLS.graph_sizes.items())],
             "kept_graphs": CALLS.kept_graphs,
+            "mixed_views": " ".join(sorted(CALLS.views)),
+            **torch_rows.facts(),
         },
     )

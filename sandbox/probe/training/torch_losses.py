@@ -370,6 +370,7 @@ def _look(name, predictions, targets, kwargs, result):
             from_logits=logits,
             settings=_settings(canonical, kwargs),
             line=construction_line or where,
+            call=where,
         )
     LOSSES.pending.append(use)
     del LOSSES.pending[:-16]
@@ -539,7 +540,7 @@ def _written_out(tensor):
         use.looks += 1
         parts = (expression.name, expression.predictions, expression.targets, expression.applied)
         use.fields, use.wanted = describe(*parts)
-        use.fields.update(settings=expression.settings, line=line)
+        use.fields.update(settings=expression.settings, line=line, call=line)
     LOSSES.pending.append(use)
 
 

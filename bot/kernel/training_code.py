@@ -171,6 +171,22 @@ class Mention(ProbeRecord):
     names: Annotated[tuple[str, ...], Field(max_length=40)] = ()
 
 
+class TensorUse(ProbeRecord):
+    """What a line does to a tensor of shape `before`: a `view` or `reshape` that gives it the sizes
+    of one with other axes (`after`), an `argmax` or `max` along its first axis, or, as `half`, a
+    comparison of its values (`low` to `high`) with 0.5. `first` is the first step of it.
+    """
+
+    name: str
+    line: Count = 0
+    before: Shape = ()
+    after: Shape = ()
+    calls: Count = 0
+    first: Count = 0
+    low: Real | None = None
+    high: Real | None = None
+
+
 class ProgramCode(ProbeRecord):
     """All that was seen of the code around a training, written once more as more is known."""
 
@@ -186,6 +202,7 @@ class ProgramCode(ProbeRecord):
     mentions: Annotated[tuple[Mention, ...], Field(max_length=200)] = ()
     dropped_out: Annotated[tuple[CallSite, ...], Field(max_length=50)] = ()
     """Lines of functional dropout that acted while its module was in evaluation mode."""
+    uses: Annotated[tuple[TensorUse, ...], Field(max_length=50)] = ()
     facts: dict[str, Setting] = {}
     """Single facts by name."""
 

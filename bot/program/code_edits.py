@@ -537,20 +537,41 @@ def _batch_first(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
 
 def _axes(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
     """The other `batch_first`; or `permute` in the place of a view that swaps axes."""
-    views = code.facts.get("mixed_views")
-    if not isinstance(views, str) or not views:
+    use = next((x for x in code.uses if x.name in ("view", "reshape")), None)
+    if use is None:
         return _batch_first(program, code)
-    before, after = (x.split("x") for x in views.split(" ")[0].split(">"))
-    line = next((x.line for x in code.mentions if x.name in ("view", "reshape")), 0)
-    call = _call(program, "view", line) or _call(program, "reshape", line)
-    if call is None or len(set(before)) != len(before) or set(before) != set(after):
+    call, before = _call(program, use.name, use.line), use.before
+    if call is None or len(set(before)) < len(before) - 1 or len(before) != len(use.after):
         return None
-    order = ", ".join(str(before.index(size)) for size in after)
-    text = f"{_owner(program, call)}.permute({order})"
+    places = list(range(len(before)))
+    order: list[int] = []
+    for size in use.after:  # of two axes of one size the first comes first
+        place = next((x for x in places if before[x] == size), None)
+        if place is None:
+            return None
+        places.remove(place)
+        order.append(place)
+    axes = ", ".join(map(str, order))
+    text = f"{_owner(program, call)}.permute({axes})"
     return CodeEdit(
-        f"`permute({order})`",
+        f"`permute({axes})`",
         program.line(call),
         lambda rewriting: rewriting.change(call, partial(_put, expression(text))),
+    )
+
+
+def _picked(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
+    """`dim=1` for `dim=0` where classes are picked along the samples."""
+    use = next((x for x in code.uses if x.name in ("argmax", "max")), None)
+    call = _call(program, use.name, use.line) if use else None
+    if call is None:
+        return None
+    position = 1 if dotted(call.func).startswith("torch.") else 0
+    name = "axis" if argument(call, "axis") is not None else "dim"
+    return CodeEdit(
+        "`dim=1`",
+        program.line(call),
+        lambda rewriting: rewriting.change(call, with_argument(name, "1", position)),
     )
 
 
@@ -660,6 +681,7 @@ _FINDERS: dict[CodeFault, Finder] = {
     "train-while-evaluating": _evaluation_mode,
     "dropout-in-evaluation": _dropout,
     "axis-mixed": _axes,
+    "metric-wrong": _picked,
     "same-batch": _whole_loader,
 }
 """The repair of each fault that has one."""

@@ -13,6 +13,7 @@ from bot.kernel.training_code import (
     ParameterUse,
     ProgramCode,
     Schedule,
+    TensorUse,
     Unregistered,
 )
 from bot.kernel.training_types import TrainingTrace
@@ -133,8 +134,9 @@ def _padded(ignored: int | None) -> TrainingTrace:
     )  # fmt: skip
 
 
-def _thresholded(*mentions: Mention) -> TrainingTrace:
-    return _with_loss(coded(mentions=mentions), name="bce_logits")
+def _thresholded(**values: float) -> TrainingTrace:
+    use = TensorUse(name="half", line=30, before=(120,), **values)
+    return _with_loss(coded(uses=(use,)), name="bce_logits")
 
 
 CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
@@ -213,10 +215,7 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         coded(facts={"kept_graphs": 500, "graph_sizes": (9.0, 9.0, 9.0)}),
     ),
     "padding-counts": (_padded(None), _padded(0)),
-    "metric-wrong": (
-        _thresholded(Mention(name="half", line=30)),
-        _thresholded(Mention(name="half", line=30), Mention(name="sigmoid", line=30)),
-    ),
+    "metric-wrong": (_thresholded(low=-4.0, high=5.0), _thresholded(low=0.0, high=1.0)),
     "dropout-in-evaluation": (
         coded(dropped_out=(CallSite(name="dropout", line=9, calls=20),)),
         coded(),

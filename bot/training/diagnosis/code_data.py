@@ -5,7 +5,7 @@ states and thresholds that are wrong in the program's code.
 import math
 from collections.abc import Sequence
 
-from bot.kernel.training_code import ProgramCode
+from bot.kernel.training_code import ProgramCode, TensorUse
 from bot.kernel.training_types import Layer, Loss
 from bot.training.diagnosis.code_loop import code_sign
 from bot.training.diagnosis.learning import ENTROPIES
@@ -19,7 +19,7 @@ _MAKERS = (
 _PLAIN = frozenset(("sgd", "asgd"))
 _RANK, _LEAST_LOOKS, _LOOPS = 3, 5, 2
 _MOST, _HALF, _PART, _WHOLE = 0.8, 0.5, 0.15, 0.85
-_PADDED, _GROWN, _LEAST_ROWS = 0.3, 2.5, 8
+_PADDED, _GROWN, _LEAST_ROWS, _BEYOND = 0.3, 2.5, 8, 1e-3
 
 
 def _numbers(code: ProgramCode, name: str) -> tuple[float, ...]:
@@ -60,25 +60,19 @@ def mixed_axes(training: Training) -> Signs:
 
 def mixed_views(training: Training) -> Signs:
     """A `view` or `reshape` that gives a tensor the sizes that `permute` would."""
-    code = training.code
-    views = code.facts.get("mixed_views") if code else ""
-    if code is None or not isinstance(views, str) or not views:
+    for use in training.code.uses if training.code else ():
+        if use.name not in ("view", "reshape"):
+            continue
+        text = (
+            f"`{use.name}`{in_line(use.line)} turns {use.before} into {use.after} by cutting the"
+            " numbers anew: it mixes entries of different rows and swaps no axes."
+        )
+        words = f"Swap axes with `permute` or `transpose` instead of `{use.name}`"
+        yield code_sign(
+            training, "axis-mixed", 0.9, text, f"{words}{in_line(use.line)}.", line=use.line,
+            measurements=(evidence("shapes", f"{use.before} to {use.after}"),), always=True,
+        )  # fmt: skip
         return
-    before, _, after = views.partition(" ")[0].partition(">")
-    mentions = [x for x in code.mentions if x.name in ("view", "reshape")]
-    mention = next(iter(mentions), None)
-    line = mention.line if mention else 0
-    name = mention.name if mention else "view"
-    shapes = [f"({x.replace('x', ', ')})" for x in (before, after)]
-    text = (
-        f"`{name}`{in_line(line)} turns {shapes[0]} into {shapes[1]} by cutting the numbers anew:"
-        " it mixes entries of different rows and swaps no axes."
-    )
-    words = f"Swap axes with `permute` or `transpose` instead of `{name}`{in_line(line)}."
-    yield code_sign(
-        training, "axis-mixed", 0.9, text, words, line=line, always=True,
-        measurements=(evidence("shapes", f"{shapes[0]} to {shapes[1]}"),),
-    )  # fmt: skip
 
 
 def axes(training: Training) -> Signs:
@@ -235,22 +229,40 @@ def _padding_ids(layers: Sequence[Layer]) -> list[int]:
     return [x for x in values if isinstance(x, int) and not isinstance(x, bool)]
 
 
-def threshold(training: Training) -> Signs:
-    """Logits compared with one half, as if they were probabilities."""
+def measured(training: Training) -> Signs:
+    """Logits compared with one half as if they were probabilities, or classes that are predicted
+    along the samples.
+    """
     loss, code = training.loss, training.code
-    if loss is None or code is None or loss.name != "bce_logits":
+    for use in code.uses if loss and code else ():
+        if use.name == "half" and loss and loss.name == "bce_logits" and _are_logits(use):
+            text = (
+                f"Line {use.line} takes logits for probabilities: it compares values of"
+                f" {number(use.low or 0)} to {number(use.high or 0)} with 0.5, but a logit above 0"
+                " already means more than one half."
+            )
+            words = f"Compare with 0, or apply `torch.sigmoid` first, in line {use.line}."
+        elif use.name in ("argmax", "max") and loss and _is_along_samples(use, loss):
+            text = (
+                f"`{use.name}`{in_line(use.line)} picks a sample for each class of {use.before},"
+                " not a class for each sample."
+            )
+            words = f"Use `dim=1` instead of `dim=0`{in_line(use.line)}."
+        else:
+            continue
+        yield code_sign(training, "metric-wrong", 0.88, text, words, line=use.line, always=True)
         return
-    if any(x.name == "sigmoid" for x in code.mentions):
-        return
-    half = next((x for x in code.mentions if x.name in ("half", "round")), None)
-    if half is None:
-        return
-    text = (
-        f"Line {half.line} takes logits for probabilities: it compares them with 0.5, but a logit"
-        " above 0 already means more than one half."
-    )
-    words = f"Compare with 0, or apply `torch.sigmoid` first, in line {half.line}."
-    yield code_sign(training, "metric-wrong", 0.82, text, words, line=half.line, always=True)
+
+
+def _are_logits(use: TensorUse) -> bool:
+    return (use.low or 0.0) < -_BEYOND or (use.high or 0.0) > 1 + _BEYOND
+
+
+def _is_along_samples(use: TensorUse, loss: Loss) -> bool:
+    """Whether what is looked through has a column for each class, and rows that are samples."""
+    shape = loss.predictions.shape
+    is_classes = loss.name in ENTROPIES and len(shape) == _LOOPS and len(use.before) == _LOOPS
+    return is_classes and use.before[1] == shape[1] != use.before[0]
 
 
 _SOURCE = "public questions; TrainCheck"
@@ -271,5 +283,5 @@ RULES: tuple[Rule, ...] = (
     Rule("padding-counts", "code", ("padding-counts",), _SOURCE,
          "Padding counts in a loss over sequences.", padding),
     Rule("metric-wrong", "code", ("metric-wrong",), _SOURCE,
-         "Logits are compared with one half.", threshold),
+         "Logits are compared with one half, or classes are picked along the samples.", measured),
 )  # fmt: skip

@@ -23,9 +23,10 @@ def evaluating(training: Training) -> Signs:
     line = site.line if site else 0
     model = receiver(code, "eval", line, "model")
     since = f"from step {mode.first} on" if mode.first else "from the first step on"
+    acts = "do" if len(mode.layers) > 1 else "does"
     text = (
-        f"The model trains in evaluation mode {since}: {_layers(mode)} does not act as in training"
-        f"{_after(line)}."
+        f"The model trains in evaluation mode {since}: {_layers(mode)} {acts} not act as in"
+        f" training{_after(line)}."
     )
     loops = code.site("backward").loops
     where = f"at the start of the loop in line {loops[0].split(':')[-1]}" if loops else "before it"
@@ -53,8 +54,9 @@ def training_mode(training: Training) -> Signs:
         return
     if _is_part_of_training(training, code, mode):
         return
+    acts = "act" if len(mode.layers) > 1 else "acts"
     text = (
-        f"Evaluations run in training mode{in_line(mode.line)}: {_layers(mode)} acts as in"
+        f"Evaluations run in training mode{in_line(mode.line)}: {_layers(mode)} {acts} as in"
         " training, so results vary and are too low."
     )
     words = f"Call `model.eval()` before line {mode.line}, and `model.train()` after it."

@@ -179,18 +179,22 @@ def _findings(run: Training, *, style: bool) -> list[Finding]:
         for sign in _signs(rule, run)
         if (rule.severity == "style" or sign.habit) == style
     ]
-    is_code = any(
-        rule.severity == "code" and sign.confidence >= _CERTAIN
+    code_faults = [
+        rule.id
         for rule, sign in signs
-        if sign.fault not in _BESIDE_TRAINING
-    )
+        if rule.severity == "code"
+        and sign.confidence >= _CERTAIN
+        and sign.fault not in _BESIDE_TRAINING
+    ]
+    hidden = "not-registered"  # of several faults that which hides most
+    code_fault = hidden if hidden in code_faults else next(iter(code_faults), "")
     certain = any(
         sign.confidence >= _CERTAIN and not sign.symptom and rule.severity != "dynamics"
         for rule, sign in signs
     )
     strongest: dict[tuple[str, tuple[int, ...]], tuple[Rule, Sign]] = {}
     for rule, sign in signs:
-        symptom = _with_explanation(rule, sign, is_code=is_code) if certain else sign
+        symptom = _with_explanation(rule, sign, code_fault=code_fault) if certain else sign
         key = (symptom.fault, symptom.layers)
         if key not in strongest or strongest[key][1].confidence < symptom.confidence:
             strongest[key] = (rule, symptom)
@@ -205,11 +209,13 @@ def _signs(rule: Rule, run: Training) -> Iterable[Sign]:
             yield from rule.check(other)
 
 
-def _with_explanation(rule: Rule, sign: Sign, *, is_code: bool) -> Sign:
+def _with_explanation(rule: Rule, sign: Sign, *, code_fault: str) -> Sign:
     """A sign beside a certain fault that may be the cause of it. Beside code that is wrong, what
-    the curves show says nothing of hyperparameters.
+    the curves show says nothing of hyperparameters; nor does a model's last layer where layers are
+    not known to it.
     """
-    if is_code and rule.severity in _SPOILED and rule.id not in _BY_VALUE:
+    spoiled = _SPOILED | {"contract"} if code_fault == "not-registered" else _SPOILED
+    if code_fault and rule.severity in spoiled and rule.id not in _BY_VALUE:
         return replace(sign, confidence=sign.confidence * _SHARE_IF_EXPLAINED)
     if sign.confidence >= _CERTAIN:
         return sign

@@ -79,8 +79,6 @@ def _statement(node, scope, function, rows):
             name = name if name in _CALLS else ""
         elif isinstance(inner, ast.Attribute) and inner.attr in _ATTRIBUTES:
             name = inner.attr
-        elif isinstance(inner, ast.Compare) and _is_half(inner.comparators[-1]):
-            name = "half"
         if not name or len(rows) >= _MOST_MENTIONS:
             continue
         if names is None:
@@ -88,10 +86,6 @@ def _statement(node, scope, function, rows):
         rows.append(
             {"name": name, "line": inner.lineno, "function": function, "names": names[:_MOST_NAMES]}
         )
-
-
-def _is_half(node):
-    return isinstance(node, ast.Constant) and node.value == 0.5
 
 
 def _names(node):

@@ -61,7 +61,6 @@ class Calls:
         self.graphs, self.graph_sizes = 0, {}
         self.in_graph = {}
         self.kept_graphs = 0
-        self.views = set()
         self.looks = 0
         self.looking = True
 
@@ -182,7 +181,6 @@ def _look_at_graph(tensors):
     visited = set(waiting)
     while waiting and len(visited) < _MOST_NODES:
         node = waiting.pop()
-        _look_at_view(node)
         variable = getattr(node, "variable", None)
         if variable is not None:
             CALLS.in_graph[id(variable)] = weakref.ref(variable)
@@ -192,28 +190,6 @@ def _look_at_graph(tensors):
                 waiting.append(parent)
     CALLS.graphs += 1
     CALLS.graph_sizes.setdefault(step, len(visited))
-
-
-_VIEWS = ("ViewBackward0", "UnsafeViewBackward0", "ReshapeAliasBackward0")
-
-
-def _look_at_view(node):
-    """Note a view that gives a tensor the sizes of one with other axes, or takes its second axis
-    for the first.
-    """
-    if type(node).__name__ not in _VIEWS or len(CALLS.views) > 3:
-        return
-    metadata = getattr(node, "_input_metadata", None)
-    before = tuple(getattr(node, "_saved_self_sym_sizes", ()))
-    if not metadata or len(before) < 3:
-        return
-    after = tuple(metadata[0].shape)
-    swapped = before != after and sorted(before) == sorted(after) and 1 not in before
-    turned = before[0] != before[1] == after[0] and 1 not in before[:2]
-    turned = turned and len(after) == 2 and before[0] * before[2] == after[1]
-    if swapped or turned:
-        sizes = ["x".join(str(int(one)) for one in sizes) for sizes in (before, after)]
-        CALLS.views.add(">".join(sizes))
 
 
 @quiet("gradients after backward")

@@ -1,6 +1,6 @@
 """Facts of the code around a training in PyTorch: calls, parameters and modes, as one record."""
 
-from . import source, torch_calls, torch_modes, torch_parameters, torch_rows
+from . import source, torch_calls, torch_modes, torch_parameters, torch_rows, torch_uses
 from .core import STATE, contained
 from .records import WRITER
 from .torch_calls import CALLS
@@ -12,6 +12,7 @@ def install(torch):
     """Follow the calls and the modes of a program."""
     torch_calls.install(torch)
     torch_modes.install(torch)
+    torch_uses.install(torch)
 
 
 def end_step(optimizer, optimizer_state):
@@ -42,11 +43,11 @@ def write():
         **torch_calls.fields(),
         **torch_parameters.fields(),
         **torch_modes.fields(),
+        **torch_uses.fields(),
         mentions=source.mentions(),
         facts={
             "graph_sizes": [float(size) for _, size in sorted(CALLS.graph_sizes.items())],
             "kept_graphs": CALLS.kept_graphs,
-            "mixed_views": " ".join(sorted(CALLS.views)),
             **torch_rows.facts(),
         },
     )

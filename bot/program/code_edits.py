@@ -20,6 +20,10 @@ from bot.program.rewriting import HyperparameterPlace, Rewriting, make_place
 from bot.program.text import argument, dotted, expression, with_argument
 
 AS_WRITTEN = "as written"
+OF_LOSS = frozenset(("code(wrong-reduction)", "code(padding-counts)", "code(broadcast-loss)"))
+"""Edits that change what the loss comes to: no patch where the loss is what is compared. What a
+metric is computed from is never edited.
+"""
 
 
 class CodeEdit(NamedTuple):
@@ -560,21 +564,6 @@ def _axes(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
     )
 
 
-def _picked(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
-    """`dim=1` for `dim=0` where classes are picked along the samples."""
-    use = next((x for x in code.uses if x.name in ("argmax", "max")), None)
-    call = _call(program, use.name, use.line) if use else None
-    if call is None:
-        return None
-    position = 1 if dotted(call.func).startswith("torch.") else 0
-    name = "axis" if argument(call, "axis") is not None else "dim"
-    return CodeEdit(
-        "`dim=1`",
-        program.line(call),
-        lambda rewriting: rewriting.change(call, with_argument(name, "1", position)),
-    )
-
-
 def _whole_loader(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
     """`x, y = next(iter(loader))` at the start of a loop within another goes through the loader."""
     loops = code.site("backward").loops
@@ -681,7 +670,6 @@ _FINDERS: dict[CodeFault, Finder] = {
     "train-while-evaluating": _evaluation_mode,
     "dropout-in-evaluation": _dropout,
     "axis-mixed": _axes,
-    "metric-wrong": _picked,
     "same-batch": _whole_loader,
 }
 """The repair of each fault that has one."""

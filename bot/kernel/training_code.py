@@ -91,7 +91,8 @@ class ParameterUse(ProbeRecord):
     """A parameter of a module that ran in training. `optimizers` counts those that hold it,
     `looked` the steps at which it was looked at, `fed` those at which it had a gradient other than
     zero. `in_graph` says whether a loss leads back to it, `ran` whether its own module was called,
-    `changed` whether its values did. `restored` parameters were loaded.
+    `ungraded` at how many of the steps that happened without gradients alone, `changed` whether
+    its values did. `restored` parameters were loaded.
     """
 
     name: str
@@ -103,6 +104,7 @@ class ParameterUse(ProbeRecord):
     fed: Count = 0
     in_graph: bool = False
     ran: bool = False
+    ungraded: Count = 0
     changed: bool = False
     restored: bool = False
 

@@ -123,7 +123,10 @@ def cut(training: Training) -> Signs:
     ran = [
         x
         for x in code.parameters
-        if x.trainable and x.ran and x.looked >= _LEAST_LOOKS and x.module in _LAYERS
+        if x.trainable
+        and (x.ran or _is_blind(x))
+        and x.looked >= _LEAST_LOOKS
+        and x.module in _LAYERS
     ]
     unreached = [x for x in ran if not x.fed and not x.in_graph]
     if not unreached:
@@ -140,6 +143,13 @@ def cut(training: Training) -> Signs:
             training, "graph-cut", 0.9, text, words, line=mention.line,
             measurements=(evidence("layers without gradient", str(len(unreached)), str(len(ran))),),
         )  # fmt: skip
+
+
+def _is_blind(use: ParameterUse) -> bool:
+    """Whether its layer runs at most steps, each time without gradients, for an optimizer that is
+    to change it.
+    """
+    return bool(use.optimizers) and not use.changed and 2 * use.ungraded > use.looked
 
 
 def _all_cut(training: Training, code: ProgramCode) -> Sign:

@@ -20,7 +20,7 @@ class FollowedParameter:
         self.reference = weakref.ref(parameter)
         self.name, self.module = name, module
         self.size, self.trainable = parameter.numel(), bool(parameter.requires_grad)
-        self.looked = self.fed = self.optimizers = 0
+        self.looked = self.fed = self.optimizers = self.ungraded = 0
         self.ran = self.changed = False
         self.values = _some(parameter).clone()
 
@@ -82,6 +82,7 @@ def look():
         use.looked += 1
         use.fed += bool(norm)
         use.ran = use.ran or id(owner) in ran
+        use.ungraded += id(owner) in FORWARD.ungraded and id(owner) not in ran
         use.optimizers = max(use.optimizers, holders.get(id(parameter), 0))
         use.trainable = bool(parameter.requires_grad)
         use.changed = use.changed or _has_changed(use, parameter)
@@ -197,7 +198,8 @@ def fields():
                 "name": one.name, "module": one.module, "size": one.size,
                 "trainable": one.trainable, "optimizers": one.optimizers, "looked": one.looked,
                 "fed": one.fed, "in_graph": _is_in_graph(one), "ran": one.ran,
-                "changed": one.changed or _changed_since(one), "restored": restored,
+                "ungraded": one.ungraded, "restored": restored,
+                "changed": one.changed or _changed_since(one),
             }
             for one in PARAMETERS.uses.values()
         ],
@@ -219,5 +221,7 @@ def _is_in_graph(use):
 
 def _is_from_library():
     """Whether a model comes from a library that loads weights in its own way."""
-    names = [type(root()).__module__ for root in PARAMETERS.roots.values() if root() is not None]
-    return any(name.startswith(("transformers.", "torchvision.", "timm.")) for name in names)
+    roots = [root() for root in PARAMETERS.roots.values()]
+    parts = [part for root in roots if root is not None for part in root.modules()]
+    libraries = ("transformers.", "torchvision.", "timm.")
+    return any(type(part).__module__.startswith(libraries) for part in parts)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks import probing
+from bot.program import hyperparameters
 from bot.training.diagnosis.rules import RULES, diagnose
-from bot.training.program import hyperparameters
 from bot.training.repair.search import from_diagnosis
 from tests.integration.test_training_probe import environment
 

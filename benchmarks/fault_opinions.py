@@ -17,6 +17,7 @@ from bot.kernel.job import DiagnoseProgram, JobOptions
 from bot.kernel.ports import Model, Ports
 from bot.kernel.session import Session
 from bot.kernel.settings import Settings
+from bot.kernel.training_code import CODE_FAULTS
 from bot.kernel.training_types import (
     DiagnosedRun,
     Finding,
@@ -101,7 +102,13 @@ def _with_opinion(
 
 
 def _codes(findings: Iterable[Finding]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(code for finding in findings for code in finding.codes))
+    """Their codes, those of faults that are code with their line."""
+    codes = (
+        f"{code}:{finding.line}" if code in CODE_FAULTS and finding.line else code
+        for finding in findings
+        for code in finding.codes
+    )
+    return tuple(dict.fromkeys(codes))
 
 
 _quiet: Callable[[object], None] = lambda _: None  # noqa: E731

@@ -118,7 +118,12 @@ def _row(case: FaultCase, bench: Bench) -> FaultRow:
         row = row.model_copy(update={**found, **figures})
     except (RepriseError, SandboxError) as error:
         row = row.model_copy(update={"error": f"{type(error).__name__}: {error}"[:300]})
-    return row if case.healthy else scored(row, case.truths)
+    if case.healthy:
+        return row
+    try:
+        return scored(row, case.truths)
+    except ValueError as error:
+        return row.model_copy(update={"error": f"the key of {case.id} is unclear: {error}"})
 
 
 def _seen(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:

@@ -16,7 +16,7 @@ def line(row: FaultRow) -> str:
     """One case in a line."""
     if row.error:
         return f"{row.id}: {row.error}"
-    score = "healthy" if row.healthy else f"F3 {row.f3:.2f}"
+    score = "healthy" if row.healthy else f"F3 {row.f3 or 0:.2f}"
     return f"{row.id}: {score}, found {', '.join(row.found) or 'nothing'} ({row.seconds:.0f} s)"
 
 
@@ -32,6 +32,9 @@ def faults_table(bench: FaultBench) -> Group:
     for code, counts in summary.by_code.items():
         types.add_row(code, str(counts.true), str(counts.found), str(counts.wrong))
     parts: list[RenderableType] = [cases, Text(), types]
+    if (code := summary.code).programs:
+        figures = f"{code.named} named, {code.in_line} with the line, {code.first} first"
+        parts += [Text(), Text(f"Faults that are code: {code.programs} programs, {figures}.")]
     groups = {
         "rules": {"all": summary, **summary.tools},
         "framework": summary.by_framework,

@@ -1,5 +1,5 @@
 """The figures of a diagnosis bench, pure: recall, precision and F3 of fault codes, as the source
-study counts them.
+study counts them, and how often faults that are code are named, with their line.
 """
 
 from __future__ import annotations
@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from bot.kernel.dialogue import Usage
+from bot.kernel.training_code import CODE_FAULTS
 from bot.kernel.values import Record
 
 _CODE = re.compile(r"([A-Z]{3})(?:\(([\d, ]+)\))?")
+_NEAR = 2
+"""Lines by which the place of a fault that is code may be missed."""
 
 
 class Score(Record):
@@ -63,6 +66,17 @@ class ToolFigures(Record):
     healthy_silent: float | None
 
 
+class CodeFigures(Record):
+    """Programs whose true fault is code: in how many it is named, named in the right line (within
+    two), and named first.
+    """
+
+    programs: int = 0
+    named: int = 0
+    in_line: int = 0
+    first: int = 0
+
+
 class FaultSummary(ToolFigures):
     """What the rows add up to: means over faulty programs, and the share of healthy programs in
     which nothing was found.
@@ -74,6 +88,7 @@ class FaultSummary(ToolFigures):
     precision: float | None
     healthy_silent: float | None
     by_code: dict[str, Found]
+    code: CodeFigures = CodeFigures()
     by_framework: dict[str, ToolFigures]
     by_family: dict[str, ToolFigures]
     tools: dict[str, ToolFigures]
@@ -89,9 +104,15 @@ class FaultBench(Record):
 
 
 def expanded(codes: Iterable[str]) -> tuple[str, ...]:
-    """Codes with one layer each: "ACH(0,1)" is ACH(0) and ACH(1)."""
+    """Codes with one layer each: "ACH(0,1)" is ACH(0) and ACH(1). A fault that is code has its
+    line, "graph-cut:17", or none. Raises ValueError for a code that there is not.
+    """
     rows: list[str] = []
     for code in codes:
+        name, _, line = code.strip().partition(":")
+        if name in CODE_FAULTS and (not line or line.isdecimal()):
+            rows.append(code.strip())
+            continue
         match = _CODE.fullmatch(code.strip())
         if match is None:
             raise ValueError(f"{code!r} is no fault code")
@@ -103,11 +124,28 @@ def expanded(codes: Iterable[str]) -> tuple[str, ...]:
 def score(found: Iterable[str], truth: Iterable[str]) -> Score:
     """Recall, precision and F3 = 10 PR RC / (9 PR + RC) of found codes."""
     named, true = set(expanded(found)), set(expanded(truth))
-    hits = len(named & true)
+    hits = sum(any(is_same(one, other) for other in named) for one in true)
+    right = sum(any(is_same(other, one) for other in true) for one in named)
     recall = hits / len(true) if true else 0.0
-    precision = hits / len(named) if named else 0.0
+    precision = right / len(named) if named else 0.0
     f3 = 10 * precision * recall / (9 * precision + recall) if hits else 0.0
     return Score(recall=recall, precision=precision, f3=f3)
+
+
+def is_same(true: str, found: str) -> bool:
+    """Whether a found code is the true one: of a fault that is code within two lines of its line,
+    where the key tells it.
+    """
+    (name, _, line), (other, _, place) = true.partition(":"), found.partition(":")
+    if name != other or not line:
+        return name == other
+    return bool(place) and abs(int(line) - int(place)) <= _NEAR
+
+
+def kind_of(code: str) -> str:
+    """The fault type of a code, or the name of a fault that is code."""
+    name = code.partition(":")[0]
+    return name if name in CODE_FAULTS else name[:3]
 
 
 def best(found: Iterable[str], truths: Sequence[Iterable[str]]) -> Score:
@@ -142,6 +180,7 @@ def summarise(rows: Iterable[FaultRow]) -> FaultBench:
         recall=_mean(row.recall for row in faulty),
         precision=_mean(row.precision for row in faulty),
         by_code=_by_code(ordered),
+        code=_code_figures(faulty),
         by_framework=_by(ordered, lambda row: row.framework),
         by_family=_by(ordered, lambda row: row.family),
         tools=_tools(faulty, healthy),
@@ -175,12 +214,28 @@ def _by_code(rows: Iterable[FaultRow]) -> dict[str, Found]:
     counts: dict[str, dict[str, int]] = {}
     for row in rows:
         true, found = set(row.truth), set(expanded(row.found))
-        kinds = {"true": true, "found": true & found, "wrong": found - true}
+        hits = {x for x in true if any(is_same(x, other) for other in found)}
+        wrong = {x for x in found if not any(is_same(other, x) for other in true)}
+        kinds = {"true": true, "found": hits, "wrong": wrong}
         for kind, codes in kinds.items():
             for code in codes:
-                of_code = counts.setdefault(code[:3], {"true": 0, "found": 0, "wrong": 0})
+                of_code = counts.setdefault(kind_of(code), {"true": 0, "found": 0, "wrong": 0})
                 of_code[kind] += 1
     return {code: Found(**counts[code]) for code in sorted(counts)}
+
+
+def _code_figures(faulty: Sequence[FaultRow]) -> CodeFigures:
+    counts = {"programs": 0, "named": 0, "in_line": 0, "first": 0}
+    for row in faulty:
+        true = [code for code in row.truth if kind_of(code) in CODE_FAULTS]
+        if not true or row.error:
+            continue
+        names = [kind_of(code) for code in true]
+        counts["programs"] += 1
+        counts["named"] += any(kind_of(code) in names for code in row.found)
+        counts["in_line"] += any(is_same(one, code) for one in true for code in row.found)
+        counts["first"] += bool(row.found) and kind_of(row.found[0]) in names
+    return CodeFigures(**counts)
 
 
 def _tools(faulty: Sequence[FaultRow], healthy: Sequence[FaultRow]) -> dict[str, ToolFigures]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from statistics import fmean, median, pstdev
 from typing import Literal
 
-from benchmarks.faults import expanded
+from benchmarks.faults import expanded, kind_of
 from bot.kernel.values import Record
 from bot.training.repair import metric
 
@@ -92,7 +92,7 @@ def measured(
 
 def recovered(operators: Iterable[str], truth: Iterable[str]) -> float:
     """The share of the true operators that a patch has."""
-    true = {code[:3] for code in truth}
+    true = {kind_of(code) for code in truth}
     return len(true & set(operators)) / len(true) if true else 0.0
 
 

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from pydantic import ValidationError
 
+from bot.kernel.training_code import ProgramCode
 from bot.kernel.training_types import (
     RECORDS,
     ActivationStep,
@@ -111,6 +112,7 @@ def _trace(records: list[TrainingRecord], dropped_count: int) -> TrainingTrace:
         steps=tuple(_of(records, TrainingStep)),
         epochs=tuple(_of(records, Epoch)),
         evaluations=tuple(_of(records, Evaluation))[-_MOST_RECORDS:],
+        code=next(reversed(tuple(_of(records, ProgramCode))), None),
         end=next(_of(records, ProbeEnd), None),
         dropped=dropped_count,
     )

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
 from bot.kernel.dialogue import Usage
+from bot.kernel.training_code import (
+    CODE_FAULTS,
+    CodeFault,
+    Count,
+    Place,
+    ProbeRecord,
+    ProgramCode,
+    Real,
+    Setting,
+    Shape,
+)
 from bot.kernel.values import Record
 
 # What a diagnosis says of a training run: findings with their fault type, place and numbers; the
@@ -22,6 +32,8 @@ Study with LLMs": activation changed, removed or added; learning rate, number of
 loss, optimiser; initial weights, initial bias; regulariser added; layer removed, added, with
 other neurons or filters; data preprocessing.
 """
+Fault = FaultType | CodeFault
+"""A fault type of the study, or a fault that is code."""
 
 
 class Measurement(Record):
@@ -50,8 +62,8 @@ class Finding(Record):
     confidence.
     """
 
-    fault: FaultType
-    also: tuple[FaultType, ...] = ()
+    fault: Fault
+    also: tuple[Fault, ...] = ()
     layers: tuple[int, ...] = ()
     rule: str
     confidence: float
@@ -65,9 +77,17 @@ class Finding(Record):
 
     @property
     def codes(self) -> tuple[str, ...]:
-        """The codes of the study: "HLR", or one for each layer, "ACH(7)"; those of `also` last."""
+        """The codes of the study: "HLR", or one for each layer, "ACH(7)"; those of `also` last. A
+        fault that is code has its name alone.
+        """
         names = (self.fault, *self.also)
-        return tuple(f"{name}({layer})" for name in names for layer in self.layers) or names
+        if not self.layers:
+            return names
+        codes = (
+            (name,) if name in CODE_FAULTS else (f"{name}({layer})" for layer in self.layers)
+            for name in names
+        )
+        return tuple(code for of_name in codes for code in of_name)
 
 
 class Diagnosis(Record):
@@ -166,37 +186,16 @@ class DiagnosedRun(Record):
 # types alone. A number that could not be computed is None, and NaN and infinities are written as
 # strings.
 
-_MOST = 10**12
-_HUGE = 1e100
-
-
-def _real(value: float) -> float:
-    return value if abs(value) < _HUGE or math.isnan(value) else math.copysign(math.inf, value)
-
-
 Framework = Literal["torch", "keras", "jax"]
-Count = Annotated[int, Field(ge=0, le=_MOST)]
-Place = Annotated[int, Field(ge=-1, le=_MOST)]
-"""The index of a layer, -1 for none."""
-Shape = Annotated[tuple[Count, ...], Field(max_length=16)]
-Real = Annotated[float, AfterValidator(_real)]
-"""A number whose square is one too; infinity from 1e100 on, or NaN."""
-Setting = str | Real | Annotated[int, Field(ge=-_MOST, le=_MOST)] | bool | None | tuple[Real, ...]
 
 
-class _ProbeRecord(Record):
-    """What a line holds. Hostile code may have written it: texts and numbers are bounded."""
-
-    model_config = ConfigDict(str_max_length=1000)
-
-
-class _Description(_ProbeRecord):
+class _Description(ProbeRecord):
     """A part of which earlier probes wrote more: fields that are no longer read are left out."""
 
     model_config = ConfigDict(extra="ignore")
 
 
-class Summary(_ProbeRecord):
+class Summary(ProbeRecord):
     """A tensor in numbers. `minimum` to `std` are of its finite elements, `finite` and `zero` are
     shares of all. `distinct` counts different values, None when there are over 1,000.
     """
@@ -212,7 +211,7 @@ class Summary(_ProbeRecord):
     distinct: Count | None = None
 
 
-class Weight(_ProbeRecord):
+class Weight(ProbeRecord):
     """A trainable or frozen tensor of a layer as it was before the first step. `role` is
     "kernel", "bias", "scale", "embedding", "recurrent" or "other".
     """
@@ -251,7 +250,7 @@ class Layer(_Description):
     output: Summary | None = None
 
 
-class Start(_ProbeRecord):
+class Start(ProbeRecord):
     """The probe is armed."""
 
     kind: Literal["start"] = "start"
@@ -259,7 +258,7 @@ class Start(_ProbeRecord):
     frameworks: dict[str, str] = {}
 
 
-class TrainedModel(_ProbeRecord):
+class TrainedModel(ProbeRecord):
     """A model at its first training step, and where in the program it stands (line, 0 unknown)."""
 
     kind: Literal["model"] = "model"
@@ -271,7 +270,7 @@ class TrainedModel(_ProbeRecord):
     line: Count = 0
 
 
-class Loss(_ProbeRecord):
+class Loss(ProbeRecord):
     """What the loss is fed, by the values of one batch.
 
     `name` is canonical: cross_entropy, nll, bce, bce_logits, categorical_crossentropy,
@@ -285,7 +284,8 @@ class Loss(_ProbeRecord):
     `columns_sum_to_one` is of the samples, also where logarithms are returned. `trivial` is the
     loss of the best constant prediction on the same targets, None where it cannot be computed;
     `floor` is that of the perfect one, above zero for targets that are shares. Of several outputs
-    each has a loss, with the `layer` that it comes from and its weight in the sum.
+    each has a loss, with the `layer` that it comes from and its weight in the sum. `line` is where
+    the loss is made, `call` where it is computed.
     """
 
     kind: Literal["loss"] = "loss"
@@ -305,6 +305,7 @@ class Loss(_ProbeRecord):
     settings: dict[str, Setting] = {}
     layer: Count | None = None
     line: Count = 0
+    call: Count = 0
 
 
 class Optimizer(_Description):
@@ -362,7 +363,7 @@ class Data(_Description):
     targets: Summary | None = None
 
 
-class WeightStep(_ProbeRecord):
+class WeightStep(ProbeRecord):
     """One tensor at a sampled step: L2 norm and mean absolute value of its gradient, and the norm
     of the update over the norm of the tensor. `gradient_zero` is the share of exact zeros. The
     program adds a term of a `penalised` tensor to the loss.
@@ -378,7 +379,7 @@ class WeightStep(_ProbeRecord):
     penalised: bool = False
 
 
-class ActivationStep(_ProbeRecord):
+class ActivationStep(ProbeRecord):
     """The output of one layer at a sampled step. `dead` is the share of units that are zero for the
     whole batch, `saturated` the share of outputs at the bounds of a sigmoid or tanh; None where the
     layer has no such function.
@@ -392,7 +393,7 @@ class ActivationStep(_ProbeRecord):
     saturated: Real | None = None
 
 
-class TrainingStep(_ProbeRecord):
+class TrainingStep(ProbeRecord):
     """One step of an optimiser. Of the first 2,000 each is written down, then every tenth, from the
     20,000th on every hundredth, and so on; and the sampled ones, which alone have tensors.
     `penalty` is the part of the loss that regularisers add. A `skipped` step found infinities and
@@ -411,7 +412,7 @@ class TrainingStep(_ProbeRecord):
     activations: tuple[ActivationStep, ...] = ()
 
 
-class Epoch(_ProbeRecord):
+class Epoch(ProbeRecord):
     """The means of an epoch by the framework's own names: loss, accuracy, val_loss, …"""
 
     kind: Literal["epoch"] = "epoch"
@@ -421,7 +422,7 @@ class Epoch(_ProbeRecord):
     values: dict[str, Real | None]
 
 
-class Evaluation(_ProbeRecord):
+class Evaluation(ProbeRecord):
     """The loss that a trained model was judged by: the framework's own, or several ways to sum up
     what a loss function returned.
     """
@@ -430,7 +431,7 @@ class Evaluation(_ProbeRecord):
     losses: Annotated[tuple[Real, ...], Field(max_length=8)]
 
 
-class ProbeEnd(_ProbeRecord):
+class ProbeEnd(ProbeRecord):
     """The program's end as the probe saw it; missing when it was killed. `raised` says that an
     exception ended it. `failures` counts what went wrong in the probe itself, `unseen` says in
     words what it could not see.
@@ -454,6 +455,7 @@ TrainingRecord = Annotated[
     | TrainingStep
     | Epoch
     | Evaluation
+    | ProgramCode
     | ProbeEnd,
     Field(discriminator="kind"),
 ]
@@ -475,6 +477,7 @@ class TrainingTrace(Record):
     steps: tuple[TrainingStep, ...] = ()
     epochs: tuple[Epoch, ...] = ()
     evaluations: tuple[Evaluation, ...] = ()
+    code: ProgramCode | None = None
     end: ProbeEnd | None = None
     dropped: Count = 0
 
@@ -493,7 +496,7 @@ class TrainingTrace(Record):
 HyperparameterKind = Literal[
     "learning_rate", "optimizer", "momentum", "weight_decay", "clipping", "loss", "batch_size",
     "epochs", "activation", "kernel_initializer", "bias_initializer", "weight_regularizer",
-    "dropout", "units", "layers", "preprocessing",
+    "dropout", "units", "layers", "preprocessing", "code",
 ]  # fmt: skip
 
 OPERATORS: dict[HyperparameterKind, FaultType] = {
@@ -502,7 +505,7 @@ OPERATORS: dict[HyperparameterKind, FaultType] = {
     "kernel_initializer": "WCI", "bias_initializer": "BCI", "weight_regularizer": "RAW",
     "dropout": "LAD", "units": "LCN", "layers": "LRM", "preprocessing": "CPP",
 }  # fmt: skip
-"""The fault type of the study that a change of each kind repairs."""
+"""The fault type of the study that a change of each kind repairs; "code" repairs its own."""
 
 
 class Hyperparameter(Record):
@@ -546,8 +549,10 @@ class Edit(Record):
     file: str = ""
 
     @property
-    def operator(self) -> FaultType:
-        """The fault type that the edit repairs."""
+    def operator(self) -> str:
+        """The fault that the edit repairs."""
+        if self.kind == "code":
+            return self.parameter.partition("(")[2].partition(")")[0]
         return OPERATORS[self.kind]
 
 

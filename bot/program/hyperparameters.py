@@ -18,6 +18,7 @@ from bot.kernel.source import syntax
 from bot.kernel.training_types import Edit, Hyperparameter, TrainingTrace
 from bot.program import literals
 from bot.program.arrays import one_sided, scaling
+from bot.program.code_edits import code_places
 from bot.program.epochs_and_batches import batches, epochs, fitting
 from bot.program.keras_layers import keras_activations, keras_settings
 from bot.program.literals import Observation
@@ -41,7 +42,7 @@ Finder = Callable[[ProgramTree, TrainingTrace | None], Iterator[HyperparameterPl
 _FINDERS: tuple[Finder, ...] = (
     optimizing, fitting, epochs, batches, keras_losses, torch_losses, keras_activations,
     torch_activations, keras_settings, torch_settings, torch_initializers, torch_clipping,
-    structure, scaling, one_sided,
+    structure, scaling, one_sided, code_places,
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from bot.kernel.training_types import (
     Curve,
     DiagnosedRun,
     Edit,
-    FaultType,
+    Fault,
     Improvement,
     Measurement,
     Metric,
@@ -78,10 +78,10 @@ def _plain(value: Any, clean: Callable[[str], str]) -> Any:
 
 class FindingOut(PublishedData):
     """A fault, or advice. `codes` are those of the source study: "HLR", or one for each layer,
-    "ACH(7)".
+    "ACH(7)"; a fault that is code has its name, "gradients-not-reset".
     """
 
-    fault: FaultType
+    fault: Fault
     codes: tuple[str, ...]
     layers: tuple[int, ...] = Field(
         description="Keras: index in model.layers. PyTorch: order of the leaf modules in forward."

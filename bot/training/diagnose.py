@@ -51,8 +51,10 @@ _UNSEEN = "no training was observed: the probe saw no step of a PyTorch, Keras o
 
 
 def no_training(result: RunResult, trace: TrainingTrace) -> str:
-    """Why the run tells nothing about training; "" when it trained."""
-    if trace.steps or trace.epochs:
+    """Why the run tells nothing about training; "" when it trained, or meant to: a loop whose
+    optimizer takes no step is a fault.
+    """
+    if trace.steps or trace.epochs or rules.is_without_step(trace):
         return ""
     match endings.ending_of(result):
         case "timed out":

@@ -8,11 +8,12 @@ from statistics import fmean, stdev
 
 from bot.kernel.document import count, sentence, usage_text
 from bot.kernel.scales import format_number
+from bot.kernel.training_code import CodeFault
 from bot.kernel.training_types import (
     Curve,
     DiagnosedRun,
     Edit,
-    FaultType,
+    Fault,
     Finding,
     HyperparameterKind,
     Improvement,
@@ -23,7 +24,7 @@ from bot.kernel.training_types import (
 
 # A diagnosis as words: fault types, findings with their numbers, and the course of training.
 
-FAULTS: dict[FaultType, str] = {
+FAULTS: dict[Fault, str] = {
     "ACH": "wrong activation",
     "ARM": "missing activation",
     "AAL": "needless activation",
@@ -42,6 +43,35 @@ FAULTS: dict[FaultType, str] = {
     "CPP": "data preprocessing",
 }
 """The fault types of the source study, in plain words."""
+CODE_FAULTS: dict[CodeFault, str] = {
+    "gradients-not-reset": "gradients are not reset",
+    "reset-after-backward": "gradients are reset before the step",
+    "step-never-called": "the optimizer never steps",
+    "per-epoch-step": "the optimizer steps too rarely",
+    "backward-never-called": "no backward pass",
+    "optimizer-holds-others": "the optimizer holds other parameters",
+    "parameters-frozen": "layers are frozen",
+    "not-registered": "layers are not registered",
+    "graph-cut": "the graph is cut",
+    "eval-while-training": "training in evaluation mode",
+    "train-while-evaluating": "evaluation in training mode",
+    "dropout-in-evaluation": "dropout in evaluations",
+    "axis-mixed": "axes are mixed up",
+    "broadcast-loss": "the loss broadcasts",
+    "same-batch": "the same batch again and again",
+    "split-leak": "evaluation rows in training",
+    "target-in-inputs": "the inputs contain the target",
+    "schedule-stepped-wrong": "the scheduler is stepped wrongly",
+    "clipping-kills": "gradients are clipped to almost nothing",
+    "accumulation-wrong": "accumulated gradients are not averaged",
+    "state-carried": "state is carried from batch to batch",
+    "padding-counts": "padding counts in the loss",
+    "metric-wrong": "the metric is computed wrongly",
+    "wrong-reduction": "the loss is summed",
+    "update-lost": "updates are lost",
+}
+"""Faults that are code, in plain words."""
+_CODE: dict[Fault, str] = dict(CODE_FAULTS.items())
 
 _UNTIL_THEN = "; the diagnosis covers what it did until then"
 _FRAMEWORKS = {"torch": "PyTorch", "keras": "Keras", "jax": "JAX"}
@@ -98,7 +128,8 @@ def layer_location(finding: Finding) -> str:
 
 def fault_name(finding: Finding) -> str:
     """The fault type in plain words and its place, marked where only a model names it."""
-    words = " ".join(filter(None, (FAULTS[finding.fault], layer_location(finding))))
+    name = FAULTS.get(finding.fault) or _CODE[finding.fault]
+    words = " ".join(filter(None, (name, layer_location(finding))))
     return f"{words}, named by a model alone" if finding.by == "model" else words
 
 
@@ -276,6 +307,8 @@ def hyperparameter_name(edit: Edit) -> str:
     """What an edit changes: "activation of layer 3"."""
     _, _, place = edit.parameter.partition("(")
     layer = place.rstrip(")")
+    if edit.kind == "code":
+        return f"code: {layer}"
     what = _KINDS.get(edit.kind, edit.kind)
     return f"{what} of layer {layer}" if layer.isdigit() else what
 

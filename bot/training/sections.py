@@ -168,7 +168,7 @@ def _elsewhere(result: Repair) -> list[Block]:
         + (f" (line {one.line})" if one.line else "")
         for one in result.elsewhere
     ]
-    title = "Also found by the diagnosis; no hyperparameter can fix it:"
+    title = "Also found by the diagnosis; no edit of Reprise can fix it:"
     return [BulletList(title, tuple(suggestions))] if suggestions else []
 
 

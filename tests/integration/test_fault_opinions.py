@@ -57,6 +57,15 @@ def bench(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_key_with_an_unknown_code_is_one_sentence(bench: Path) -> None:
+    written(bench / "keys" / "flat.json", json.dumps({"ground_truth": ["no-such-fault"]}))
+    plain = Bench(Settings(), program_options(), ProcessSandbox(), bench / "out")
+    rows = {row.id: row for row in run(find(bench), plain, jobs=1)}
+    assert rows["flat"].error == ("the key of flat is unclear: 'no-such-fault' is no fault code")
+    assert rows["good"].error == ""
+    assert summarise(rows.values()).summary.errors == ("flat",)
+
+
 def written(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)

@@ -14,6 +14,7 @@ from bot.kernel.training_types import (
     TrainingStep,
     TrainingTrace,
 )
+from tests.support.code_pairs import CODE_PAIRS
 from tests.support.traces import (
     FLAT,
     LAYERS,
@@ -429,3 +430,4 @@ TRACE_PAIRS["bias-before-norm"] = (
     _norm(TRACE_PAIRS["bias-before-norm"][0]),
     TRACE_PAIRS["bias-before-norm"][1],
 )
+TRACE_PAIRS.update(CODE_PAIRS)

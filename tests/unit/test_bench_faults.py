@@ -20,6 +20,19 @@ def test_a_code_with_several_layers_is_several_codes() -> None:
         expanded(["sigmoid"])
 
 
+def test_a_fault_that_is_code_is_hit_within_two_lines() -> None:
+    true = ["graph-cut:17"]
+    found = {"graph-cut:19": 1.0, "graph-cut:20": 0.0, "graph-cut": 0.0, "same-batch:17": 0.0}
+    for code, recall in found.items():
+        assert score([code], true).recall == recall
+    assert score(["graph-cut:90"], ["graph-cut"]).recall == 1.0
+    rows = (scored(row(code, (code,)), [true]) for code in found)
+    summary = summarise(rows).summary
+    figures = summary.code
+    assert (figures.programs, figures.named, figures.in_line, figures.first) == (4, 3, 1, 3)
+    assert summary.by_code["graph-cut"] == Found(true=4, found=1, wrong=2)
+
+
 @pytest.mark.parametrize(
     ("found", "truth", "recall", "precision", "f3"),
     [

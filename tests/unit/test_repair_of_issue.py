@@ -130,6 +130,6 @@ def test_a_repair_says_what_it_cannot_mend_why_trainings_failed_and_how_to_apply
     )
     text = print_document(repair_document(lame, name="train.py", folder="run"), 300, "utf-8")
     assert "1 training with the patch gave no number: the program timed out (limit 60 s)." in text
-    assert "no hyperparameter can fix it:\n  - Shapes differ. (line 7)" in text
+    assert "no edit of Reprise can fix it:\n  - Shapes differ. (line 7)" in text
     assert "Next: Run git apply run/repair.diff to apply the patch." in text
     assert found.limit_s > 0

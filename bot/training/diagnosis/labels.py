@@ -6,7 +6,7 @@ AutoTrainer's loss check, DeepFD's loss operator.
 
 import math
 
-from bot.kernel.training_types import FaultType, Loss
+from bot.kernel.training_types import Fault, FaultType, Loss
 from bot.training.diagnosis.learning import BINARY, ENTROPIES, SIGNED_LOSSES, no_shares, targets_of
 from bot.training.diagnosis.loss_contract import (
     DISTANCES,
@@ -243,8 +243,11 @@ def broadcast_targets(training: Training) -> Signs:
     measurements = shapes if target_shape else ()
     same = "Give both the same shape, for example with `predictions.squeeze(1)`"
     words = f"{same}, before `{loss.name}`{in_line(loss.line)}."
-    better = change("preprocessing", (), words)
-    yield Sign("CPP", 0.97, text, evidence=measurements, change=better)
+    better = change("code(broadcast-loss)", ("repaired",), words)
+    is_torch = training.model.framework == "torch"
+    also: tuple[Fault, ...] = ("broadcast-loss",) if is_torch else ()
+    line = (loss.call or loss.line) if is_torch else 0
+    yield Sign("CPP", 0.97, text, also=also, evidence=measurements, change=better, line=line)
     yield Sign("LCH", 0.3, text, evidence=measurements)
 
 
@@ -362,7 +365,7 @@ RULES: tuple[Rule, ...] = (
          "Cross-entropy over classes gets a single unit.", entropy_of_one),
     Rule("one-unit-of-classes", "contract", ("LCN", "ACH"), "Neuralint f020; Reprise",
          "A single output for three or more classes.", one_unit),
-    Rule("broadcast-targets", "contract", ("CPP", "LCH"), "Reprise",
+    Rule("broadcast-targets", "contract", ("CPP", "LCH", "broadcast-loss"), "Reprise",
          "Targets and predictions differ in shape and are broadcast.", broadcast_targets),
     Rule("class-loss-of-values", "contract", ("LCH", "CPP", "ACH", "AAL"),
          "AutoTrainer (loss); DeepFD (loss)",

@@ -6,12 +6,13 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Literal, TypeVar
 
+from bot.kernel.training_code import ProgramCode
 from bot.kernel.training_types import (
     ActivationStep,
     Change,
     Data,
     Epoch,
-    FaultType,
+    Fault,
     Layer,
     Loss,
     Measurement,
@@ -52,6 +53,7 @@ class Training:
     heads: frozenset[int] = frozenset()
     """The layers of several outputs, where the model has more than one."""
     whole: Learning | None = None
+    code: ProgramCode | None = None
 
     @property
     def loss(self) -> Loss | None:
@@ -204,7 +206,7 @@ def trainings(trace: TrainingTrace) -> tuple[Training, ...]:
     """One for each model that was trained, at most 24; one without layers where a program trains
     variables that no model holds.
     """
-    models = trace.models or ((_NO_MODEL,) if trace.steps else ())
+    models = trace.models or ((_NO_MODEL,) if trace.steps or trace.code else ())
     return tuple(_training(trace, model) for model in models[:_MOST])
 
 
@@ -231,6 +233,7 @@ def _training(trace: TrainingTrace, model: TrainedModel) -> Training:
         in_turns=_in_turns(trace),
         ended=trace.end is not None and not trace.end.raised,
         heads=frozenset(x.layer for x in losses.values() if x.layer is not None),
+        code=trace.code,
     )
 
 
@@ -242,13 +245,14 @@ def _in_turns(trace: TrainingTrace) -> bool:
 
 # What a rule of the diagnosis is: data about it, and a check that yields signs.
 
-Severity = Literal["contract", "initial", "rate", "data", "dynamics", "style"]
+Severity = Literal["code", "contract", "initial", "rate", "data", "dynamics", "style"]
 
 WEIGHT: dict[Severity, float] = {
-    "contract": 1.0, "initial": 0.98, "rate": 0.96, "data": 0.95, "dynamics": 0.92, "style": 0.5,
+    "code": 1.02, "contract": 1.0, "initial": 0.98, "rate": 0.96, "data": 0.95, "dynamics": 0.92,
+    "style": 0.5,
 }  # fmt: skip
-"""How much a class of rules counts in the order of findings: what breaks the loss's contract comes
-before what only shows in the curves.
+"""How much a class of rules counts in the order of findings: a training loop that is wrong and what
+breaks the loss's contract come before what only shows in the curves.
 """
 
 UNHARMED = 0.5
@@ -259,18 +263,21 @@ UNHARMED = 0.5
 @dataclass(frozen=True, slots=True)
 class Sign:
     """What a check saw. `confidence` estimates how often such a sign names a fault. One that only
-    the curves show (`symptom`) may be the effect of another fault.
+    the curves show (`symptom`) may be the effect of another fault. A `habit` did no harm in this
+    run: it is advice. `line` is where the fault is, 0 for where its kind usually is.
     """
 
-    fault: FaultType
+    fault: Fault
     confidence: float
     message: str
     layers: tuple[int, ...] = ()
-    also: tuple[FaultType, ...] = ()
+    also: tuple[Fault, ...] = ()
     evidence: tuple[Measurement, ...] = ()
     change: Change | None = None
     direction: Literal["", "up", "down"] = ""
     symptom: bool = False
+    habit: bool = False
+    line: int = 0
 
 
 Signs = Iterator[Sign]
@@ -284,7 +291,7 @@ class Rule:
 
     id: str
     severity: Severity
-    faults: tuple[FaultType, ...]
+    faults: tuple[Fault, ...]
     sources: str
     sentence: str
     check: Callable[[Training], Signs]

@@ -5,9 +5,13 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
-from bot.kernel.training_types import Diagnosis, FaultType, Finding, TrainingTrace
+from bot.kernel.training_types import Diagnosis, Fault, Finding, TrainingTrace
 from bot.training.diagnosis import (
     activations,
+    code_data,
+    code_loop,
+    code_modes,
+    code_parameters,
     inputs,
     labels,
     loss_contract,
@@ -49,6 +53,10 @@ def _success(run: Training) -> Success:
 # All rules of the diagnosis, in the order of their severity.
 
 RULES: tuple[Rule, ...] = (
+    *code_loop.RULES,
+    *code_parameters.RULES,
+    *code_modes.RULES,
+    *code_data.RULES,
     *loss_contract.RULES,
     *labels.RULES,
     *weights.INITIAL_RULES,
@@ -77,7 +85,14 @@ _MIN_CONFIDENCE = 0.35
 _GUESS_CONFIDENCE, _MOST_GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _SHARE_IF_EXPLAINED = 0.35
+_SPOILED = frozenset(("rate", "dynamics", "style"))
+_BY_VALUE = frozenset(("decay-outweighs",))
 _DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
+_BESIDE_TRAINING: frozenset[Fault] = frozenset((
+    "train-while-evaluating", "dropout-in-evaluation", "split-leak", "metric-wrong",
+    "target-in-inputs", "padding-counts",
+))  # fmt: skip
+"""Faults of code that spoil what is measured, not what is learned."""
 _UNITS = frozenset({"dead-units", "killed-units", "saturated"})
 _EFFECTS: dict[str, frozenset[str]] = {
     "huge-batch": frozenset({"few-updates", "still-falling"}),
@@ -92,7 +107,7 @@ _EFFECTS: dict[str, frozenset[str]] = {
     "narrow-layer": frozenset({"loss-stuck"}),
 }
 """Rules whose findings bring about what other rules see."""
-_LINES: dict[FaultType, str] = {
+_LINES: dict[Fault, str] = {
     "HLR": "optimizer", "OCH": "optimizer", "LCH": "loss", "HNE": "plan", "HBS": "plan",
 }  # fmt: skip
 
@@ -107,6 +122,11 @@ def diagnose(trace: TrainingTrace) -> Diagnosis:
         examined=_examined_parts(runs),
         unseen=trace.end.unseen if trace.end else (),
     )
+
+
+def is_without_step(trace: TrainingTrace) -> bool:
+    """Whether a program trains without a step of its optimizer."""
+    return any(True for run in trainings(trace) for _ in code_loop.never_stepped(run))
 
 
 def _likely(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
@@ -153,15 +173,28 @@ _WEIGHTS = {rule.id: WEIGHT[rule.severity] for rule in RULES}
 
 
 def _findings(run: Training, *, style: bool) -> list[Finding]:
-    rules = [x for x in RULES if (x.severity == "style") == style]
-    signs = [(rule, sign) for rule in rules for sign in _signs(rule, run)]
+    signs = [
+        (rule, sign)
+        for rule in RULES
+        for sign in _signs(rule, run)
+        if (rule.severity == "style" or sign.habit) == style
+    ]
+    code_faults = [
+        rule.id
+        for rule, sign in signs
+        if rule.severity == "code"
+        and sign.confidence >= _CERTAIN
+        and sign.fault not in _BESIDE_TRAINING
+    ]
+    hidden = "not-registered"  # of several faults that which hides most
+    code_fault = hidden if hidden in code_faults else next(iter(code_faults), "")
     certain = any(
         sign.confidence >= _CERTAIN and not sign.symptom and rule.severity != "dynamics"
         for rule, sign in signs
     )
     strongest: dict[tuple[str, tuple[int, ...]], tuple[Rule, Sign]] = {}
     for rule, sign in signs:
-        symptom = _with_explanation(rule, sign) if certain else sign
+        symptom = _with_explanation(rule, sign, code_fault=code_fault) if certain else sign
         key = (symptom.fault, symptom.layers)
         if key not in strongest or strongest[key][1].confidence < symptom.confidence:
             strongest[key] = (rule, symptom)
@@ -176,8 +209,14 @@ def _signs(rule: Rule, run: Training) -> Iterable[Sign]:
             yield from rule.check(other)
 
 
-def _with_explanation(rule: Rule, sign: Sign) -> Sign:
-    """A sign beside a certain fault that may be the cause of it."""
+def _with_explanation(rule: Rule, sign: Sign, *, code_fault: str) -> Sign:
+    """A sign beside a certain fault that may be the cause of it. Beside code that is wrong, what
+    the curves show says nothing of hyperparameters; nor does a model's last layer where layers are
+    not known to it.
+    """
+    spoiled = _SPOILED | {"contract"} if code_fault == "not-registered" else _SPOILED
+    if code_fault and rule.severity in spoiled and rule.id not in _BY_VALUE:
+        return replace(sign, confidence=sign.confidence * _SHARE_IF_EXPLAINED)
     if sign.confidence >= _CERTAIN:
         return sign
     share = _SHARE_IF_EXPLAINED if sign.symptom else _DAMPING.get(rule.severity, 1.0)
@@ -242,7 +281,7 @@ def _finding(run: Training, rule: Rule, sign: Sign) -> Finding:
         evidence=sign.evidence,
         change=sign.change,
         source=rule.sources,
-        line=place.line if place else 0,
+        line=sign.line or (place.line if place and rule.severity != "code" else 0),
     )
 
 
@@ -257,5 +296,6 @@ def _examined_parts(runs: tuple[Training, ...]) -> tuple[str, ...]:
         "loss curve": any(x.learning.points for x in runs),
         "gradients": any(step.weights for x in runs for step in x.steps),
         "activations": any(step.activations for x in runs for step in x.steps),
+        "training loop": any(x.code for x in runs),
     }
     return tuple(name for name, has_data in parts.items() if has_data)

@@ -32,6 +32,7 @@ from bot.kernel.training_types import (
 )
 from bot.model.budget import ModelBudget
 from bot.program import hyperparameters
+from bot.program.code_edits import OF_LOSS
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, judge, record_program, run_facts
 from bot.training.diagnosis import rules
@@ -233,7 +234,12 @@ def changeable(trials: Trials) -> tuple[Hyperparameter, ...]:
         excluded_kinds = {"loss", "weight_regularizer"}
     elif repair_metric.may_be_loss(subject.metric, (x.name for x in subject.trace.losses)):
         excluded_kinds = {"loss"}
-    return tuple(one for one in subject.hyperparameters if one.kind not in excluded_kinds)
+    excluded_ids = OF_LOSS if excluded_kinds else ()
+    return tuple(
+        one
+        for one in subject.hyperparameters
+        if one.kind not in excluded_kinds and one.id not in excluded_ids
+    )
 
 
 def _key(subject: FaultyProgram) -> str:

@@ -176,6 +176,9 @@ def _edits(finding: Finding, hyperparameters: Sequence[Hyperparameter]) -> list[
         return []
     if finding.by == "model":
         return _edits_of_words(finding, change.words, hyperparameters)
+    if change.parameter.startswith("code("):
+        own = [one for one in hyperparameters if one.id == change.parameter]
+        return [patch for one in own if (patch := _edit_all((one,), one.choices[0]))]
     name, _, place = change.parameter.partition("(")
     kind = _KINDS.get(name, name)
     parameters = [one for one in hyperparameters if one.kind == kind and _of(one, finding)]
@@ -201,7 +204,9 @@ def _edits_of_words(
     are among them, else a step up and down.
     """
     faults = {finding.fault, *finding.also}
-    about = [one for one in hyperparameters if OPERATORS[one.kind] in faults and _of(one, finding)]
+    about = [
+        one for one in hyperparameters if OPERATORS.get(one.kind) in faults and _of(one, finding)
+    ]
     text = words.lower()
     parameters = [one for one in about if one.kind.replace("_", " ") in text] or about
     numbers = [value.replace(",", "") for value in _NUMBER.findall(text)]

@@ -60,6 +60,25 @@ def quiet(part):
     return decorate
 
 
+def contained(part):
+    """A part of a hook that may fail alone; what goes on around it does."""
+
+    def decorate(function):
+        @functools.wraps(function)
+        def inner(*args, **kwargs):
+            if STATE.failed.get(part, 0) >= _MOST_FAILURES:
+                return None
+            try:
+                return function(*args, **kwargs)
+            except Exception:
+                _failed(part)
+                return None
+
+        return inner
+
+    return decorate
+
+
 def _failed(part):
     STATE.failures += 1
     STATE.failed[part] = STATE.failed.get(part, 0) + 1

@@ -75,9 +75,10 @@ def _end():
         return
     if not STATE.steps:
         _unfollowed()
-    if not WRITER.begun and not STATE.unseen:
-        return
     torch_steps = sys.modules.get(__package__ + ".torch_steps")
+    has_backward = torch_steps is not None and torch_steps.LOSSES.any
+    if not WRITER.begun and not STATE.unseen and not has_backward:
+        return
     if torch_steps is not None:
         torch_steps.finish()
     WRITER.put(

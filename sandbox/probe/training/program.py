@@ -4,11 +4,15 @@ import ast
 import sys
 
 _MOST_FRAMES = 60
-LINES = {}
+LINES, _MAIN = {}, []
 
 
 def main_file():
-    return getattr(sys.modules.get("__main__"), "__file__", None)
+    """The path of the program; Python forgets it before what runs at exit."""
+    path = getattr(sys.modules.get("__main__"), "__file__", None)
+    if path is not None:
+        _MAIN[:] = [path]
+    return path or (_MAIN[0] if _MAIN else None)
 
 
 def line(skip_init=False):
@@ -40,8 +44,8 @@ def line_of(thing):
 # The `for` loops of the program's main file that a training step stands in, read from its source:
 # how often each runs, where its range can be told without running anything.
 
-_MOST_LOOP_FRAMES, _MOST_SOURCE = 80, 1 << 20
-_TREES = {}
+_MOST_LOOP_FRAMES, _MOST_SOURCE, _MOST_LOOPS = 80, 1 << 20, 12
+_TREES, _LOOP_NAMES = {}, {}
 
 
 def around():
@@ -59,6 +63,37 @@ def around():
     return [length for frame in reversed(frames) for length in _loops(main, frame)]
 
 
+def line_and_loops():
+    """The line of the program's main file that runs now, 0 for none, and the loops around it,
+    outermost first: each "line", with the function that it stands in as "name:line".
+    """
+    frames, main = [], main_file()
+    frame = sys._getframe(1)
+    for _ in range(_MOST_LOOP_FRAMES):
+        if frame is None:
+            break
+        if frame.f_code.co_filename == main:
+            frames.append(frame)
+        frame = frame.f_back
+    names = [name for frame in reversed(frames) for name in _loop_names(main, frame)]
+    return frames[0].f_lineno if frames else 0, tuple(names[-_MOST_LOOPS:])
+
+
+def _loop_names(path, frame):
+    key = (frame.f_code, frame.f_lineno)
+    if key not in _LOOP_NAMES:
+        name = "" if frame.f_code.co_name == "<module>" else frame.f_code.co_name + ":"
+        lines = [loop.lineno for loop in _enclosing(path, frame)]
+        _LOOP_NAMES[key] = tuple("%s%d" % (name, line) for line in lines)
+    return _LOOP_NAMES[key]
+
+
+def tree():
+    """The syntax tree of the program's main file, None where it cannot be read."""
+    main = main_file()
+    return _tree(main) if main else None
+
+
 def _tree(path):
     if path not in _TREES:
         try:
@@ -70,22 +105,25 @@ def _tree(path):
 
 
 def _loops(path, frame):
-    tree = _tree(path)
-    if tree is None:
-        return []
-    scope = _scope(tree, frame.f_code)
     names = dict(frame.f_globals)
     names.update(frame.f_locals)
-    lengths = []
+    return [_length(loop, names) for loop in _enclosing(path, frame)]
+
+
+def _enclosing(path, frame):
+    """The loops of a frame's own function around its line, outermost first."""
+    tree = _tree(path)
+    scope = _scope(tree, frame.f_code) if tree is not None else None
+    loops = []
     while scope is not None:
         inner = None
         for child in _statements(scope):
             if child.lineno <= frame.f_lineno <= getattr(child, "end_lineno", child.lineno):
                 inner = child
         if isinstance(inner, (ast.For, ast.While)) and inner.lineno < frame.f_lineno:
-            lengths.append(_length(inner, names))
+            loops.append(inner)
         scope = inner
-    return lengths
+    return loops
 
 
 def _scope(tree, code):

@@ -2,7 +2,7 @@
 is judged by.
 """
 
-from . import numbers, records, torch_losses
+from . import numbers, records, torch_losses, torch_modes, torch_rows
 from .core import STATE, patch, quiet
 from .records import WRITER
 from .torch_forward import FORWARD
@@ -32,6 +32,7 @@ def batch(optimizer_state):
         return
     data = BATCH_DATA.setdefault(model.id, BatchData())
     tensor, alone = _input(model)
+    torch_rows.look(tensor, LOSSES.targets[0] if LOSSES.targets is not None else None)
     if tensor is None or data.looks >= _MOST_BATCHES or data.count >= _MOST_ROWS:
         return
     data.looks += 1
@@ -176,12 +177,14 @@ def _look(module, arguments, data):
     torch = records.torch()
     if torch.compiler.is_compiling() or (module.training and torch.is_grad_enabled()):
         return
+    torch_modes.judge(module, with_gradients=torch.is_grad_enabled())
     tensor = records.first_tensor(arguments)
     if tensor is None or tensor.dim() < 2 or not tensor.is_floating_point():
         return
     place = (tuple(tensor.shape), str(tensor.detach().reshape(-1)[:32].tolist()))
     if data.looks >= _MOST_JUDGED_BATCHES or place in data.places:
         return
+    torch_rows.judge(tensor)
     data.looks += 1
     data.places.add(place)
     data.shape, data.dtype = data.shape or tensor.shape, data.dtype or tensor.dtype

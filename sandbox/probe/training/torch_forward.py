@@ -210,6 +210,7 @@ class Forward:
 
     def clear(self):
         self.calls, self.modules, self.outputs = {}, {}, {}
+        self.ungraded = set()
         self.known = NodePlaces(lambda: self.calls)
 
     def forget(self, model):
@@ -223,6 +224,7 @@ class Forward:
                 del self.modules[key]
         self.calls = {key: call for key, call in self.calls.items() if key in self.modules}
         self.outputs = {}
+        self.ungraded = set()
 
     def arm(self, is_sampled, structure):
         self.structure = structure
@@ -271,7 +273,11 @@ def _beside(module, after, result):
 def _is_passed_over(module):
     """Whether a call is no part of a training step's forward pass that is still to be seen."""
     torch = records.torch()
-    if torch.compiler.is_compiling() or not torch.is_grad_enabled():
+    if torch.compiler.is_compiling():
+        return True
+    if not torch.is_grad_enabled():
+        if len(FORWARD.ungraded) < _MOST_CALLS:
+            FORWARD.ungraded.add(id(module))
         return True
     if type(module).__module__.startswith("keras.") or len(FORWARD.modules) > _MOST_CALLS:
         return True

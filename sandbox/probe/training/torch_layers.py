@@ -14,6 +14,7 @@ _SETTINGS = (
     "padding", "dilation", "groups", "p", "num_features", "num_embeddings", "embedding_dim",
     "hidden_size", "input_size", "num_layers", "bidirectional", "eps", "momentum", "affine",
     "normalized_shape", "negative_slope", "dim", "num_heads", "embed_dim", "dropout",
+    "batch_first", "padding_idx",
 )  # fmt: skip
 _UNITS = ("out_features", "out_channels", "hidden_size", "embedding_dim", "embed_dim")
 _OWN = {kind.lower(): name for kind, name in TORCH_ACTIVATIONS.items() if name != "linear"}

@@ -4,7 +4,7 @@ loss of each step.
 
 import sys
 
-from . import numbers, program, records, torch_forward
+from . import numbers, program, records, torch_calls, torch_forward
 from .core import STATE, quiet
 from .numbers import floor, trivial
 from .records import WRITER
@@ -370,6 +370,7 @@ def _look(name, predictions, targets, kwargs, result):
             from_logits=logits,
             settings=_settings(canonical, kwargs),
             line=construction_line or where,
+            call=where,
         )
     LOSSES.pending.append(use)
     del LOSSES.pending[:-16]
@@ -482,12 +483,22 @@ def backward(original):
     """A patch of `torch.autograd.backward`, which `Tensor.backward` calls too."""
 
     def backward(tensors, *args, **kwargs):
-        if not LOSSES.idle and not _compiling():
+        if _compiling():
+            return original(tensors, *args, **kwargs)
+        if not LOSSES.idle:
             _backward(tensors)
             _look_back(tensors)
-        return original(tensors, *args, **kwargs)
+        torch_calls.begin_backward(tensors, _retains(args, kwargs))
+        result = original(tensors, *args, **kwargs)
+        torch_calls.end_backward()
+        return result
 
     return backward
+
+
+def _retains(args, kwargs):
+    """Whether a backward pass keeps its graph."""
+    return kwargs.get("retain_graph", args[1] if len(args) > 1 else None)
 
 
 @quiet("backward")
@@ -529,7 +540,7 @@ def _written_out(tensor):
         use.looks += 1
         parts = (expression.name, expression.predictions, expression.targets, expression.applied)
         use.fields, use.wanted = describe(*parts)
-        use.fields.update(settings=expression.settings, line=line)
+        use.fields.update(settings=expression.settings, line=line, call=line)
     LOSSES.pending.append(use)
 
 

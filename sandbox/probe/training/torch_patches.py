@@ -4,7 +4,7 @@ changes how a step is to be read.
 
 import sys
 
-from . import program, torch_data, torch_losses, torch_steps
+from . import program, torch_calls, torch_code, torch_data, torch_losses, torch_steps
 from .core import STATE, follow, patch, quiet
 from .torch_forward import FORWARD
 
@@ -24,6 +24,7 @@ def install(torch):
     STATE.capturing = _capturing(torch.cuda, torch.jit.is_tracing)
     torch_steps.install(torch)
     torch_data.install(torch)
+    torch_code.install(torch)
     FORWARD.arm(True, True)
 
 
@@ -53,6 +54,7 @@ def _note_module(_, module, *_args, **_kwargs):
 def _made_optimizer(_, optimizer, *_args, **_kwargs):
     program.remember(optimizer)
     torch_steps.CREATED.add(optimizer)
+    torch_calls.follow_optimizer(optimizer)
     STATE.made = STATE.steps
     torch_losses.LOSSES.idle = False
     FORWARD.arm(True, True)

@@ -5,7 +5,17 @@ scaling, schedulers and the plan.
 import sys
 import weakref
 
-from . import numbers, program, records, torch_data, torch_forward, torch_layers, torch_loops
+from . import (
+    numbers,
+    program,
+    records,
+    torch_calls,
+    torch_code,
+    torch_data,
+    torch_forward,
+    torch_layers,
+    torch_loops,
+)
 from .core import NO_MODEL, STATE, follow, is_sampled, patch, quiet, sampled
 from .records import WRITER
 from .torch_forward import FORWARD
@@ -122,6 +132,7 @@ def after(optimizer, _args, _kwargs):
 @quiet("steps")
 def _count_step(optimizer_state):
     """A step of which nothing is written down; the next one may be."""
+    torch_calls.CALLS.totals["step"] = torch_calls.CALLS.totals.get("step", 0) + 1
     torch_loops.epoch()
     optimizer_state.steps += 1
     STATE.steps += 1
@@ -209,6 +220,7 @@ def step(optimizer, optimizer_state, skipped):
         fields["penalty"] = LOSSES.penalty
     if skipped:
         fields["skipped"] = True
+    torch_code.end_step(optimizer, optimizer_state)
     if optimizer_state.sampled:
         fields["weights"] = [] if skipped else _weights(optimizer_state, _parameters(optimizer))
         fields["activations"] = _activations(optimizer_state)
@@ -229,7 +241,7 @@ def _next(model):
         one not in OPTIMIZERS and one not in INNER for one in CREATED
     )
     is_sampled = unstepped or any(sampled(one.steps) for one in OPTIMIZERS.values())
-    LOSSES.wanted = is_sampled
+    LOSSES.wanted = torch_calls.CALLS.looking = is_sampled
     early = any(one.steps < 2 for one in OPTIMIZERS.values())
     FORWARD.arm(is_sampled, unstepped or early)
     for one in OPTIMIZERS.values():
@@ -338,6 +350,7 @@ def finish():
         if optimizer_state.model is None and optimizer_state.steps:
             STATE.cannot_see(NO_MODEL)
         finish_plan(optimizer_state)
+    torch_code.finish()
 
 
 _BOUNDED_FUNCTIONS = ("tanh", "sigmoid")

@@ -1,0 +1,287 @@
+"""Faults of what a training is fed and measured with: axes, batches, rows, padding, reductions,
+states and thresholds that are wrong in the program's code.
+"""
+
+import math
+from collections.abc import Sequence
+
+from bot.kernel.training_code import ProgramCode, TensorUse
+from bot.kernel.training_types import Layer, Loss
+from bot.training.diagnosis.code_loop import code_sign
+from bot.training.diagnosis.learning import ENTROPIES
+from bot.training.diagnosis.rule import Rule, Signs, Training, evidence, in_line, label, number
+
+_SEQUENCES = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
+_MAKERS = (
+    "LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoderLayer",
+    "TransformerDecoderLayer", "Transformer",
+)  # fmt: skip
+_PLAIN = frozenset(("sgd", "asgd"))
+_RANK, _LEAST_LOOKS, _LOOPS = 3, 5, 2
+_MOST, _HALF, _PART, _WHOLE = 0.8, 0.5, 0.15, 0.85
+_PADDED, _GROWN, _LEAST_ROWS, _BEYOND = 0.3, 2.5, 8, 1e-3
+
+
+def _numbers(code: ProgramCode, name: str) -> tuple[float, ...]:
+    value = code.facts.get(name)
+    return tuple(value) if isinstance(value, tuple) else ()
+
+
+def _number(code: ProgramCode, name: str) -> float:
+    value = code.facts.get(name)
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+def mixed_axes(training: Training) -> Signs:
+    """A recurrent layer or attention takes the samples of a batch for the places of a sequence."""
+    code, rows = training.code, _rows(training)
+    if code is None or not rows:
+        return
+    for layer in training.layers:
+        shape = layer.input.shape if layer.input else ()
+        if layer.type not in _SEQUENCES or len(shape) != _RANK or shape[0] == shape[1]:
+            continue
+        first = layer.settings.get("batch_first") is True
+        if shape[0 if first else 1] == rows or shape[1 if first else 0] != rows:
+            continue
+        line = next((x.line for x in code.mentions if x.name in _MAKERS), 0)
+        text = (
+            f"{label(layer).capitalize()} reads the {rows} samples of a batch as the places of a"
+            f" sequence: it expects {'(batch, places, …)' if first else '(places, batch, …)'} and"
+            f" gets {shape}."
+        )
+        words = f"Pass `batch_first={not first}`{in_line(line)}."
+        yield code_sign(
+            training, "axis-mixed", 0.93, text, words, line=line, always=True,
+            measurements=(evidence("input", str(shape)), evidence("batch", rows)),
+        )  # fmt: skip
+        return
+
+
+def mixed_views(training: Training) -> Signs:
+    """A `view` or `reshape` that gives a tensor the sizes that `permute` would."""
+    for use in training.code.uses if training.code else ():
+        if use.name not in ("view", "reshape"):
+            continue
+        text = (
+            f"`{use.name}`{in_line(use.line)} turns {use.before} into {use.after} by cutting the"
+            " numbers anew: it mixes entries of different rows and swaps no axes."
+        )
+        words = f"Swap axes with `permute` or `transpose` instead of `{use.name}`"
+        yield code_sign(
+            training, "axis-mixed", 0.9, text, f"{words}{in_line(use.line)}.", line=use.line,
+            measurements=(evidence("shapes", f"{use.before} to {use.after}"),), always=True,
+        )  # fmt: skip
+        return
+
+
+def axes(training: Training) -> Signs:
+    """Axes that are mixed up, by a layer that reads them wrongly or by a `view`."""
+    yield from mixed_axes(training)
+    yield from mixed_views(training)
+
+
+def _rows(training: Training) -> int:
+    """How many samples a batch has: as the loss compares them, and as the model gets them."""
+    loss, data = training.loss, training.data
+    targets = loss.targets.shape if loss else ()
+    inputs = data.inputs.shape if data else ()
+    return targets[0] if targets and inputs and targets[0] == inputs[0] else 0
+
+
+def same_batch(training: Training) -> Signs:
+    """Every step is made on the same rows of larger data."""
+    code = training.code
+    if code is None or code.facts.get("distinct_batches") != 1:
+        return
+    if _number(code, "batches") < _LEAST_LOOKS:
+        return
+    beginnings, steps = _number(code, "loader_begun"), _number(code, "loader_steps")
+    length = _number(code, "loader_length")
+    again = steps and beginnings >= _MOST * steps and length > 1
+    loops = code.site("backward").loops
+    sliced = not steps and len(loops) >= _LOOPS and _number(code, "batch_share") < _HALF
+    if not again and not sliced:
+        return
+    line = next((x.line for x in code.mentions if x.name == "iter"), 0) if again else 0
+    line = line or code.site("backward").line
+    text = f"All {training.updates} steps see the same batch"
+    if again:
+        text += f": the loader begins anew for each{in_line(line)}, and {number(length - 1)} of its"
+        text += f" {number(length)} batches are never used."
+        words = "Loop over the loader itself: `for batch in loader`."
+    else:
+        share = _number(code, "batch_share")
+        text += f": {share:.0%} of the data, in a loop that is meant to go through them."
+        words = "Take the rows of each batch by the variable of the loop."
+    yield code_sign(
+        training, "same-batch", 0.93, text, words, line=line, always=True,
+        measurements=(
+            evidence("different batches", "1"), evidence("looked at", _number(code, "batches")),
+        ),
+    )  # fmt: skip
+
+
+def leaked_rows(training: Training) -> Signs:
+    """Some rows of an evaluation are rows that were trained on."""
+    code, plan = training.code, training.plan
+    if code is None or plan is None or not plan.samples:
+        return
+    trained = _number(code, "trained_rows")
+    rows, shared = _numbers(code, "judged_rows"), _numbers(code, "judged_trained")
+    coverage = min(1.0, (trained + _number(code, "repeated_rows")) / plan.samples)
+    if not rows or coverage < _HALF:
+        return
+    parts = [(n, hits / n / coverage) for n, hits in zip(rows, shared, strict=False)]
+    mixed = [(n, share) for n, share in parts if _PART <= share <= _WHOLE]
+    if not mixed or sum(n for n, _ in mixed) < _HALF * sum(rows):
+        return
+    share = sum(n * share for n, share in mixed) / sum(n for n, _ in mixed)
+    text = (
+        f"About {share:.0%} of the rows that the model is judged by are rows that it was trained"
+        " on: the result is too good."
+    )
+    words = "Split the data first, and only then repeat, augment or sample rows."
+    yield code_sign(training, "split-leak", 0.85, text, words, always=True)
+
+
+def leaked_target(training: Training) -> Signs:
+    """A column of the inputs is the target."""
+    code, loss = training.code, training.loss
+    columns = _numbers(code, "target_columns") if code else ()
+    if code is None or loss is None or not columns:
+        return
+    which = " and ".join(number(x) for x in columns[:3])
+    text = f"Column {which} of the inputs is the target itself, but for scale: nothing is learned."
+    words = f"Remove column {which} from the inputs."
+    yield code_sign(training, "target-in-inputs", 0.85, text, words, always=True)
+
+
+def summed(training: Training) -> Signs:
+    """A loss that is summed over the batch, under a rate for its mean."""
+    loss, code = training.loss, training.code
+    if loss is None or code is None or loss.settings.get("reduction") != "sum":
+        return
+    rows = math.prod(loss.targets.shape[:1])
+    plain = any(x.name in _PLAIN and x.steps for x in code.optimizers)
+    learning = training.learning
+    if rows < _LEAST_ROWS or not plain or not (learning.poor or learning.broken):
+        return
+    text = (
+        f"`{loss.name}`{in_line(loss.line)} sums over the {rows} samples of a batch, so gradients"
+        f" are {rows} times those of the mean, too large for this learning rate."
+    )
+    words = f"Average instead: `reduction='mean'`{in_line(loss.line)}."
+    yield code_sign(training, "wrong-reduction", 0.85, text, words, line=loss.line)
+
+
+def carried(training: Training) -> Signs:
+    """A state that is carried from batch to batch with its graph."""
+    code = training.code
+    sizes = _numbers(code, "graph_sizes") if code else ()
+    backward = code.totals.get("backward", 0) if code else 0
+    if code is None or len(sizes) < _RANK or backward < _LEAST_LOOKS:
+        return
+    if _number(code, "kept_graphs") < _MOST * backward or sizes[-1] < _GROWN * sizes[0]:
+        return
+    line = code.site("backward").line
+    text = (
+        f"The graph of the loss grows from step to step ({number(sizes[0])} to {number(sizes[-1])}"
+        f" operations): a state keeps the graphs of all earlier batches, and"
+        f" `retain_graph=True`{in_line(line)} hides it."
+    )
+    words = f"Detach the state after each batch, and leave out `retain_graph`{in_line(line)}."
+    yield code_sign(training, "state-carried", 0.92, text, words, line=line, always=True)
+
+
+def padding(training: Training) -> Signs:
+    """Places of padding that count in a loss over sequences."""
+    loss, data, code = training.loss, training.data, training.code
+    if loss is None or data is None or code is None or loss.name not in ENTROPIES:
+        return
+    if not data.ids or not _is_of_places(loss, data.inputs.shape) or not loss.class_shares:
+        return
+    ids = _padding_ids(training.layers)
+    pad = next((x for x in ids if x < len(loss.class_shares)), 0)
+    ignored = loss.settings.get("ignore_index")
+    share = loss.class_shares[pad]
+    as_input = data.inputs.zero if not pad else share
+    if ignored == pad or share < _PADDED or as_input < _PADDED or share < max(loss.class_shares):
+        return
+    text = (
+        f"{share:.0%} of the targets are the padding id {pad}, and `{loss.name}`"
+        f"{in_line(loss.line)} counts them: the model learns to predict padding."
+    )
+    words = f"Pass `ignore_index={pad}` to the loss{in_line(loss.line)}."
+    yield code_sign(
+        training, "padding-counts", 0.85, text, words, line=loss.line, always=True,
+        measurements=(evidence("targets that are padding", f"{share:.0%}"),),
+    )  # fmt: skip
+
+
+def _is_of_places(loss: Loss, inputs: Sequence[int]) -> bool:
+    """Whether there is a target for each place of a sequence."""
+    return len(inputs) == _RANK - 1 and math.prod(loss.targets.shape) >= math.prod(inputs) * _HALF
+
+
+def _padding_ids(layers: Sequence[Layer]) -> list[int]:
+    values = (x.settings.get("padding_idx") for x in layers)
+    return [x for x in values if isinstance(x, int) and not isinstance(x, bool)]
+
+
+def measured(training: Training) -> Signs:
+    """Logits compared with one half as if they were probabilities, or classes that are predicted
+    along the samples.
+    """
+    loss, code = training.loss, training.code
+    for use in code.uses if loss and code else ():
+        if use.name == "half" and loss and loss.name == "bce_logits" and _are_logits(use):
+            text = (
+                f"Line {use.line} takes logits for probabilities: it compares values of"
+                f" {number(use.low or 0)} to {number(use.high or 0)} with 0.5, but a logit above 0"
+                " already means more than one half."
+            )
+            words = f"Compare with 0, or apply `torch.sigmoid` first, in line {use.line}."
+        elif use.name in ("argmax", "max") and loss and _is_along_samples(use, loss):
+            text = (
+                f"`{use.name}`{in_line(use.line)} picks a sample for each class of {use.before},"
+                " not a class for each sample."
+            )
+            words = f"Use `dim=1` instead of `dim=0`{in_line(use.line)}."
+        else:
+            continue
+        yield code_sign(training, "metric-wrong", 0.88, text, words, line=use.line, always=True)
+        return
+
+
+def _are_logits(use: TensorUse) -> bool:
+    return (use.low or 0.0) < -_BEYOND or (use.high or 0.0) > 1 + _BEYOND
+
+
+def _is_along_samples(use: TensorUse, loss: Loss) -> bool:
+    """Whether what is looked through has a column for each class, and rows that are samples."""
+    shape = loss.predictions.shape
+    is_classes = loss.name in ENTROPIES and len(shape) == _LOOPS and len(use.before) == _LOOPS
+    return is_classes and use.before[1] == shape[1] != use.before[0]
+
+
+_SOURCE = "public questions; TrainCheck"
+RULES: tuple[Rule, ...] = (
+    Rule("axis-mixed", "code", ("axis-mixed",), _SOURCE,
+         "A recurrent layer or attention runs over the samples of a batch, or a view swaps axes.",
+         axes),
+    Rule("same-batch", "code", ("same-batch",), _SOURCE,
+         "Every step sees the same batch of larger data.", same_batch),
+    Rule("split-leak", "code", ("split-leak",), _SOURCE,
+         "Rows of an evaluation are among those of training.", leaked_rows),
+    Rule("target-in-inputs", "code", ("target-in-inputs",), _SOURCE,
+         "A column of the inputs is the target.", leaked_target),
+    Rule("wrong-reduction", "code", ("wrong-reduction",), _SOURCE,
+         "A summed loss under a learning rate for a mean.", summed),
+    Rule("state-carried", "code", ("state-carried",), _SOURCE,
+         "A state keeps the graphs of earlier batches.", carried),
+    Rule("padding-counts", "code", ("padding-counts",), _SOURCE,
+         "Padding counts in a loss over sequences.", padding),
+    Rule("metric-wrong", "code", ("metric-wrong",), _SOURCE,
+         "Logits are compared with one half, or classes are picked along the samples.", measured),
+)  # fmt: skip

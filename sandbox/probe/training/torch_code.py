@@ -1,0 +1,53 @@
+"""Facts of the code around a training in PyTorch: calls, parameters and modes, as one record."""
+
+from . import source, torch_calls, torch_modes, torch_parameters, torch_rows, torch_uses
+from .core import STATE, contained
+from .records import WRITER
+from .torch_calls import CALLS
+
+_EARLY = 25
+
+
+def install(torch):
+    """Follow the calls and the modes of a program."""
+    torch_calls.install(torch)
+    torch_modes.install(torch)
+    torch_uses.install(torch)
+
+
+def end_step(optimizer, optimizer_state):
+    """A step has ended, of which something is written down."""
+    torch_calls.end_step(optimizer, optimizer_state.id, is_sampled=optimizer_state.sampled)
+    if not optimizer_state.sampled:
+        return
+    torch_modes.look()
+    if torch_parameters.is_due(optimizer_state.steps):
+        torch_parameters.look()
+    if STATE.steps == _EARLY:  # for a program that is killed
+        write()
+
+
+@contained("facts of the code")
+def finish():
+    """Tell what is known at the end."""
+    if not STATE.steps and CALLS.totals.get("backward"):
+        torch_parameters.look()
+    if STATE.steps or CALLS.totals.get("backward"):
+        write()
+
+
+def write():
+    """Write down what is known now."""
+    WRITER.put(
+        "code",
+        **torch_calls.fields(),
+        **torch_parameters.fields(),
+        **torch_modes.fields(),
+        **torch_uses.fields(),
+        mentions=source.mentions(),
+        facts={
+            "graph_sizes": [float(size) for _, size in sorted(CALLS.graph_sizes.items())],
+            "kept_graphs": CALLS.kept_graphs,
+            **torch_rows.facts(),
+        },
+    )

@@ -1,0 +1,108 @@
+"""Which rows a model is trained on and judged by: the same batch again and again, rows in both
+parts, and a column that is the target.
+"""
+
+from . import records
+from .core import contained
+from .torch_loops import LOOPS
+
+_MOST_ROWS, _MOST_BATCHES, _MOST_JUDGED, _MOST_COLUMNS = 1024, 24, 40, 256
+_LEAST_ROWS, _LEAST_COLUMNS, _ALIKE = 24, 3, 1e-6
+
+
+class Rows:
+    """The hashes of rows, by the parts that they came in."""
+
+    def __init__(self):
+        self.trained, self.batches = set(), 0
+        self.trained_rows = 0
+        self.judged = []
+        self.prints = set()
+        self.share = 1.0
+        self.columns = []
+        self.looked_columns = 0
+
+
+ROWS = Rows()
+
+
+def _hashes(tensor):
+    """One number for each of some rows, the same for the same row."""
+    torch = records.torch()
+    rows = tensor.detach()[:_MOST_ROWS].reshape(min(len(tensor), _MOST_ROWS), -1)
+    columns = rows[:, :: max(1, -(-rows.shape[1] // _MOST_COLUMNS))].cpu().double()
+    weights = torch.cos(torch.arange(1, columns.shape[1] + 1, dtype=torch.float64) ** 2)
+    return [round(value, 9) for value in (columns * weights).sum(1).tolist()]
+
+
+@contained("rows")
+def look(tensor, targets):
+    """Note the rows of a training step."""
+    if tensor is None or not tensor.dim() or ROWS.batches >= _MOST_BATCHES or not len(tensor):
+        return
+    ROWS.batches += 1
+    hashes = _hashes(tensor)
+    ROWS.prints.add((len(hashes), hashes[0], hashes[-1], sum(hashes)))
+    if tensor.dim() >= 2 and tensor.is_floating_point():
+        ROWS.trained_rows += len(hashes)
+        ROWS.trained.update(hashes)
+    if getattr(tensor, "_base", None) is not None:
+        ROWS.share = min(ROWS.share, tensor.numel() / max(1, tensor._base.numel()))
+    if targets is not None and ROWS.looked_columns < 3:
+        _look_for_targets(tensor.detach(), targets.detach())
+
+
+def _look_for_targets(tensor, targets):
+    """Which columns of the inputs are the targets, but for scale and offset."""
+    torch = records.torch()
+    alone = targets.dim() == 1 or (targets.dim() == 2 and targets.shape[1] == 1)
+    if tensor.dim() != 2 or not alone or len(targets) != len(tensor):
+        return
+    if len(tensor) < _LEAST_ROWS or tensor.shape[1] < _LEAST_COLUMNS or tensor.shape[1] > 4096:
+        return
+    columns, values = tensor[:_MOST_ROWS].cpu().double(), targets.reshape(-1)[:_MOST_ROWS]
+    columns, values = columns - columns.mean(0), values.cpu().double()
+    values = values - values.mean()
+    size = torch.linalg.vector_norm(values) * torch.linalg.vector_norm(columns, dim=0)
+    likeness = (columns * values[:, None]).sum(0).abs() / size.clamp_min(1e-12)
+    equal = {at for at, one in enumerate(likeness.tolist()) if 1 - one < _ALIKE}
+    ROWS.columns = sorted(equal & set(ROWS.columns) if ROWS.looked_columns else equal)
+    ROWS.looked_columns += 1
+
+
+@contained("rows")
+def judge(tensor):
+    """Note the rows of an evaluation."""
+    if len(ROWS.judged) < _MOST_JUDGED and len(tensor) >= _LEAST_ROWS:
+        hashes = sorted(set(_hashes(tensor)))
+        if 2 * len(hashes) >= min(len(tensor), _MOST_ROWS) and _is_continuous(tensor.detach()):
+            ROWS.judged.append(hashes)
+
+
+def _is_continuous(tensor):
+    """Whether rows that are alike come from one: of few values they are alike by chance."""
+    if tensor.dim() > 2:
+        return True
+    columns = tensor[:_MOST_ROWS, :16].T
+    return any(4 * len(set(column.tolist())) >= columns.shape[1] for column in columns)
+
+
+def facts():
+    """What is written down of the rows, each a number."""
+    fields = {
+        "batches": ROWS.batches,
+        "distinct_batches": len(ROWS.prints),
+        "batch_share": ROWS.share,
+        "trained_rows": len(ROWS.trained),
+        "repeated_rows": ROWS.trained_rows - len(ROWS.trained),
+        "judged_rows": [float(len(one)) for one in ROWS.judged],
+        "judged_trained": [float(sum(row in ROWS.trained for row in one)) for one in ROWS.judged],
+        "target_columns": [float(at) for at in ROWS.columns[:16]] if ROWS.looked_columns else [],
+    }
+    loader = max(LOOPS.loaders.values(), key=lambda one: one.steps, default=None)
+    if loader is not None and loader.steps:
+        fields.update(
+            loader_begun=loader.begun, loader_steps=loader.steps, loader_length=loader.length,
+            loader_samples=loader.samples, loader_shuffle=loader.shuffle,
+        )  # fmt: skip
+    return fields

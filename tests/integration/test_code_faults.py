@@ -1,0 +1,66 @@
+"""Faults that are code: each buggy program is named with its line and mended by the rule's own edit;
+its healthy twin stays silent.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks import probing
+from bot.program import hyperparameters
+from bot.training.diagnosis.rules import RULES, diagnose
+from bot.training.repair.search import from_diagnosis
+from tests.integration.test_training_probe import environment
+
+pytestmark = [pytest.mark.index, pytest.mark.slow]
+
+TWINS = Path(__file__).parents[1] / "fixtures" / "code_faults"
+CASES = sorted(path.name.removesuffix(".buggy.py") for path in TWINS.glob("*.buggy.py"))
+WITHOUT_LINE = frozenset(("split-leak", "target-in-inputs"))
+WITHOUT_EDIT = WITHOUT_LINE | {"state-carried", "metric-wrong"}
+NEAR = 2
+
+
+@pytest.fixture(scope="module")
+def python() -> str:
+    return str(environment("torch").interpreter)  # type: ignore[no-untyped-call]
+
+
+def test_every_rule_of_code_has_twins() -> None:
+    rules = {rule.id for rule in RULES if rule.severity == "code"} - {"update-lost"}
+    assert rules <= {case.split(".")[0] for case in CASES}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_fault_is_named_with_its_line_and_its_twin_is_silent(case: str, python: str) -> None:
+    slug = case.split(".")[0]
+    source = (TWINS / f"{case}.buggy.py").read_text()
+    line = next(at for at, text in enumerate(source.splitlines(), 1) if "# fault" in text)
+    run = probing.run(TWINS / f"{case}.buggy.py", python, probe=True)
+    assert run.trace.code is not None, run.errors
+    assert run.trace.end is not None
+    assert run.trace.end.failures == 0
+    (first, *_) = diagnose(run.trace).findings
+    assert slug in first.codes
+    assert abs(first.line - line) <= NEAR or (slug in WITHOUT_LINE and first.line == 0)
+    healthy = probing.run(TWINS / f"{case}.healthy.py", python, probe=True)
+    assert diagnose(healthy.trace).findings == ()
+
+
+@pytest.mark.parametrize("case", [x for x in CASES if x.split(".")[0] not in WITHOUT_EDIT])
+def test_the_rule_edits_the_program_so_that_the_fault_is_gone(
+    case: str, python: str, tmp_path: Path
+) -> None:
+    path, slug = TWINS / f"{case}.buggy.py", case.split(".")[0]
+    trace = probing.run(path, python, probe=True).trace
+    places = hyperparameters.find(path.read_text(), trace)
+    patch = next(x for x in from_diagnosis(diagnose(trace), places) if x[0].kind == "code")
+    assert [edit.operator for edit in patch] == [slug]
+    mended = tmp_path / "mended.py"
+    mended.write_text(hyperparameters.patch_program(path.read_text(), patch, trace).source)
+    after = probing.run(mended, python, probe=True)
+    assert after.exit_code == 0, after.errors
+    codes = {code for finding in diagnose(after.trace).findings for code in finding.codes}
+    assert slug not in codes

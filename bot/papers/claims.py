@@ -36,6 +36,8 @@ _ASIDE = re.compile(
     re.IGNORECASE,
 )
 """Heads of columns that hold no result."""
+_METHOD_HEAD = re.compile(r"method|model|approach|algorithm|system|variant", re.IGNORECASE)
+_DATA_HEAD = re.compile(r"data|task|benchmark|corpus|domain", re.IGNORECASE)
 _WORDS_FIRST = re.compile(
     rf"(?<![A-Za-z])(?P<metric>{METRIC})(?![A-Za-z])(?P<between>[^.;\d]{{0,40}}?)"
     rf"(?P<value>{NUMBER})\s*(?P<percent>%|percent)?\s*(?:±\s*(?P<spread>{NUMBER})\s*(?P<late>%)?)?",
@@ -151,6 +153,16 @@ def _layout(table: PaperTable) -> _Layout:
     return _Layout(max(labels, min(1, width)), metric_in(caption), percent, seeds_in(caption))
 
 
+def _method_label(table: PaperTable, labels: Sequence[str]) -> str:
+    """The label of a row that names a method: by the head of its column, else the first that no
+    head calls a data set.
+    """
+    heads = [table.column(at) for at in range(len(labels))]
+    named = [text for text, head in zip(labels, heads, strict=True) if _METHOD_HEAD.search(head)]
+    others = [text for text, head in zip(labels, heads, strict=True) if not _DATA_HEAD.search(head)]
+    return next((without_metric(text) for text in (*named, *others) if text), "")
+
+
 def _of_table(table: PaperTable, names: set[str]) -> Iterator[NumberClaim]:
     layout = _layout(table)
     for at, row in enumerate(table.rows):
@@ -165,7 +177,8 @@ def _of_table(table: PaperTable, names: set[str]) -> Iterator[NumberClaim]:
                 continue
             marked = cell.is_percent or layout.is_percent or "%" in f"{head}{' '.join(labels)}"
             own = [text for text in (*map(without_metric, labels), without_metric(head)) if text]
-            method = next((text for text in own if is_own(text, names)), own[0] if own else "")
+            usual = _method_label(table, row[: layout.labels])
+            method = next((text for text in own if is_own(text, names)), usual)
             dataset = next((text for text in own[::-1] if text != method), "")
             weight = 2.0 + 3 * is_own(method, names) + ((at, column) in table.bold)
             weight -= 2 * bool(_TRAINING_PART.search(head)) + 0.1 * table.number

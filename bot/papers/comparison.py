@@ -188,8 +188,8 @@ def paper_text(claim: NumberClaim) -> str:
 def _beside(claim: NumberClaim, ours: NumberComparison) -> str:
     assert ours.mean is not None
     return (
-        f"{claim.metric} is {value_text(claim, ours.mean, ours.spread)}, "
-        f"the paper has {paper_text(claim)}"
+        f"our {claim.metric} is {value_text(claim, ours.mean, ours.spread)}, "
+        f"the paper's {paper_text(claim)}"
     )
 
 

@@ -275,6 +275,7 @@ KINDS: tuple[KindRow, ...] = (
         "hidden units",
         rf"\b({COUNT}(?:(?:,| and|, and)\s*{COUNT})*)\s+(?:hidden\s+)?(?:units|neurons)\b",
         rf"hidden (?:size|dimension|width)s?(?: d)?\b{_TO}({NUMBER})",
+        rf"\bwidth of ({NUMBER})",
         codes=r"(?:n_|num_)?hidden(?:_?(?:size|dim|units|width|layer_sizes|features))?|width|d_model",
         labels=r"hidden (?:size|units|dimension|width)|width|units",
         places=("units",),

@@ -98,7 +98,7 @@ def without_metric(text: str) -> str:
     text = re.sub(
         r"\((?:%|in %|↑|↓|\s)*\)|[%↑↓]|\b(?:test|val(?:idation)?|mean|avg)\b", " ", text, flags=re.I
     )
-    return " ".join(text.split()).strip(" -–:,")
+    return " ".join(text.split()).strip(" -–:,.")
 
 
 def is_share(metric: str) -> bool:

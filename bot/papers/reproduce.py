@@ -37,7 +37,6 @@ from bot.papers.located import Site, locate
 from bot.papers.reading.read import read_paper
 from bot.papers.repository import choose_program, readme_of, shown
 from bot.papers.runs import Built, Measurement, PaperRunner, PaperSession
-from bot.papers.seeds import seeded
 
 
 @dataclass
@@ -191,7 +190,7 @@ def _measure(
         return verdict
     if verdict := _staged(runner, draft, claim, tree):
         return verdict
-    _repeat(runner, draft, tree)
+    _repeat(runner, draft)
     verdict = comparison.decide(claim, [row.run for row in draft.measurements])
     if verdict.kind == "not_reproduced":
         with session.stage("effect", "measuring what the contradictions cost"):
@@ -255,20 +254,12 @@ def _staged(
     return PaperVerdict(kind="inconclusive", reason=reason)
 
 
-def _repeat(runner: PaperRunner, draft: _Draft, tree: Tree) -> None:
-    """Run the command with other seeds while there is time. Where the program fixes its own seed,
-    its option is set; without one, two runs that are alike are enough.
-    """
-    job, script = runner.session.job, runner.built.script
-    for number in range(1, job.runs):
+def _repeat(runner: PaperRunner, draft: _Draft) -> None:
+    """Run the command with other seeds while there is time. Two runs that are alike are enough."""
+    for number in range(1, runner.session.job.runs):
         values = [row.run.value for row in draft.measurements]
-        if not runner.has_time or draft.measurements[-1].run.partial:
+        is_fixed = len(values) > 1 and len({*values}) == 1
+        if is_fixed or not runner.has_time or draft.measurements[-1].run.partial:
             break
-        seed_script = script
-        if len(values) > 1 and len({*values}) == 1:
-            changed = seeded(script, tree, runner.seed(number))
-            if changed is None:
-                break
-            seed_script = changed
         with runner.session.stage("run", f"run {number + 1}"):
-            draft.measurements.append(runner.measure(seed_script, number))
+            draft.measurements.append(runner.measure(runner.built.script, number))

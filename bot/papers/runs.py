@@ -16,9 +16,11 @@ from bot.kernel.outside_text import clip, one_line
 from bot.kernel.paper import NumberClaim, PaperRun
 from bot.kernel.session import Session
 from bot.kernel.training_types import Curve
+from bot.kernel.trees import read_tree
 from bot.kernel.values import Record
 from bot.papers.comparison import printed_value
 from bot.papers.evidence import observe
+from bot.papers.seeds import seeded
 from sandbox.port import RunResult
 
 PaperSession = Session[ReproducePaper]
@@ -89,11 +91,14 @@ class PaperRunner:
 
     def measure(self, script: Script, number: int) -> Measurement:
         """Run the command again, with another seed."""
-        return self._run(script, self.seed(number), "measure")[0]
+        return self._run(self._seeded(script, number), self.seed(number), "measure")[0]
 
     def variant(self, script: Script, number: int, change: str) -> Measurement:
         """Run a changed program, which says nothing about the paper's number by itself."""
-        return self._run(script, self.seed(number), "control", change)[0]
+        return self._run(self._seeded(script, number), self.seed(number), "control", change)[0]
+
+    def _seeded(self, script: Script, number: int) -> Script:
+        return seeded(script, read_tree(self.built.environment.tree), number)
 
     def seed(self, number: int) -> int:
         """The seed of a run by its number from 0."""

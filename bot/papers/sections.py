@@ -27,8 +27,6 @@ from bot.kernel.report import PaperReport
 from bot.papers.comparison import paper_text, value_text
 from bot.papers.verdicts import PAPER_KINDS
 
-_VERDICTS = {"agrees": "agrees", "contradicts": "contradicts", "unknown": "unknown", "open": "open"}
-_EVIDENCE = {"observed": "observed in the run", "located": "located in the code", "none": ""}
 _MOST_CLAIMS, _QUOTE = 12, 160
 
 
@@ -122,7 +120,7 @@ def _numbers(result: PaperResult) -> Iterator[Block]:
 def _criteria(result: PaperResult) -> Iterator[Block]:
     rows = [row for row in result.criteria if row.verdict != "open"]
     if rows:
-        columns = ("Hyperparameter", "Paper", "Code", "Run", "Verdict", "Evidence", "Sentence")
+        columns = ("Hyperparameter", "Paper", "Code", "Run", "Verdict")
         yield DataTable(columns, [_criterion(row) for row in rows])
 
 
@@ -130,9 +128,9 @@ def _criterion(row: Criterion) -> tuple[Text, ...]:
     located = row.located
     code: Text = (f"{located.value} (", Code(located.at), ")") if located is not None else "–"
     quote = row.quote
-    where = quote.sentence or f"{quote.table} row {quote.row + 1}" if quote is not None else ""
-    evidence = _EVIDENCE[row.evidence]
-    return row.name, row.stated, code, row.observed or "–", _VERDICTS[row.verdict], evidence, where
+    where = (quote.sentence or quote.table) if quote is not None else ""
+    verdict = f"{row.verdict}, {row.evidence}" if row.evidence != "none" else row.verdict
+    return row.name, f"{row.stated} ({where})", code, row.observed or "–", verdict
 
 
 def _left_open(result: PaperResult) -> Iterator[Block]:

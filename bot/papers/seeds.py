@@ -9,10 +9,15 @@ from bot.program.settings import settings_of, with_value
 _SEED = re.compile(r"(?:random_?|manual_?|global_?)?seed|random_state")
 
 
-def seeded(script: Script, tree: Tree, seed: int) -> Script | None:
-    """The program with another seed by its own option; None where it has none."""
+def seeded(script: Script, tree: Tree, number: int) -> Script:
+    """The program with a further seed, the `number`-th from its own, by the option that it has for
+    it; the very program where it has none, or for number 0.
+    """
+    if not number:
+        return script
     for settings in settings_of(script, tree):
         for setting in settings:
             if _SEED.fullmatch(setting.plain) and not setting.option.is_switch:
-                return with_value(script, tree, setting, str(seed), "another seed")
-    return None
+                own = int(setting.value) if setting.value.isdecimal() else 0
+                return with_value(script, tree, setting, str(own + number), "another seed")
+    return script

@@ -383,6 +383,8 @@ def with_value(
     """
     before = f" instead of {setting.value[:60]}" if setting.value else ""
     if setting.file:
+        # YAML reads 1e-05 as a word, and 1.0e-05 as a number.
+        value = re.sub(r"^(-?\d+)(?=e[-+]?\d+$)", r"\1.0", value)
         text = text_of(setting.file, script, tree)
         new = f"{setting.quote}{value}{setting.quote}"
         changed_text = text[: setting.start] + new + text[setting.end :]

@@ -45,7 +45,7 @@ def read_tabular(inside: str, numbers: Mapping[str, str]) -> Cells:
             break
     rows = _filled(raw)
     texts = [[plain(cell, numbers).strip() for cell in row] for row in rows]
-    heads = min(divided, 4) or head_rows(texts)
+    heads = min(divided, 4) if 0 < divided < len(texts) else head_rows(texts)
     bold = [
         (at - heads, column)
         for at, row in enumerate(rows)

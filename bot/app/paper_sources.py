@@ -63,12 +63,12 @@ class ArxivPapers(Papers):
         name = arxiv_id(source)
         if not name:
             raise UserError(f"{source[:100]!r} is no arXiv id.", "Write it as 2310.01234.")
-        kept = self.folder / f"{name.replace('/', '_')}.bin"
-        if not kept.is_file():
+        cached = self.folder / f"{name.replace('/', '_')}.bin"
+        if not cached.is_file():
             data = self._download(name, cancel)
             self.folder.mkdir(parents=True, exist_ok=True)
-            write_bytes(kept, data)
-        return unpacked(kept.read_bytes(), f"arXiv-{name.replace('/', '_')}")
+            write_bytes(cached, data)
+        return unpacked(cached.read_bytes(), f"arXiv-{name.replace('/', '_')}")
 
     def _download(self, name: str, cancel: Event | None) -> bytes:
         """The source of a paper, else its HTML."""

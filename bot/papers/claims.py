@@ -22,7 +22,7 @@ from bot.papers.numbers import (
 
 _MOST = 2_000
 _OURS = re.compile(r"\b(?:ours?|proposed|this (?:work|paper))\b", re.IGNORECASE)
-_NAMED = re.compile(
+_PROPOSED_NAME = re.compile(
     r"\b(?:propose|introduce|present|call(?:ed)?|name(?:d)?)\s+(?:the\s+|it\s+|our\s+)?([A-Z][\w-]{2,30})"
 )
 _SEEDS = re.compile(
@@ -100,7 +100,8 @@ def _says(claim: NumberClaim, part: str) -> bool:
     }
     texts = f"{claim.title} {claim.metric} {claim.dataset} {claim.method}".lower()
     fits = all(re.search(rf"(?<![a-z0-9]){re.escape(word)}", texts) for word in words)
-    if match and f" {match[1]}" not in f" {texts}":
+    labels = f"{claim.dataset} {claim.method}".split()
+    if match and match[1] not in labels:
         value, decimals = number(match[1]), len(match[1].partition(".")[2])
         return fits and value is not None and round(claim.value, decimals) == value
     return fits and bool(words or match)
@@ -111,7 +112,7 @@ def _method_names(paper: Paper) -> set[str]:
     head, colon, _ = paper.title.partition(":")
     names = {head.strip().lower()} if colon and len(head.split()) <= 2 else set[str]()
     texts = [row.text for row in paper.sentences[:60]]
-    return names | {match[1].lower() for text in texts for match in _NAMED.finditer(text)}
+    return names | {match[1].lower() for text in texts for match in _PROPOSED_NAME.finditer(text)}
 
 
 def is_own(label: str, names: set[str]) -> bool:
@@ -158,9 +159,11 @@ def _method_label(table: PaperTable, labels: Sequence[str]) -> str:
     head calls a data set.
     """
     heads = [table.column(at) for at in range(len(labels))]
-    named = [text for text, head in zip(labels, heads, strict=True) if _METHOD_HEAD.search(head)]
+    of_methods = [
+        text for text, head in zip(labels, heads, strict=True) if _METHOD_HEAD.search(head)
+    ]
     others = [text for text, head in zip(labels, heads, strict=True) if not _DATA_HEAD.search(head)]
-    return next((without_metric(text) for text in (*named, *others) if text), "")
+    return next((without_metric(text) for text in (*of_methods, *others) if text), "")
 
 
 def _of_table(table: PaperTable, names: set[str]) -> Iterator[NumberClaim]:
@@ -204,13 +207,14 @@ def _of_sentence(row: PaperSentence, paper: Paper) -> Iterator[NumberClaim]:
     section = paper.section_of(row)
     if _ELSEWHERE.search(section):
         return
-    taken = set[int]()
+    positions = set[int]()
     for pattern in (_WORDS_FIRST, _NUMBER_FIRST):
         for match in pattern.finditer(row.text):
             before = row.text[max(0, match.start("value") - 24) : match.start("value")]
-            if match.start("value") in taken or _NO_RESULT.search(f"{before}{match['between']}"):
+            is_other = _NO_RESULT.search(f"{before}{match['between']}")
+            if match.start("value") in positions or (is_other and not before.endswith(" to ")):
                 continue
-            taken.add(match.start("value"))
+            positions.add(match.start("value"))
             if (claim := _sentence_claim(match, row, section)) is not None:
                 yield claim
 

@@ -96,8 +96,8 @@ def _in_unit(
     value = value * factor
     if metric != claim.metric:
         value = (100.0 if claim.is_percent else 1.0) - value
-    shown = clip(one_line(line), 200)
-    return PrintedValue(value, spread * factor if spread is not None else None, shown)
+    text = clip(one_line(line), 200)
+    return PrintedValue(value, spread * factor if spread is not None else None, text)
 
 
 # The comparison and the verdict.

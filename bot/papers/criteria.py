@@ -124,14 +124,14 @@ def is_settings_table(table: PaperTable) -> bool:
     hits = sum(any(True for _ in labelled(label)) for label in labels)
     heads = [table.column(at) for at in range(len(table.rows[0]))] if table.rows else []
     across = sum(any(True for _ in labelled(head)) for head in heads)
-    named = bool(_TABLE_WORDS.search(table.caption))
-    return hits >= (1 if named else 3) or across >= (1 if named else 3)
+    by_topic = bool(_TABLE_WORDS.search(table.caption))
+    return hits >= (1 if by_topic else 3) or across >= (1 if by_topic else 3)
 
 
 def _of_table(table: PaperTable, claim: NumberClaim | None) -> Iterator[Criterion]:
     if not is_settings_table(table):
         return
-    column, row_at = _meant(table, claim)
+    column, row_at = _choose_values(table, claim)
     for at, row in enumerate(table.rows):
         if column < len(row):
             yield from _of_cell(table, row[0], at, column)
@@ -143,9 +143,9 @@ def _of_table(table: PaperTable, claim: NumberClaim | None) -> Iterator[Criterio
 def _of_cell(table: PaperTable, label: str, row: int, column: int) -> Iterator[Criterion]:
     text = table.rows[row][column]
     for kind in labelled(label):
-        found = re.search(r"[\d.][\d.,e-]*(?:\s*,\s*\d+)*", text)
+        match = re.search(r"[\d.][\d.,e-]*(?:\s*,\s*\d+)*", text)
         value = kind.canonical(text) or (
-            kind.canonical(found[0]) if found and not kind.words else ""
+            kind.canonical(match[0]) if match and not kind.words else ""
         )
         if value:
             value = share(value) if kind.kind == "split" else value
@@ -153,7 +153,7 @@ def _of_cell(table: PaperTable, label: str, row: int, column: int) -> Iterator[C
             yield Criterion(kind=kind.kind, name=kind.name, stated=value, quote=quote)
 
 
-def _meant(table: PaperTable, claim: NumberClaim | None) -> tuple[int, int | None]:
+def _choose_values(table: PaperTable, claim: NumberClaim | None) -> tuple[int, int | None]:
     """The column of values that is meant, and of a table that lists across the row: those of the
     claim's data set or method, else the only or first ones.
     """
@@ -208,8 +208,8 @@ def _reference_for(paper: Paper, kind: CriterionKind) -> PaperSentence | None:
         and not _ELSEWHERE.search(paper.section_of(row))
     ]  # fmt: skip
     topics = [pattern for pattern, topic in _TOPICS if topic == kind]
-    named = [row for row in rows if any(re.search(topic, row.text, re.I) for topic in topics)]
+    by_topic = [row for row in rows if any(re.search(topic, row.text, re.I) for topic in topics)]
     general = [
         row for row in rows if not any(re.search(pattern, row.text, re.I) for pattern, _ in _TOPICS)
     ]
-    return next(iter((*named, *general)), None)
+    return next(iter((*by_topic, *general)), None)

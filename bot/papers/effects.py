@@ -8,7 +8,7 @@ from statistics import fmean
 from bot.kernel.paper import Criterion, CriterionEffect
 from bot.papers.evidence import site_of
 from bot.papers.located import Site
-from bot.papers.runs import Measurement, PaperRunner
+from bot.papers.runs import PaperMeasurement, PaperRunner
 
 _PAIRS = 3
 _CLOSED = 0.25
@@ -19,7 +19,7 @@ def measure_effects(
     runner: PaperRunner,
     criteria: Sequence[Criterion],
     sites: tuple[Site, ...],
-    runs: Sequence[Measurement],
+    runs: Sequence[PaperMeasurement],
 ) -> tuple[Criterion, ...]:
     """The criteria with the effect of each contradiction whose value can be written, while there
     is time. Those that explain the gap come first.

@@ -34,19 +34,19 @@ def judge(
     return tuple(sorted(rows, key=lambda row: _ORDER[row.verdict]))
 
 
-def _judged(row: Criterion, sites: tuple[Site, ...], seen: str) -> Criterion:
+def _judged(row: Criterion, sites: tuple[Site, ...], observation: str) -> Criterion:
     own = deciding(sites, row.kind) if any(site.kind == row.kind for site in sites) else []
-    site = next((one for one in own if seen and same(one.located.value, seen)), None)
+    site = next((one for one in own if observation and same(one.located.value, observation)), None)
     # Of several places that differ, only a run can say which one counts.
-    site = site or (own[0] if len(own) == 1 and not seen else None)
+    site = site or (own[0] if len(own) == 1 and not observation else None)
     update: dict[str, object] = {
         "located": site.located if site is not None else None,
-        "observed": seen or None,
+        "observed": observation or None,
     }
-    value = seen or (site.located.value if site is not None else "")
+    value = observation or (site.located.value if site is not None else "")
     if row.verdict != "open" and value and row.kind != "seeds":
         verdict = "agrees" if same(value, row.stated) else "contradicts"
-        update |= {"verdict": verdict, "evidence": "observed" if seen else "located"}
+        update |= {"verdict": verdict, "evidence": "observed" if observation else "located"}
     return row.model_copy(update=update)
 
 

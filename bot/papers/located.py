@@ -175,6 +175,8 @@ def _named_values(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
             case ast.Call(func=func, keywords=keywords):
                 yield "", func
                 yield from ((one.arg, one.value) for one in keywords if one.arg)
+            case ast.arguments():
+                yield from _defaults(node)
             case ast.Assign(targets=[ast.Name(id=name)], value=value):
                 yield name, value
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
@@ -183,6 +185,16 @@ def _named_values(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                 for key, value in zip(keys, values, strict=True):
                     if isinstance(key, ast.Constant) and isinstance(key.value, str):
                         yield key.value, value
+
+
+def _defaults(node: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
+    """The parameters of a function that have a default."""
+    parameters = [*node.posonlyargs, *node.args]
+    pairs = [*zip(parameters[len(parameters) - len(node.defaults) :], node.defaults, strict=True)]
+    yield from ((one.arg, value) for one, value in pairs)
+    for one, value in zip(node.kwonlyargs, node.kw_defaults, strict=True):
+        if value is not None:
+            yield one.arg, value
 
 
 def _sites_of(name: str, node: ast.expr, script: Script, path: str, text: str) -> Iterator[Site]:

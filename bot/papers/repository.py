@@ -31,22 +31,22 @@ def readme_of(tree: Tree) -> str:
     return tree[path][:_LONGEST].decode("utf-8", "replace") if path else ""
 
 
-def choose_program(tree: Tree, claim: NumberClaim | None, given: str = "") -> Script | None:
-    """The program of the tree that prints the claim: by the command that was given, else by that
-    of the README which fits best; None where none starts a program of the tree.
+def choose_program(tree: Tree, claim: NumberClaim | None, command_text: str = "") -> Script | None:
+    """The program of the tree that prints the claim: by this command or, without one, by
+    that of the README which fits best; None where none starts a program of the tree.
     """
-    if given:
-        command = read_command(given)
+    if command_text:
+        command = read_command(command_text)
         rows = [(command, "the command that was given")] if command is not None else []
     else:
         rows = [(row, "the README's command") for row in _ordered(readme_of(tree), claim)]
     for command, origin in rows:
         for script in tree_programs.propose((command,), tree)[:1]:
-            return script.model_copy(update={"origin": f"{origin} `{shown(script)}`"[:200]})
+            return script.model_copy(update={"origin": f"{origin} `{command_line(script)}`"[:200]})
     return None
 
 
-def shown(script: Script) -> str:
+def command_line(script: Script) -> str:
     """The command of a program as a person would type it."""
     return f"python {' '.join(script.command)}"
 

@@ -35,8 +35,8 @@ from bot.papers.criteria import read_criteria
 from bot.papers.evidence import judge
 from bot.papers.located import Site, locate
 from bot.papers.reading.read import read_paper
-from bot.papers.repository import choose_program, readme_of, shown
-from bot.papers.runs import Built, Measurement, PaperRunner, PaperSession
+from bot.papers.repository import choose_program, command_line, readme_of
+from bot.papers.runs import PaperMeasurement, PaperRunner, PaperSession, PreparedProgram
 
 
 @dataclass
@@ -49,8 +49,7 @@ class _Draft:
     criteria: tuple[Criterion, ...] = ()
     script: Script | None = None
     environment: Environment | None = None
-    measurements: list[Measurement] = field(default_factory=list)
-    written: str = ""
+    measurements: list[PaperMeasurement] = field(default_factory=list)
 
     def result(self, verdict: PaperVerdict) -> PaperResult:
         runs = tuple(row.run for row in self.measurements)
@@ -64,7 +63,7 @@ class _Draft:
             claims=self.claims[:40],
             comparison=compared,
             criteria=self.criteria,
-            command=shown(self.script) if self.script is not None else "",
+            command=command_line(self.script) if self.script is not None else "",
             commit=self.environment.commit if self.environment is not None else "",
             runs=runs,
             repositories=self.paper.repositories,
@@ -78,7 +77,7 @@ def reproduce(job: ReproducePaper, ports: Ports) -> PaperReport:
     else becomes a verdict.
     """
     session, started = Session.begin(job, ports), ports.clock()
-    draft = _read(session)
+    draft = _read_paper(session)
     try:
         verdict = _decide(session, draft, started)
     except Stopped:
@@ -97,7 +96,7 @@ def reproduce(job: ReproducePaper, ports: Ports) -> PaperReport:
     )
 
 
-def _read(session: PaperSession) -> _Draft:
+def _read_paper(session: PaperSession) -> _Draft:
     """The paper, its claims and what it states. Raises UserError for a claim that is not in it."""
     job, ports = session.job, session.ports
     if ports.papers is None:
@@ -123,20 +122,20 @@ def _decide(session: PaperSession, draft: _Draft, started: float) -> PaperVerdic
         reason = "no repository was given"
         return PaperVerdict(kind="needs_info", reason=reason, items=names or ("the repository",))
     try:
-        built = _build(session, draft)
+        prepared = _build(session, draft)
     except BuildError as error:
         steps = tuple(f"{step.what}: {step.error}" for step in error.steps if step.error)
         return PaperVerdict(kind="setup_failed", reason=str(error), items=steps[:4])
-    if built is None:
+    if prepared is None:
         reason = "the README gives no command that starts a program of the repository"
         return PaperVerdict(kind="needs_info", reason=reason, items=("the command",))
-    return _measure(session, draft, claim, built, started)
+    return _measure(session, draft, claim, prepared, started)
 
 
 # The repository: its program and the environment for it.
 
 
-def _build(session: PaperSession, draft: _Draft) -> Built | None:
+def _build(session: PaperSession, draft: _Draft) -> PreparedProgram | None:
     options = session.job.environment
     with session.stage("code", "looking into the repository"):
         bare = specify.in_place(specify.for_program(options, ""), options)
@@ -151,7 +150,7 @@ def _build(session: PaperSession, draft: _Draft) -> Built | None:
     spec = session.matched(_specified(session, script, tree))
     draft.environment = session.build(spec)
     session.note(f"run in the repository at commit {draft.environment.commit[:12]}")
-    return Built(script, spec, draft.environment)
+    return PreparedProgram(script, spec, draft.environment)
 
 
 def _specified(session: PaperSession, script: Script, tree: Tree) -> EnvironmentSpec:
@@ -175,17 +174,21 @@ def _specified(session: PaperSession, script: Script, tree: Tree) -> Environment
 
 
 def _measure(
-    session: PaperSession, draft: _Draft, claim: NumberClaim, built: Built, started: float
+    session: PaperSession,
+    draft: _Draft,
+    claim: NumberClaim,
+    prepared: PreparedProgram,
+    started: float,
 ) -> PaperVerdict:
     deadline = started + 60 * session.job.minutes
-    runner = PaperRunner(session, claim, built, deadline)
+    runner = PaperRunner(session, claim, prepared, deadline)
     draft.measurements = []
     with session.stage("run", "run 1"):
         first = runner.first()
-    draft.environment = runner.built.environment
+    draft.environment = runner.prepared.environment
     tree = read_tree(draft.environment.tree)
     draft.measurements.append(first)
-    sites = _judge(draft, built.script, tree, first.observed)
+    sites = _judge(draft, prepared.script, tree, first.observed)
     if verdict := _unable(first, session):
         return verdict
     if verdict := _staged(runner, draft, claim, tree):
@@ -208,7 +211,7 @@ def _judge(
     return sites
 
 
-def _unable(first: Measurement, session: PaperSession) -> PaperVerdict | None:
+def _unable(first: PaperMeasurement, session: PaperSession) -> PaperVerdict | None:
     """The verdict where the first run shows that no other would do better."""
     run = first.run
     if first.hardware and session.job.environment.device == "cpu":
@@ -229,7 +232,7 @@ def _unable(first: Measurement, session: PaperSession) -> PaperVerdict | None:
 def _staged(
     runner: PaperRunner, draft: _Draft, claim: NumberClaim, tree: Tree
 ) -> PaperVerdict | None:
-    """The verdict on a program that prints a number which is written in its repository."""
+    """The verdict on a program that prints a number which is _unused in its repository."""
     first = draft.measurements[0].run
     if first.value is None or first.partial:
         return None
@@ -246,7 +249,7 @@ def _staged(
         return None if measurement.problem else measurement.value
 
     with runner.session.stage("run", "is the number computed?"):
-        place = staging.follows(runner.built.script, tree, places, claim, first.value, run)
+        place = staging.follows(runner.prepared.script, tree, places, claim, first.value, run)
     if place is None:
         return None
     where = f"`{place.file}` in line {place.line}"
@@ -262,4 +265,4 @@ def _repeat(runner: PaperRunner, draft: _Draft) -> None:
         if is_fixed or not runner.has_time or draft.measurements[-1].run.partial:
             break
         with runner.session.stage("run", f"run {number + 1}"):
-            draft.measurements.append(runner.measure(runner.built.script, number))
+            draft.measurements.append(runner.measure(runner.prepared.script, number))

@@ -9,7 +9,7 @@ from bot.environment import missing, setup_failures, specify
 from bot.kernel import endings, launch, training_trace
 from bot.kernel.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.kernel.bug import AlternativesSignature
-from bot.kernel.environment import Environment, EnvironmentSpec
+from bot.kernel.environment import Environment, EnvironmentSpec, Requirement
 from bot.kernel.job import ReproducePaper
 from bot.kernel.journal import EntryKind, log_name
 from bot.kernel.outside_text import clip, one_line
@@ -29,20 +29,24 @@ _LEAST_S = 5.0
 _MOST_FIXES = 4
 
 
-class Measurement(Record):
-    """A run as it is kept: what it printed for the claim, and what the probe saw it use."""
+class PaperMeasurement(Record):
+    """A run as it is kept: what it printed for the claim, and what the probe saw it use.
+    `requirement` is what to install before it can run, `lacks` the data or weights that it did not
+    find, `hardware` what it asks for; empty for nothing.
+    """
 
     run: PaperRun
     observed: dict[str, str] = {}
     curves: tuple[Curve, ...] = ()
+    requirement: Requirement | None = None
     lacks: str = ""
     hardware: str = ""
 
 
-MEASUREMENTS = EntryKind("measurements", Measurement, lambda row: str(row.run.attempt))
+MEASUREMENTS = EntryKind("measurements", PaperMeasurement, lambda row: str(row.run.attempt))
 
 
-class Built(NamedTuple):
+class PreparedProgram(NamedTuple):
     """A program with the environment that it runs in."""
 
     script: Script
@@ -56,9 +60,9 @@ class PaperRunner:
 
     session: PaperSession
     claim: NumberClaim
-    built: Built
+    prepared: PreparedProgram
     deadline: float
-    measurements: list[Measurement] = field(default_factory=list)
+    measurements: list[PaperMeasurement] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         journal = self.session.ports.journal
@@ -79,57 +83,54 @@ class PaperRunner:
         """Whether another run is likely to come to its end."""
         return self.left_s > max(_LEAST_S, 1.2 * self.longest_s)
 
-    def first(self) -> Measurement:
+    def first(self) -> PaperMeasurement:
         """The first run; where a package is missing, it is installed and the program runs again."""
         for _ in range(_MOST_FIXES):
-            measurement, lacking = self._run(self.built.script, self.seed(0), "measure")
-            if lacking is None:
+            measurement = self._run(self.prepared.script, self.seed(0), "measure")
+            if measurement.requirement is None:
                 break
-            spec = self.session.matched(lacking)
-            self.built = self.built._replace(spec=spec, environment=self.session.build(spec))
+            spec = specify.add(self.prepared.spec, measurement.requirement)
+            spec = self.session.matched(spec)
+            self.prepared = self.prepared._replace(spec=spec, environment=self.session.build(spec))
         return measurement
 
-    def measure(self, script: Script, number: int) -> Measurement:
+    def measure(self, script: Script, number: int) -> PaperMeasurement:
         """Run the command again, with another seed."""
-        return self._run(self._seeded(script, number), self.seed(number), "measure")[0]
+        return self._run(self._seeded(script, number), self.seed(number), "measure")
 
-    def variant(self, script: Script, number: int, change: str) -> Measurement:
+    def variant(self, script: Script, number: int, change: str) -> PaperMeasurement:
         """Run a changed program, which says nothing about the paper's number by itself."""
-        return self._run(self._seeded(script, number), self.seed(number), "control", change)[0]
+        return self._run(self._seeded(script, number), self.seed(number), "control", change)
 
     def _seeded(self, script: Script, number: int) -> Script:
-        return seeded(script, read_tree(self.built.environment.tree), number)
+        return seeded(script, read_tree(self.prepared.environment.tree), number)
 
     def seed(self, number: int) -> int:
         """The seed of a run by its number from 0."""
         return self.session.job.limits.seed + number
 
-    def _run(
-        self, script: Script, seed: int, purpose: str, change: str = ""
-    ) -> tuple[Measurement, EnvironmentSpec | None]:
-        session, environment = self.session, self.built.environment
+    def _run(self, script: Script, seed: int, purpose: str, change: str = "") -> PaperMeasurement:
+        session, environment = self.session, self.prepared.environment
         number = len(session.attempts) + 1
         previous = session.attempts.kept(script, environment, seed, purpose, change)
-        kept = self._kept.get(number)
-        if previous is not None and kept is not None:
+        earlier = self._kept.get(number)
+        if previous is not None and earlier is not None:
             session.context.check()
             session.attempts.add(previous, script, None)
-            self.measurements.append(kept)
-            return kept, None
+            self.measurements.append(earlier)
+            return earlier
         result = self._executed(script, seed, f"run {number}")
-        lacking = missing.requirement_of(result, self.built.spec) if not change else None
         measurement = self._measured(result, script, number, seed)
         session.ports.journal.append(MEASUREMENTS, measurement)
         session.attempts.add(
             _attempt(measurement, result, script, environment, purpose, change), script, result
         )
         self.measurements.append(measurement)
-        spec = specify.add(self.built.spec, lacking) if lacking is not None else None
-        return measurement, spec
+        return measurement
 
     def _executed(self, script: Script, seed: int, label: str) -> RunResult:
         job, watch = self.session.job, self.session.ports.training
-        spec = launch.spec(script, self.built.environment, job, _ANY, seed, label)
+        spec = launch.spec(script, self.prepared.environment, job, _ANY, seed, label)
         spec = launch.with_training_probe(spec, max(_LEAST_S, self.left_s))
         if watch.loss is None:
             return self.session.execute(spec)
@@ -137,7 +138,9 @@ class PaperRunner:
         listener = training_trace.listener(watch.loss)
         return training_trace.without_marks(self.session.execute(spec, listener))
 
-    def _measured(self, result: RunResult, script: Script, number: int, seed: int) -> Measurement:
+    def _measured(
+        self, result: RunResult, script: Script, number: int, seed: int
+    ) -> PaperMeasurement:
         partial = endings.ending_of(result) == "timed out"
         printed = printed_value(self.claim, result.stdout) or printed_value(
             self.claim, result.stderr
@@ -154,10 +157,11 @@ class PaperRunner:
             problem=_problem(result, self.claim, has_value=printed is not None),
             seconds=result.seconds,
         )
-        return Measurement(
+        return PaperMeasurement(
             run=run,
             observed=observe(trace, partial=partial or result.exit_code != 0),
             curves=training_trace.curves(trace),
+            requirement=missing.requirement_of(result, self.prepared.spec),
             lacks=lacks,
             hardware=hardware,
         )
@@ -194,12 +198,12 @@ def _lacks(result: RunResult, script: Script) -> tuple[str, str]:
 
 def _downloaded(traceback_codes: list[str]) -> str:
     code = next(iter(traceback_codes[::-1]), "")
-    shown = clip(one_line(code), 100).replace("`", "'")
-    return f"what `{shown}` downloads" if shown else "what the program downloads"
+    line = clip(one_line(code), 100).replace("`", "'")
+    return f"what `{line}` downloads" if line else "what the program downloads"
 
 
 def _attempt(
-    measurement: Measurement,
+    measurement: PaperMeasurement,
     result: RunResult,
     script: Script,
     environment: Environment,

@@ -47,8 +47,8 @@ def paper_document(report: PaperReport, folder: str = "") -> Document:
         _section("notes", "Notes", list(_notes(report))),
         Section("next", blocks=list(_last(row.next_step, folder))),
     ]
-    kept = [part for part in sections if part.blocks or part.details]
-    return Document(kept, (f"Reprise {report.version}", result.title or "a paper"))
+    sections_to_show = [part for part in sections if part.blocks or part.details]
+    return Document(sections_to_show, (f"Reprise {report.version}", result.title or "a paper"))
 
 
 def _section(key: str, title: str, blocks: list[Block]) -> Section:
@@ -82,12 +82,11 @@ def _contradictions(result: PaperResult) -> Iterator[Block]:
 
 def contradiction(row: Criterion) -> str:
     """A contradiction as one sentence."""
-    parts = [f"{row.name}: the paper states {row.stated}"]
-    if row.observed is not None:
-        parts.append(f"the run used {row.observed}")
-    if row.located is not None:
-        parts.append(f"`{row.located.at}` has {row.located.value}")
-    return ", ".join(parts)
+    says, located = f"{row.name}: the paper states {row.stated}", row.located
+    if row.observed is None:
+        return f"{says}, `{located.at}` has {located.value}" if located is not None else says
+    where = f" (`{located.at}`)" if located is not None else ""
+    return f"{says}, the run used {row.observed}{where}"
 
 
 def _effect(row: Criterion, result: PaperResult) -> str:

@@ -67,7 +67,9 @@ def repository(folder: Path, **files: str) -> Path:
     return tree
 
 
-def run(folder: Path, more: str = "", journal: MemoryJournal | None = None, **files: str) -> PaperReport:
+def run(
+    folder: Path, more: str = "", journal: MemoryJournal | None = None, **files: str
+) -> PaperReport:
     return reproduced(paper(folder, more), repository(folder, **files), journal)
 
 
@@ -77,11 +79,17 @@ def test_a_number_that_the_command_computes_is_reproduced(tmp_path: Path) -> Non
     assert result.verdict.kind == "reproduced", result.verdict
     assert result.command == "python train.py"
     assert result.claim is not None
-    assert (result.claim.method, result.claim.seeds, result.claim.spread) == ("HalfNet (ours)", 3, 0.004)
+    assert (result.claim.method, result.claim.seeds, result.claim.spread) == (
+        "HalfNet (ours)",
+        3,
+        0.004,
+    )
     assert result.comparison.runs == 5
     assert len({one.value for one in result.runs}) == 5  # the seed option is set
     judged = {row.kind: (row.verdict, row.evidence) for row in result.criteria if row.stated}
-    assert judged["learning_rate"] == judged["batch_size"] == judged["epochs"] == ("agrees", "located")
+    assert (
+        judged["learning_rate"] == judged["batch_size"] == judged["epochs"] == ("agrees", "located")
+    )
     assert result.contradictions == ()
 
 
@@ -165,7 +173,8 @@ def test_words_of_the_paper_to_a_model_change_nothing(tmp_path: Path) -> None:
     results = [report.result for report in reports]
     assert results[0].verdict == results[1].verdict
     assert [row.command for row in results] == ["python train.py"] * 2
-    assert [[c.stated for c in row.criteria] for row in results][0] == [c.stated for c in results[1].criteria]
+    stated = [[row.stated for row in result.criteria] for result in results]
+    assert stated[0] == stated[1]
 
 
 def test_without_a_repository_what_was_read_is_reported(tmp_path: Path) -> None:
@@ -196,7 +205,9 @@ def test_a_killed_run_goes_on_from_its_measurements(tmp_path: Path) -> None:
     source, folder = paper(tmp_path), repository(tmp_path, train_py=COMPUTED)
     first = reproduced(source, folder, journal, runs=3)
     again = MemoryJournal()
-    again.fill(ATTEMPTS, journal.read(ATTEMPTS)[:2]).fill(MEASUREMENTS, journal.read(MEASUREMENTS)[:2])
+    again.fill(ATTEMPTS, journal.read(ATTEMPTS)[:2]).fill(
+        MEASUREMENTS, journal.read(MEASUREMENTS)[:2]
+    )
     second = reproduced(source, folder, again, runs=3)
     assert second.result.verdict == first.result.verdict
     assert len(again.read(ATTEMPTS)) == 3
@@ -218,7 +229,9 @@ def test_details_left_to_a_cited_work_are_open_with_what_the_code_uses() -> None
     result = report.result
     assert result.verdict.kind == expected["verdict"], result.verdict
     rows = {row.kind: row for row in result.criteria}
-    assert {kind: row.cited for kind, row in rows.items() if row.verdict == "open"} == expected["open"]
+    assert {kind: row.cited for kind, row in rows.items() if row.verdict == "open"} == expected[
+        "open"
+    ]
     assert {kind: row.stated for kind, row in rows.items() if row.stated} == expected["criteria"]
     assert rows["learning_rate"].located is not None
     assert rows["learning_rate"].located.at == "config.json:1"

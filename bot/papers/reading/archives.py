@@ -53,10 +53,10 @@ def unpacked(data: bytes, name: str) -> PaperFiles:
         return PaperFiles(name=name, files=_collected(_zip_members(data), name))
     if data[:2] == b"\x1f\x8b" or data[257:262] == b"ustar" or data[:6] == b"\xfd7zXZ\x00":
         return _tarred(data, name)
-    return PaperFiles(name=name, files={_named(name, data): data})
+    return PaperFiles(name=name, files={_file_name(name, data): data})
 
 
-def _named(name: str, data: bytes) -> str:
+def _file_name(name: str, data: bytes) -> str:
     """A single file by a name that says what it is."""
     if name.lower().endswith(SUFFIXES):
         return name
@@ -84,7 +84,7 @@ def _tarred(data: bytes, name: str) -> PaperFiles:
     if len(single) > MOST_BYTES:
         raise UserError(f"{name} unpacks to more than {MOST_BYTES // 1_000_000} MB.", _OTHER)
     plain = name.removesuffix(".gz")
-    return PaperFiles(name=plain, files={_named(plain, single): single})
+    return PaperFiles(name=plain, files={_file_name(plain, single): single})
 
 
 Member = tuple[str, IO[bytes] | None]
@@ -134,13 +134,15 @@ def _check(path: str) -> None:
     pure = PurePosixPath(path)
     leads_out = pure.is_absolute() or ".." in pure.parts or "\\" in path or "\0" in path
     if leads_out or len(path) > _LONGEST_NAME:
-        shown = one_line(path)[:80]
-        raise UserError(f"The archive has the path {shown!r}, which leads out of it.", _OTHER)
+        path_text = one_line(path)[:80]
+        raise UserError(f"The archive has the path {path_text!r}, which leads out of it.", _OTHER)
 
 
 def _special(path: str) -> UserError:
-    shown = one_line(path)[:80]
-    return UserError(f"The archive contains {shown!r}, which is no plain file or folder.", _OTHER)
+    path_text = one_line(path)[:80]
+    return UserError(
+        f"The archive contains {path_text!r}, which is no plain file or folder.", _OTHER
+    )
 
 
 def _broken(name: str, error: Exception) -> UserError:

@@ -12,7 +12,7 @@ _ITEM = re.compile(r"\\bibitem\s*(?:\[[^\]]{0,400}\])?\s*\{([^{}\n]{1,100})\}")
 _RECORD = re.compile(r"@(\w{3,20})\s*\{\s*([^\s,{}]{1,100})\s*,")
 _FIELD = re.compile(r"(?:^|[,\n{])\s*(\w{2,20})\s*=\s*(?:(?=\{)|\"([^\"]{0,2000})\"|(\d{1,8}))")
 _URL = re.compile(r"https?://[^\s{}\"'<>\\]{1,300}")
-_USED = re.compile(r"\\(?:bibliography|addbibresource)\s*(?:\[[^\]]*\])?\{([^{}]{1,300})\}")
+_BIB_FILES = re.compile(r"\\(?:bibliography|addbibresource)\s*(?:\[[^\]]*\])?\{([^{}]{1,300})\}")
 _MOST = 1_000
 
 
@@ -21,7 +21,7 @@ def entries(files: Mapping[str, bytes], body: str) -> Iterator[Entry]:
     own = [body, *(decode(data) for path, data in files.items() if path.endswith(".bbl"))]
     for text in own:
         yield from _items(without_comments(text))
-    names = {name.strip() for names in _USED.findall(body) for name in names.split(",")}
+    names = {name.strip() for names in _BIB_FILES.findall(body) for name in names.split(",")}
     for path, data in sorted(files.items()):
         if path.endswith(".bib") and (not names or _stem(path) in {*map(_stem, names)}):
             yield from _records(decode(data))

@@ -39,7 +39,7 @@ def read_latex(files: Mapping[str, bytes]) -> Paper:
     body = text[start.end() :] if start else text
     end = body.find("\\end{document}")
     body = body[:end] if end >= 0 else body
-    _Reader(draft, body).read(body, 0)
+    _Reader(draft, body).read_body(body, 0)
     for entry in bibliography.entries(files, body):
         draft.add_reference(*entry)
     return draft.finish()
@@ -82,7 +82,7 @@ class _Reader:
     def __init__(self, draft: PaperDraft, body: str) -> None:
         self.draft, self.numbers, self.left = draft, _numbers(body), _MOST_ENVIRONMENTS
 
-    def read(self, text: str, depth: int) -> None:
+    def read_body(self, text: str, depth: int) -> None:
         """Read a text and, in their places, the environments in it."""
         at = 0
         while depth < _DEEPEST and self.left > 0 and (match := _BEGIN.search(text, at)):
@@ -101,12 +101,12 @@ class _Reader:
             self._listing(name, inside)
         elif name == "abstract":
             self.draft.add_section("Abstract")
-            self.read(inside, depth + 1)
+            self.read_body(inside, depth + 1)
         elif name in _SKIPPED:
             self._figure(name, inside)
         else:
             _, at = optional(inside, 0)
-            self.read(inside[at:], depth + 1)
+            self.read_body(inside[at:], depth + 1)
 
     def _figure(self, name: str, inside: str) -> None:
         """Of a figure only a table in it and its caption are read."""
@@ -132,7 +132,7 @@ class _Reader:
 
     def _table(self, name: str, inside: str) -> None:
         """A table: each tabular in it, the first with the caption."""
-        captions = [self._caption(inside, match.end()) for match in _CAPTION.finditer(inside)]
+        captions = list(self._captions(inside))
         label = _LABEL.search(inside)
         is_own = name in TABULARS
         bodies = [inside] if is_own else [row[2] for row in _environments(inside, TABULARS)]
@@ -143,9 +143,13 @@ class _Reader:
         if not bodies and captions:
             self._add(Cells(), captions[0], label[1] if label else "")
 
-    def _caption(self, text: str, at: int) -> str:
-        _, at = optional(text, at)
-        return without_number(plain(argument(text, at)[0], self.numbers))
+    def _captions(self, text: str) -> Iterator[str]:
+        end = 0
+        for match in _CAPTION.finditer(text):
+            if match.start() >= end:
+                _, start = optional(text, match.end())
+                words, end = argument(text, start)
+                yield without_number(plain(words, self.numbers))
 
     def _add(self, cells: Cells, caption: str, label: str) -> None:
         self.draft.add_table(
@@ -158,6 +162,8 @@ class _Reader:
             self._formula(match[1] or match[2] or "")
         text, at = _DISPLAY.sub(" ", text), 0
         for match in _HEADING.finditer(text):
+            if match.start() < at:  # in the title of another
+                continue
             self._paragraphs(text[at : match.start()])
             _, start = optional(text, match.end())
             title, at = argument(text, start)

@@ -22,6 +22,7 @@ _DEFINITION = re.compile(
 )
 _DEF = re.compile(r"\\def\s*\\([A-Za-z]+)\s*((?:#\d){0,9})\s*(?=\{)")
 _NAME = re.compile(r"\\([A-Za-z]+)")
+_BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
 
 
 def decode(data: bytes) -> str:
@@ -39,7 +40,7 @@ def main_file(files: Mapping[str, bytes]) -> str:
     texts = {path: decode(data) for path, data in files.items() if path.endswith((".tex", ".ltx"))}
     holders = {path: text for path, text in texts.items() if _DOCUMENT.search(text)}
     included = {
-        _named(a or b, path, files)
+        _find_file(a or b, path, files)
         for path, text in texts.items()
         for a, b in _INPUT.findall(without_comments(text))
     }
@@ -52,7 +53,7 @@ def without_comments(text: str) -> str:
     return _HIDDEN.sub("", _COMMENT.sub(r"\1", text[:MOST_TEXT]))
 
 
-def _named(name: str, holder: str, files: Mapping[str, bytes]) -> str:
+def _find_file(name: str, holder: str, files: Mapping[str, bytes]) -> str:
     """The file that an input means, "" for none: beside the one that names it, or from the root."""
     for folder in ("", posixpath.dirname(holder)):
         for end in ("", ".tex"):
@@ -79,7 +80,7 @@ class _Joining:
 
         def included(match: re.Match[str]) -> str:
             name = match[1] or match[2]
-            target = _named(name, path, self.files)
+            target = _find_file(name, path, self.files)
             if not target or target in (*above, path):
                 if target == "" and name.rpartition(".")[2] not in {"pgf", "tikz"}:
                     self.problems[f"the file {name} is missing"] = None
@@ -109,16 +110,11 @@ def braced(text: str, start: int) -> tuple[str, int]:
     """What stands in the braces that open at `start`, and the place after them; to the end of the
     text where they do not close.
     """
-    depth, at = 0, start
-    while at < len(text):
-        char = text[at]
-        if char == "\\":
-            at += 2
-            continue
-        depth += (char == "{") - (char == "}")
-        at += 1
+    depth = 0
+    for match in _BRACE.finditer(text, start):
+        depth += (match[0] == "{") - (match[0] == "}")
         if depth == 0:
-            return text[start + 1 : at - 1], at
+            return text[start + 1 : match.start()], match.end()
     return text[start + 1 :], len(text)
 
 
@@ -154,7 +150,7 @@ def expanded(text: str) -> str:
 
 
 def _definitions(text: str) -> tuple[dict[str, _Macro], str]:
-    macros, kept, last = dict[str, _Macro](), list[str](), 0
+    macros, pieces, last = dict[str, _Macro](), list[str](), 0
     matches: Iterable[re.Match[str]] = sorted(
         (*_DEFINITION.finditer(text), *_DEF.finditer(text)), key=lambda match: match.start()
     )
@@ -162,13 +158,13 @@ def _definitions(text: str) -> tuple[dict[str, _Macro], str]:
         if match.start() < last:
             continue
         body, end = braced(text, match.end())
-        kept.append(text[last : match.start()])
+        pieces.append(text[last : match.start()])
         last = end
         if match.re is _DEF:
             macros[match[1]] = _Macro(body, match[2].count("#"))
         else:
             macros[match[1] or match[2]] = _Macro(body, int(match[3] or 0), match[4])
-    return macros, "".join((*kept, text[last:]))
+    return macros, "".join((*pieces, text[last:]))
 
 
 class _Expansion:
@@ -180,19 +176,19 @@ class _Expansion:
     def pieces(self, text: str, depth: int) -> Iterator[str]:
         at = 0
         while self.room > 0 and (match := _NAME.search(text, at)):
-            yield self._taken(text[at : match.start()])
+            yield self._within_room(text[at : match.start()])
             macro = self.macros.get(match[1])
             at = match.end()
             if macro is None or depth > _DEEPEST or self.left <= 0:
-                yield self._taken(match[0])
+                yield self._within_room(match[0])
                 continue
             self.left -= 1
             values, at = self._arguments(macro, text, at)
             body = re.sub(r"#(\d)", lambda m: values.get(m[1], ""), macro.body)  # noqa: B023
             yield from self.pieces(body, depth + 1)
-        yield self._taken(text[at:])
+        yield self._within_room(text[at:])
 
-    def _taken(self, text: str) -> str:
+    def _within_room(self, text: str) -> str:
         text = text[: self.room]
         self.room -= len(text)
         return text
@@ -201,8 +197,8 @@ class _Expansion:
         values = dict[str, str]()
         for number in range(1, macro.arguments + 1):
             if number == 1 and macro.default is not None:
-                given, at = optional(text, at)
-                values["1"] = macro.default if given is None else given
+                own_value, at = optional(text, at)
+                values["1"] = macro.default if own_value is None else own_value
             else:
                 values[str(number)], at = argument(text, at)
         return values, at

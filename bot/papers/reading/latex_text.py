@@ -48,10 +48,10 @@ _LETTER_ACCENTS = {"c": "\u0327", "v": "\u030c", "u": "\u0306", "H": "\u030b", "
 def powers(text: str) -> str:
     """Text with powers of ten as programs write them: 3 × 10^{-4} is 3e-4."""
 
-    def written(match: re.Match[str]) -> str:
+    def as_number(match: re.Match[str]) -> str:
         return f"{match[1] or 1}e{match[2].replace('−', '-').replace(' ', '')}"
 
-    return _POWER.sub(written, text)
+    return _POWER.sub(as_number, text)
 
 
 def plain(text: str, numbers: Mapping[str, str] | None = None) -> str:

@@ -24,7 +24,7 @@ def read_markdown(text: str) -> Paper:
     for formula in _MATH.findall(text):
         draft.add_formula(formula)
     tokens = MarkdownIt("commonmark").enable("table").parse(_MATH.sub(" ", text))
-    _Reader(draft, tokens).read()
+    _Reader(draft, tokens).read_tokens()
     return draft.finish()
 
 
@@ -47,7 +47,7 @@ class _Reader:
         self.caption = ""
         self.waiting: tuple[list[list[str]], list[list[str]], list[tuple[int, int]]] | None = None
 
-    def read(self) -> None:
+    def read_tokens(self) -> None:
         at = 0
         while at < len(self.tokens):
             token = self.tokens[at]

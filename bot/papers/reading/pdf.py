@@ -25,15 +25,15 @@ def read_pdf(data: bytes, name: str, cancel: Event | None = None) -> Paper:
     """The paper that a PDF is. Its text is extracted by a process with limits of its own. Raises
     UserError for one that is encrypted, scanned or broken.
     """
-    found = _extracted(data, cancel)
-    pages = [page for page in found.get("pages", ()) if isinstance(page, str)]
-    if found.get("problem") == "encrypted":
+    extraction = _extracted(data, cancel)
+    pages = [page for page in extraction.get("pages", ()) if isinstance(page, str)]
+    if extraction.get("problem") == "encrypted":
         raise UserError(f"{name} is encrypted.", _SOURCE)
-    if found.get("problem"):
+    if extraction.get("problem"):
         raise UserError(f"{name} is a broken PDF.", _SOURCE)
     if sum(char.isalpha() for page in pages for char in page) < _LEAST_LETTERS:
         raise UserError(f"{name} contains no text: its pages are pictures.", _SOURCE)
-    return _read("\n".join(pages), str(found.get("title", "")))
+    return _paper_of("\n".join(pages), str(extraction.get("title", "")))
 
 
 def _extracted(data: bytes, cancel: Event | None) -> dict[str, list[str] | str]:
@@ -42,14 +42,14 @@ def _extracted(data: bytes, cancel: Event | None) -> dict[str, list[str] | str]:
         path.write_bytes(data)
         program = Path(__file__).with_name("pdf_text.py")
         try:
-            done = subprocesses.run(
+            completed = subprocesses.run(
                 [sys.executable, "-I", program, path],
                 env={"PYTHONIOENCODING": "utf-8"},
                 cancel=cancel,
                 timeout_s=_SECONDS,
                 limits=subprocesses.bounds(_MEMORY, 0) | {"RLIMIT_CPU": int(_SECONDS)},
             )
-            result = json.loads(done.out) if done.code == 0 else {"problem": "broken"}
+            result = json.loads(completed.out) if completed.code == 0 else {"problem": "broken"}
         except subprocesses.Interrupted:
             raise Stopped("stopped on request") from None
         except (SandboxError, ValueError):
@@ -57,7 +57,7 @@ def _extracted(data: bytes, cancel: Event | None) -> dict[str, list[str] | str]:
     return result if isinstance(result, dict) else {"problem": "broken"}
 
 
-def _read(text: str, title: str) -> Paper:
+def _paper_of(text: str, title: str) -> Paper:
     draft = PaperDraft("pdf", title=title)
     draft.problems["the cells of tables are not read from a PDF"] = None
     lines = [line.strip() for line in text.splitlines()]

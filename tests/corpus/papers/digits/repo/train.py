@@ -9,8 +9,12 @@ from torch import nn
 
 def build(width, dropout):
     return nn.Sequential(
-        nn.Linear(64, width), nn.ReLU(), nn.Dropout(dropout),
-        nn.Linear(width, width), nn.ReLU(), nn.Dropout(dropout),
+        nn.Linear(64, width),
+        nn.ReLU(),
+        nn.Dropout(dropout),
+        nn.Linear(width, width),
+        nn.ReLU(),
+        nn.Dropout(dropout),
         nn.Linear(width, 10),
     )
 

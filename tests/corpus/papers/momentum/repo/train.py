@@ -23,7 +23,9 @@ def main():
         config = yaml.safe_load(file)
     torch.manual_seed(args.seed)
     (x, y), (test_x, test_y) = load(args.seed)
-    model = nn.Sequential(nn.Linear(64, config["hidden"]), nn.Tanh(), nn.Linear(config["hidden"], 10))
+    model = nn.Sequential(
+        nn.Linear(64, config["hidden"]), nn.Tanh(), nn.Linear(config["hidden"], 10)
+    )
     optimizer = torch.optim.SGD(
         model.parameters(),
         lr=config["optimizer"]["lr"],

@@ -52,7 +52,9 @@ def main():
             velocity = config["momentum"] * velocity - config["learning_rate"] * gradient
             weights = weights + velocity
         if epoch % 20 == 0:
-            print(f"epoch {epoch} train RMSE: {np.sqrt(np.mean((x @ weights + offset - y) ** 2)):.4f}")
+            print(
+                f"epoch {epoch} train RMSE: {np.sqrt(np.mean((x @ weights + offset - y) ** 2)):.4f}"
+            )
     rows = lift(inputs[test])
     rmse = np.sqrt(np.mean((rows @ weights + offset - targets[test]) ** 2))
     print(f"test RMSE: {rmse:.4f}")

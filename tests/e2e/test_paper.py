@@ -40,7 +40,7 @@ def arguments(folder: Path, name: str, *more: str) -> tuple[str, ...]:
 
 def test_a_number_is_reproduced_and_a_killed_run_goes_on(tmp_path: Path) -> None:
     words = arguments(tmp_path, "rff")
-    kept = tmp_path / "run" / "measurements.jsonl"
+    kept = tmp_path / "run" / "attempts.jsonl"  # the last that is written of a run
     killed = subprocess.Popen(
         [*COMMAND, *words], cwd=tmp_path, env=environment(), stderr=subprocess.DEVNULL
     )

@@ -2,6 +2,7 @@
 the main result, and which one a person means.
 """
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from bot.papers.numbers import (
     METRIC,
     NUMBER,
     is_percentage,
+    is_share,
     metric_in,
     number,
     read_cell,
@@ -24,6 +26,9 @@ _MOST = 2_000
 _OURS = re.compile(r"\b(?:ours?|proposed|this (?:work|paper))\b", re.IGNORECASE)
 _PROPOSED_NAME = re.compile(
     r"\b(?:propose|introduce|present|call(?:ed)?|name(?:d)?)\s+(?:the\s+|it\s+|our\s+)?([A-Z][\w-]{2,30})"
+)
+_ACRONYM = re.compile(
+    r"\b(?:propose|introduce|present)\b[^.;()]{0,80}\(([A-Z][\w-]{1,20})\)", re.IGNORECASE
 )
 _SEEDS = re.compile(
     rf"(?:(?:over|across|of|from|with|on|for)\s+)({COUNT})\s+(?:\w+\s+)?"
@@ -112,6 +117,7 @@ def _method_names(paper: Paper) -> set[str]:
     head, colon, _ = paper.title.partition(":")
     names = {head.strip().lower()} if colon and len(head.split()) <= 2 else set[str]()
     texts = [row.text for row in paper.sentences[:60]]
+    names |= {match[1].lower() for text in texts for match in _ACRONYM.finditer(text)}
     return names | {match[1].lower() for text in texts for match in _PROPOSED_NAME.finditer(text)}
 
 
@@ -225,7 +231,10 @@ def _sentence_claim(match: re.Match[str], row: PaperSentence, section: str) -> N
     if value is None or not metric or re.match(r"\s*(?:×|x\b|[a-z]+s\b)", after):
         return None
     percent = bool(match["percent"] or match["late"])
-    if metric in {"loss", "map"} and not percent and "." not in match["value"]:
+    is_plain = "." not in match["value"] and not percent
+    if is_plain and (is_share(metric) or metric in {"loss", "r2"}):
+        return None
+    if value > (100 if is_share(metric) else 1 if metric == "r2" else math.inf):
         return None
     where = "Abstract" if section == "Abstract" else section or "text"
     own = bool(re.search(r"\b(?:we|our|ours|proposed)\b", row.text, re.IGNORECASE))

@@ -27,16 +27,21 @@ _SEARCHED = re.compile(
     re.I,
 )
 _CITED = re.compile(
-    r"\b(?:follow\w*|same|identical|adopt\w*|borrow\w*|taken from|as (?:in|described|given)|"
-    r"default\w*|per|of the original|inherit\w*)\b",
+    r"\b(?:follow(?:s|ed|ing)?|same|identical|adopt\w*|borrow\w*|taken from|inherit\w*|"
+    r"as (?:in|described|given)|defaults? (?:of|from|settings?|values?|hyper\w+))\b",
     re.I,
 )
 _DETAILS = re.compile(
-    r"hyper-?parameters?|settings?|set-?up|protocol|training|schedule|optimi\w+|learning rate|"
-    r"batch|initiali\w+|details|recipe|split|epochs",
+    r"hyper-?parameters?|settings?\b|set-?up|protocols?|configurations?|recipe|"
+    r"training (?:details|procedure|schedule)|optimi[sz]er|learning rate|batch(?:es| size)|"
+    r"initiali[sz]\w+|splits?\b|epochs",
     re.I,
 )
-_BEFORE = 28
+_MEASURED = re.compile(
+    r"throughput|latency|(?:images|tokens|samples) per second|inference (?:time|speed)", re.I
+)
+_CLAUSE = re.compile(r"[.;:,(]\s")
+_BEFORE = 70
 _TABLE_WORDS = re.compile(r"hyper-?parameter|settings?|configuration|training details", re.I)
 _TRAINED: frozenset[CriterionKind] = frozenset(
     ("optimizer", "learning_rate", "batch_size", "epochs", "steps", "schedule")
@@ -89,7 +94,11 @@ def _of_sentences(paper: Paper, rivals: set[str]) -> Iterator[tuple[int, Criteri
 
 def _is_about_others(text: str, rivals: set[str]) -> bool:
     lowered = text.lower()
-    if _SEARCHED.search(text) or re.search(r"\b(?:baselines?|competitors?)\b", lowered):
+    if (
+        _SEARCHED.search(text)
+        or _MEASURED.search(text)
+        or re.search(r"\b(?:baselines?|competitors?)\b", lowered)
+    ):
         return True
     names_rival = any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", lowered) for name in rivals)
     return names_rival and not re.search(r"\b(?:we|our|ours|all|both|proposed)\b", lowered)
@@ -98,9 +107,9 @@ def _is_about_others(text: str, rivals: set[str]) -> bool:
 def _value(row: KindRow, text: str) -> str:
     for phrase in row.phrases:
         for match in phrase.finditer(text):
+            clause = _CLAUSE.split(text[max(0, match.start() - _BEFORE) : match.start()])[-1]
             around = (
-                text[max(0, match.start() - _BEFORE) : match.start(1)]
-                + text[match.end(1) : match.end()]
+                clause + text[match.start() : match.start(1)] + text[match.end(1) : match.end()]
             )
             if row.unless is not None and row.unless.search(around):
                 continue

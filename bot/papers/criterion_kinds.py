@@ -43,6 +43,7 @@ class KindRow:
                 return word
         if self.words:
             return ""
+        text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
         values = [number(part) for part in re.split(r"\s*(?:,|and|-)\s+|\s*,\s*", text)]
         if not values or any(value is None for value in values):
             return ""
@@ -64,8 +65,13 @@ def _alternatives(words: tuple[tuple[str, str], ...]) -> str:
     return "|".join(pattern for _, pattern in words)
 
 
-_TO = r"[^.;,()\d]{0,36}?"
+_TO = (
+    r"(?:[\s:=≈(]|\b(?:of|is|are|was|were|be|set|to|at|by|with|size|rate|value|probability|coefficient|"
+    r"parameter|equals?|equal|fixed|kept|constant|the|a|an|default|initial(?:ly)?|starting|from|and|use|"
+    r"we|η|β|λ|p|lr|on|adam|sgd|training)\b){1,12}?"
+)
 """What stands between a name and its value."""
+_N = rf"{NUMBER}(?!\w|\.\d)"
 _OPTIMIZERS = (
     ("adamw", r"adam-?w"),
     ("adam", r"adam"),
@@ -95,7 +101,7 @@ _ACTIVATIONS = (
     ("elu", r"elu"),
     ("selu", r"selu"),
     ("tanh", r"tanh|hyperbolic tangent"),
-    ("sigmoid", r"sigmoid|logistic"),
+    ("sigmoid", r"sigmoid"),
 )
 _SCHEDULES = (
     ("cosine", r"cosine(?:[- ](?:annealing|annealed|decay|schedule))?|cosineannealing\w*"),
@@ -155,9 +161,9 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "learning_rate",
         "learning rate",
-        rf"learning[- ]rates?\b{_TO}({NUMBER})",
-        rf"({NUMBER})\s+learning[- ]rate\b",
-        rf"(?<!\w)(?:lr|η)\s*=\s*({NUMBER})",
+        rf"learning[- ]rates?\b{_TO}({_N})",
+        rf"({_N})\s+learning[- ]rate\b",
+        rf"(?<!\w)(?:lr|η)\s*=\s*({_N})",
         codes=r"(?:base_|init(?:ial)?_|max_|peak_)?(?:lr|learning_?rate)(?:_init)?|eta0?",
         labels=r"(?:initial |base |peak )?learning[- ]rate|lr|η",
         unless=_CHANGES,
@@ -168,8 +174,8 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "momentum",
         "momentum",
-        rf"(?<!no )momentum\b{_TO}({NUMBER})",
-        rf"({NUMBER})\s+momentum\b",
+        rf"(?<!no )momentum\b{_TO}({_N})",
+        rf"({_N})\s+momentum\b",
         codes=r"momentum",
         labels=r"momentum",
         unless=_CHANGES,
@@ -179,9 +185,9 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "weight_decay",
         "weight decay",
-        rf"(?:weight[- ]decay|(?:ℓ|\bl)_?2(?:[- ](?:regulari[sz]ation|penalty))?)\b"
-        rf"(?: coefficient| factor| strength)?{_TO}({NUMBER})",
-        rf"({NUMBER})\s+weight[- ]decay",
+        rf"(?:weight[- ]decay|(?:ℓ|\bl)_?2[- ](?:regulari[sz]ation|penalty))\b"
+        rf"(?: coefficient| factor| strength)?{_TO}({_N})",
+        rf"({_N})\s+weight[- ]decay",
         codes=r"weight_?decay|wd|l2(?:_reg|_penalty)?",
         labels=r"weight[- ]decay|l2(?: regulari[sz]ation)?",
         unless=r"search|grid|range|between|sweep|loss|norm of",
@@ -191,7 +197,7 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "clipping",
         "gradient clipping",
-        rf"(?:gradients?(?: norms?)?[^.;]{{0,30}}clip\w*|clip\w*[^.;]{{0,30}}gradients?)\b{_TO}({NUMBER})",
+        rf"(?:gradients?(?: norms?)?[^.;]{{0,30}}clip\w*|clip\w*[^.;]{{0,30}}gradients?)\b[^.;,\d]{{0,24}}?({_N})",
         codes=r"(?:grad(?:ient)?_?)?(?:clip(?:ping)?|max_norm|max_grad_norm)(?:_norm|_value)?|grad_clip",
         labels=r"(?:gradient )?clip(?:ping)?(?: norm)?",
         places=("clipping",),
@@ -204,20 +210,21 @@ KINDS: tuple[KindRow, ...] = (
         words=_SCHEDULES,
         codes=r"(?:lr_?)?sched(?:uler?)?(?:_type|_name)?|decay_type",
         labels=r"(?:learning[- ]rate )?(?:schedule|decay schedule|scheduler)",
+        unless=r"noise|exceed|outperform|match|compared|than|warm",
         observe=traces.schedule,
     ),
     _row(
         "warm_up",
         "warm-up",
-        rf"warm-?(?:up|ed up)\b[^.;\d]{{0,36}}?({NUMBER})\s*(?:steps|iterations|updates|epochs)",
-        rf"({NUMBER})\s*(?:steps|iterations|updates|epochs)?\s*(?:of\s+)?(?:linear\s+)?warm-?up",
+        rf"warm-?(?:up|ed up)\b[^.;\d]{{0,36}}?({_N})\s*(?:steps|iterations|updates|epochs)",
+        rf"({_N})\s*(?:steps|iterations|updates|epochs)?\s*(?:of\s+)?(?:linear\s+)?warm-?up",
         codes=r"(?:num_)?warm_?up(?:_steps|_epochs|_iters)?",
         labels=r"warm-?up(?: steps| epochs)?",
     ),
     _row(
         "batch_size",
         "batch size",
-        rf"(?:mini-?)?batch(?:es)?(?:[- ]sizes?)?\b(?! norm){_TO}({NUMBER})",
+        rf"(?:mini-?)?batch(?:es)?(?:[- ]sizes?)?\b(?! norm){_TO}({_N})",
         codes=r"(?:train_|per_device_train_|mini_?)?(?:batch_?size|bs|bsz)|batch",
         labels=r"(?:mini-?)?batch(?:[- ]size)?",
         unless=_CHANGES,
@@ -230,7 +237,7 @@ KINDS: tuple[KindRow, ...] = (
         "epochs",
         "epochs",
         rf"(?<![\d.])({COUNT})\s+(?:training\s+|full\s+)?epochs?\b",
-        rf"number of (?:training )?epochs\b{_TO}({NUMBER})",
+        rf"number of (?:training )?epochs\b{_TO}({_N})",
         codes=r"(?:num_|n_|max_|total_|train_)?n?epochs?|max_iter",
         labels=r"(?:number of |training |max(?:imum)? )?epochs?",
         unless=r"every|after|first|warm|patience|last|each|previous|within|without improv",
@@ -242,7 +249,7 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "steps",
         "training steps",
-        rf"(?<![\d.])({NUMBER})\s+(?:training\s+|gradient\s+|optimi[sz]ation\s+)?(?:steps|iterations|updates)\b",
+        rf"(?<![\d.])({_N})\s+(?:training\s+|gradient\s+|optimi[sz]ation\s+)?(?:steps|iterations|updates)\b",
         codes=r"(?:num_|n_|max_|total_|train_)?(?:steps|iters|iterations|updates)",
         labels=r"(?:training |total |number of )?(?:steps|iterations|updates)",
         unless=r"every|after|first|warm|patience|last|each|within|diffusion|sampling|inner",
@@ -252,7 +259,10 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "loss",
         "loss",
-        rf"\b({_alternatives(_LOSSES)})[- ]?(?:loss|objective|criterion)?\b",
+        rf"\b({_alternatives(_LOSSES)})[- ](?:loss|objective|criterion)\b",
+        rf"\b(?:minimi[sz]\w*|trained (?:with|on)|loss is|objective is)\b[^.;]{{0,30}}?\b({_alternatives(_LOSSES)})\b",
+        r"\b((?:binary |softmax |categorical )?cross[- ]entropy)\b",
+        rf"\bon the ({_alternatives(_LOSSES)})\b",
         words=_LOSSES,
         codes=r"loss(?:_fn|_function|_type|_name)?|criterion",
         labels=r"loss(?: function)?|objective",
@@ -274,8 +284,8 @@ KINDS: tuple[KindRow, ...] = (
         "width",
         "hidden units",
         rf"\b({COUNT}(?:(?:,| and|, and)\s*{COUNT})*)\s+(?:hidden\s+)?(?:units|neurons)\b",
-        rf"hidden (?:size|dimension|width)s?(?: d)?\b{_TO}({NUMBER})",
-        rf"\bwidth of ({NUMBER})",
+        rf"hidden (?:size|dimension|width)s?(?: d)?\b{_TO}({_N})",
+        rf"\bwidth of ({_N})",
         codes=r"(?:n_|num_)?hidden(?:_?(?:size|dim|units|width|layer_sizes|features))?|width|d_model",
         labels=r"hidden (?:size|units|dimension|width)|width|units",
         places=("units",),
@@ -302,8 +312,8 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "dropout",
         "dropout",
-        rf"dropout\b(?: rate| probability| ratio)?{_TO}({NUMBER})",
-        rf"({NUMBER})\s+dropout\b",
+        rf"dropout\b(?: rate| probability| ratio)?{_TO}({_N})",
+        rf"({_N})\s+dropout\b",
         codes=r"(?:p_?)?drop(?:out)?(?:_rate|_prob|_p)?",
         labels=r"dropout(?: rate| probability)?",
         unless=r"search|grid|range|between|sweep|without|no ",
@@ -314,7 +324,7 @@ KINDS: tuple[KindRow, ...] = (
         "initialisation",
         "initialisation",
         rf"\b({_alternatives(_INITIALISATIONS)})\b(?:[- ](?:normal|uniform))?[- ]initiali[sz]\w+",
-        rf"initiali[sz]ed\b[^.;]{{0,40}}?\b({_alternatives(_INITIALISATIONS)})\b",
+        rf"(?:weights|parameters|layers|matrices)\b[^.;]{{0,40}}?initiali[sz]ed\b[^.;]{{0,40}}?\b({_alternatives(_INITIALISATIONS)})\b",
         words=_INITIALISATIONS,
         labels=r"(?:weight )?initiali[sz]ation",
         is_essential=True,
@@ -350,9 +360,9 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "split",
         "share of test data",
-        rf"({NUMBER})\s*%[^.;%]{{0,40}}?\b(?:for test\w*|test\w* (?:set|data|split)|held[- ]out|is held out|are held out)",
-        rf"(?:hold(?:ing)? out|held[- ]out|test (?:share|fraction|size))\b[^.;\d]{{0,24}}?({NUMBER})\s*%?",
-        rf"(?<!\d){NUMBER}\s*%?\s*[/:–-]\s*({NUMBER})\s*%?\s*(?:random\s+|stratified\s+)?(?:train\w*[/-]test\s+)?split",
+        rf"({_N})\s*%[^.;%]{{0,40}}?\b(?:for test\w*|test\w* (?:set|data|split)|held[- ]out|is held out|are held out)",
+        rf"(?:hold(?:ing)? out|held[- ]out|test (?:share|fraction|size))\b[^.;\d]{{0,24}}?({_N})\s*%?",
+        rf"(?<!\d){NUMBER}\s*%?\s*[/:–-]\s*({_N})\s*%?\s*(?:random\s+|stratified\s+)?(?:train\w*[/-]test\s+)?split",
         codes=r"test_(?:size|split|frac(?:tion)?|share|ratio)",
         labels=r"test (?:share|size|fraction|split)",
         is_essential=True,
@@ -369,7 +379,7 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "early_stopping",
         "early stopping",
-        rf"(?:early[- ]stopping|patience)\b[^.;\d]{{0,40}}?({NUMBER})",
+        rf"(?:early[- ]stopping|patience)\b[^.;\d]{{0,40}}?({_N})",
         codes=r"(?:early_?stop(?:ping)?_?)?patience",
         labels=r"(?:early[- ]stopping )?patience|early stopping",
     ),

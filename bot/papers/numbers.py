@@ -9,7 +9,6 @@ NUMBER = r"(?:\d[\d,]*(?:\.\d+)?(?:e-?\d{1,3})?|\.\d+(?:e-?\d{1,3})?)"
 _COUNTS = {
     "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8,
     "nine": 9, "ten": 10, "twelve": 12, "sixteen": 16, "twenty": 20, "thirty": 30, "hundred": 100,
-    "single": 1,
 }  # fmt: skip
 COUNT = rf"(?:\d{{1,4}}|{'|'.join(_COUNTS)})"
 _CELL = re.compile(

@@ -201,3 +201,40 @@ def test_the_three_papers(name: str) -> None:
     rows: tuple[Criterion, ...] = read_criteria(source, read, read[0])
     assert {row.kind: row.stated for row in rows if row.stated} == expected["criteria"]
     assert {row.kind: row.cited for row in rows if not row.stated} == expected["open"]
+
+
+@pytest.mark.parametrize(
+    ("sentence", "values"),
+    [
+        ("We train for 200,000 iterations with batches of 4,096 images.",
+         {"steps": "200000", "batch_size": "4096"}),
+        ("The batch size is set to 4M tokens.", {}),
+        ("We pre-train MAE with AdamW.", {"optimizer": "adamw"}),
+        ("Throughput is in images per second, with a batch size of 32.", {}),
+        ("We fuse the correction into the learning rate for simplicity and plot 1 curve.", {}),
+        ("It satisfies L2 = 4 in every case.", {}),
+        ("We first warm-up the randomly initialized parameters for 500 iterations.", {}),
+        ("A linear noise schedule is used for diffusion.", {}),
+        ("With linear warmup starting from a learning rate of 0 the loss falls.", {}),
+        ("The initial learning rate of 0.1 and weight decay 5e-4, for 10 epochs with batches of 32.",
+         {"learning_rate": "0.1", "weight_decay": "0.0005", "epochs": "10", "batch_size": "32"}),
+    ],
+)  # fmt: skip
+def test_sentences_of_real_papers_that_are_easily_misread(
+    sentence: str, values: dict[str, str]
+) -> None:
+    assert stated(sentence) == values
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    ["We recall 2023 results.", "The map to R^2 is smooth.", "AUC 2016 is a workshop."],
+)
+def test_words_that_are_metrics_elsewhere(sentence: str) -> None:
+    assert claims(f"# T\n\n## Results\n\n{sentence}\n") == ()
+
+
+def test_an_acronym_in_parentheses_is_the_papers_own_method() -> None:
+    text = "# Nothing Else\n\n## Abstract\n\nWe introduce Dynamic Gates (DyG).\n\n## Results\n\nTable 1: Accuracy (%).\n\n| Model | LN | DyG |\n|---|---|---|\n| ViT-B | 82.3 | 82.5 |\n"
+    assert claims(text)[0].method == "DyG"
+    assert claims(text)[0].value == 82.5

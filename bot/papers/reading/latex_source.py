@@ -14,7 +14,7 @@ _DOCUMENT = re.compile(r"\\begin\s*\{document\}")
 _COMMENT = re.compile(r"(?<!\\)((?:\\\\)*)%[^\n]*\n?[ \t]*")
 _HIDDEN = re.compile(r"\\begin\s*\{comment\}.*?\\end\s*\{comment\}|\\iffalse\b.*?\\fi\b", re.DOTALL)
 _INPUT = re.compile(
-    r"\\(?:input|include|subfile)\s*(?:\{\s*([^{}\n]{1,200}?)\s*\}|([\w./-]{1,200}))"
+    r"\\(?:input|include|subfile)(?![A-Za-z])\s*(?:\{\s*([^{}\n]{1,200}?)\s*\}|([\w./-]{1,200}))"
 )
 _DEFINITION = re.compile(
     r"\\(?:(?:re|provide)?newcommand\*?|renewcommand\*?|providecommand\*?|DeclareMathOperator\*?)\s*"

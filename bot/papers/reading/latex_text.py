@@ -41,6 +41,8 @@ _TOKEN = re.compile(
 _POWER = re.compile(
     r"(?<![\w.])(?:(\d+(?:\.\d+)?)\s*[×·]\s*)?10\s*\^\s*\{?\s*([-−]?\s*\d{1,3})\s*\}?"
 )
+_EXPONENT = re.compile(r"(?<!\d)\^")
+"""Of 1024^2 the sign stays: without it, it would be another number."""
 _ACCENTS = dict(zip("`'^\"~=.", "\u0300\u0301\u0302\u0308\u0303\u0304\u0307", strict=True))
 _LETTER_ACCENTS = {"c": "\u0327", "v": "\u030c", "u": "\u0306", "H": "\u030b", "k": "\u0328"}
 
@@ -56,11 +58,8 @@ def powers(text: str) -> str:
 
 def plain(text: str, numbers: Mapping[str, str] | None = None) -> str:
     """LaTeX as plain text. `numbers` say what a reference to a label prints."""
-    return (
-        powers(_Text(numbers or {}).convert(text[:_LONGEST], 0))
-        .replace("^", "")
-        .replace("\u00a0", " ")
-    )
+    words = powers(_Text(numbers or {}).convert(text[:_LONGEST], 0))
+    return _EXPONENT.sub("", words).replace("{", "").replace("}", "").replace("\u00a0", " ")
 
 
 class _Text:

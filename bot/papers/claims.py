@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from bot.kernel.errors import UserError
 from bot.kernel.outside_text import clip
 from bot.kernel.paper import NumberClaim, Paper, PaperQuote, PaperSentence, PaperTable
+from bot.papers.criterion_kinds import is_settings_table
 from bot.papers.numbers import (
     COUNT,
     METRIC,
@@ -67,7 +68,8 @@ _TRAINING_PART = re.compile(r"\btrain(?:ing)?\b|\bval(?:idation)?\b|\bdev\b", re
 def read_claims(paper: Paper) -> tuple[NumberClaim, ...]:
     """The numbers of a paper, the main result first."""
     names = _method_names(paper)
-    of_tables = [claim for table in paper.tables for claim in _of_table(table, names)]
+    tables = [table for table in paper.tables if not is_settings_table(table)]
+    of_tables = [claim for table in tables for claim in _of_table(table, names)]
     of_sentences = [claim for row in paper.sentences for claim in _of_sentence(row, paper)]
     claims = _merged(of_tables[:_MOST], of_sentences[:_MOST])
     return tuple(sorted(claims, key=lambda claim: -claim.weight))

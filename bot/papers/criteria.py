@@ -15,7 +15,7 @@ from bot.kernel.paper import (
     PaperTable,
 )
 from bot.papers.claims import is_own
-from bot.papers.criterion_kinds import KINDS, KindRow, labelled, share
+from bot.papers.criterion_kinds import KINDS, KindRow, is_settings_table, labelled, share
 
 _ELSEWHERE = re.compile(r"related work|background|prior work|limitations|future|abstract", re.I)
 _SETTINGS = re.compile(
@@ -42,7 +42,6 @@ _MEASURED = re.compile(
 )
 _CLAUSE = re.compile(r"[.;:,(]\s")
 _BEFORE = 70
-_TABLE_WORDS = re.compile(r"hyper-?parameter|settings?|configuration|training details", re.I)
 _TRAINED: frozenset[CriterionKind] = frozenset(
     ("optimizer", "learning_rate", "batch_size", "epochs", "steps", "schedule")
 )
@@ -127,16 +126,6 @@ def _whole(value: str) -> bool:
 # Tables of hyperparameters.
 
 
-def is_settings_table(table: PaperTable) -> bool:
-    """Whether a table lists hyperparameters, by its caption or its labels."""
-    labels = [row[0] for row in table.rows if row]
-    hits = sum(any(True for _ in labelled(label)) for label in labels)
-    heads = [table.column(at) for at in range(len(table.rows[0]))] if table.rows else []
-    across = sum(any(True for _ in labelled(head)) for head in heads)
-    by_topic = bool(_TABLE_WORDS.search(table.caption))
-    return hits >= (1 if by_topic else 3) or across >= (1 if by_topic else 3)
-
-
 def _of_table(table: PaperTable, claim: NumberClaim | None) -> Iterator[Criterion]:
     if not is_settings_table(table):
         return
@@ -152,10 +141,10 @@ def _of_table(table: PaperTable, claim: NumberClaim | None) -> Iterator[Criterio
 def _of_cell(table: PaperTable, label: str, row: int, column: int) -> Iterator[Criterion]:
     text = table.rows[row][column]
     for kind in labelled(label):
-        match = re.search(r"[\d.][\d.,e-]*(?:\s*,\s*\d+)*", text)
-        value = kind.canonical(text) or (
-            kind.canonical(match[0]) if match and not kind.words else ""
-        )
+        numbers = re.findall(r"(?:\d|\.\d)[\d.,]*(?:e-?\d+)?", text)
+        if len(numbers) > 1 and kind.kind != "width" and not kind.words:
+            continue  # alternatives of a search
+        value = kind.canonical(text) or kind.canonical(numbers[0] if numbers else "")
         if value:
             value = share(value) if kind.kind == "split" else value
             quote = PaperQuote(text=text, table=table.id, row=row, column=column)

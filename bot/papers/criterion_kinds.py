@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from bot.kernel.paper import CriterionKind
+from bot.kernel.paper import CriterionKind, PaperTable
 from bot.kernel.training_types import HyperparameterKind, TrainingTrace
 from bot.papers import traces
 from bot.papers.numbers import COUNT, NUMBER, number
@@ -45,7 +45,8 @@ class KindRow:
             return ""
         text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
         values = [number(part) for part in re.split(r"\s*(?:,|and|-)\s+|\s*,\s*", text)]
-        if not values or any(value is None for value in values):
+        is_list = len(values) > 1 and self.kind != "width"
+        if not values or is_list or any(value is None for value in values):
             return ""
         return ", ".join(f"{value:g}" for value in values if value is not None)
 
@@ -392,6 +393,8 @@ KINDS: tuple[KindRow, ...] = (
     ),
 )  # fmt: skip
 
+_TABLE_WORDS = re.compile(r"hyper-?parameter|settings?|configuration|training details", re.I)
+
 ROWS: dict[CriterionKind, KindRow] = {row.kind: row for row in KINDS}
 
 
@@ -404,6 +407,18 @@ def share(value: str) -> str:
 def labelled(text: str) -> Iterator[KindRow]:
     """The kinds that a row or column of a table of hyperparameters is called like."""
     plain = re.sub(r"\([^)]*\)|[:*]|\b[a-zA-Zα-ωη]\b\s*$", "", text).strip().lower()
+    words, code = plain.replace("_", " "), plain.replace(" ", "_")
     for row in KINDS:
-        if row.labels is not None and row.labels.fullmatch(plain):
+        is_label = row.labels is not None and row.labels.fullmatch(words)
+        if is_label or (row.codes is not None and row.codes.fullmatch(code)):
             yield row
+
+
+def is_settings_table(table: PaperTable) -> bool:
+    """Whether a table lists hyperparameters, by its caption or its labels."""
+    labels = [row[0] for row in table.rows if row]
+    hits = sum(any(True for _ in labelled(label)) for label in labels)
+    heads = [table.column(at) for at in range(len(table.rows[0]))] if table.rows else []
+    across = sum(any(True for _ in labelled(head)) for head in heads)
+    by_topic = bool(_TABLE_WORDS.search(table.caption))
+    return hits >= (1 if by_topic else 3) or across >= (1 if by_topic else 3)

@@ -42,7 +42,7 @@ _METRICS = (
 )
 _SHARES = {"accuracy", "f1", "auc", "iou", "dice", "map", "precision", "recall", "mcc", "error"}
 _PATTERNS = tuple(
-    (name, re.compile(rf"(?<![A-Za-z]){words}(?![A-Za-z])", re.IGNORECASE))
+    (name, re.compile(rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])", re.IGNORECASE))
     for name, words in _METRICS
 )
 METRIC = "|".join(words for _, words in _METRICS)

@@ -238,3 +238,13 @@ def test_an_acronym_in_parentheses_is_the_papers_own_method() -> None:
     text = "# Nothing Else\n\n## Abstract\n\nWe introduce Dynamic Gates (DyG).\n\n## Results\n\nTable 1: Accuracy (%).\n\n| Model | LN | DyG |\n|---|---|---|\n| ViT-B | 82.3 | 82.5 |\n"
     assert claims(text)[0].method == "DyG"
     assert claims(text)[0].value == 82.5
+
+
+def test_a_table_of_settings_holds_no_result_and_its_alternatives_no_value() -> None:
+    text = "# T\n\n## Setup\n\nTable 1: Hyperparameters of all tasks.\n\n| Parameter | Value |\n|---|---|\n| `batch_size` | 128 |\n| `num_heads` | 8 |\n| `learning_rate` | [0.001, 0.003] |\n| `num_layers` | 4 / 8 |\n| Acceleration factor | 4 |\n| Loss | 1.5 |\n"
+    assert claims(text) == ()
+    rows = read_criteria(paper(text), (), None)
+    assert {row.kind: row.stated for row in rows if row.stated} == {
+        "batch_size": "128",
+        "heads": "8",
+    }

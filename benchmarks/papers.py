@@ -29,6 +29,9 @@ from bot.products import execute
 from bot.report.run_folder import Folder
 from sandbox.port import Sandbox
 
+Edit = tuple[str, str, str]
+"""A file, the text in it, and what stands in its place."""
+
 
 class Rates(Record):
     """What was told against a key; None where there is nothing to divide by."""
@@ -78,27 +81,34 @@ def run(paths: Sequence[Path], sandbox: Sandbox, settings: Settings, minutes: fl
 
 def _run(path: Path, sandbox: Sandbox, settings: Settings, minutes: float) -> PaperRow:
     expected = json.loads((path / "expected.json").read_text(encoding="utf-8"))
+    try:
+        report = _reproduced(path, [], sandbox, settings, minutes=minutes)
+    except RepriseError as error:
+        return PaperRow(id=path.name, error=str(error))
+    return score(path.name, report, expected)
+
+
+def _reproduced(
+    path: Path, edits: Sequence[Edit], sandbox: Sandbox, settings: Settings, **more: Any
+) -> PaperReport:
+    """The report of a paper with a repository made of its `repo` folder, with edits."""
     with tempfile.TemporaryDirectory(prefix="reprise-papers-") as name:
         clone, work = Path(name) / "repo", Path(name) / "run"
         shutil.copytree(path / "repo", clone)
+        for file, before, after in edits:
+            text = (clone / file).read_text(encoding="utf-8")
+            (clone / file).write_text(text.replace(before, after), encoding="utf-8")
         for argv in (("init", "-q"), ("add", "-A"), ("commit", "-qm", "one")):
             who = ("-c", "user.name=bench", "-c", "user.email=bench@example.invalid")
             subprocess.run(("git", *who, *argv), cwd=clone, check=True)
-        job = ReproducePaper(
-            source=str(path / "paper"),
-            minutes=minutes,
-            environment=EnvironmentOptions(repo=str(clone), command=expected.get("command", "")),
-        )
+        environment = EnvironmentOptions(repo=str(clone))
+        job = ReproducePaper(source=str(path / "paper"), environment=environment, **more)
         folder = Folder(work)
         folder.begin(job)
         ports = bootstrap.make_ports(
             settings, sandbox=sandbox, journal=folder, listener=_silent, own_paths=True
         )
-        try:
-            report = execute(job, ports)
-        except RepriseError as error:
-            return PaperRow(id=path.name, error=str(error))
-    return score(path.name, report, expected)
+        return execute(job, ports)
 
 
 def _silent(_: Progress) -> None:
@@ -146,6 +156,88 @@ def rates(answers: set[Any], key: set[Any]) -> Rates:
     hits = len(answers & key)
     return Rates(
         precision=hits / len(answers) if answers else None, recall=hits / len(key) if key else None
+    )
+
+
+# Mutants: changes of the repositories, each of which one hyperparameter contradicts, or none.
+
+
+class MutantRow(Record):
+    """One mutant: the kind that it changes ("" for a harmless one), the contradictions that were
+    told of, each with its evidence, and how many criteria were judged.
+    """
+
+    id: str
+    kind: str
+    contradictions: dict[str, str] = {}
+    judged: int = 0
+    seconds: float = 0.0
+    error: str = ""
+
+
+class MutantBench(Record):
+    """The mutants of all papers."""
+
+    mutants: tuple[MutantRow, ...]
+
+
+def run_mutants(
+    paths: Sequence[Path], sandbox: Sandbox, settings: Settings, minutes: float
+) -> MutantBench:
+    """Run each mutant once; `base` edits of a paper make its repository agree with it first."""
+    rows = list[MutantRow]()
+    for path in paths:
+        data = json.loads((path / "mutants.json").read_text(encoding="utf-8"))
+        base = [_edit(row) for row in data["base"]]
+        for number, row in enumerate(data["mutants"], 1):
+            edits = [*base, _edit(row)]
+            name = f"{path.name}-{number}"
+            try:
+                report = _reproduced(path, edits, sandbox, settings, minutes=minutes, runs=1)
+            except RepriseError as error:
+                rows.append(MutantRow(id=name, kind=row["kind"], error=str(error)))
+                continue
+            judged = [x for x in report.result.criteria if x.verdict in {"agrees", "contradicts"}]
+            contradictions = {x.kind: x.evidence for x in report.result.contradictions}
+            seconds = report.seconds.get("total", 0.0)
+            problem = next((run.problem for run in report.result.runs if run.problem), "")
+            rows.append(
+                MutantRow(
+                    id=name, kind=row["kind"], contradictions=contradictions,
+                    judged=len(judged), seconds=seconds, error=problem,
+                )
+            )  # fmt: skip
+    return MutantBench(mutants=tuple(rows))
+
+
+def _edit(row: dict[str, str]) -> Edit:
+    return row["file"], row["before"], row["after"]
+
+
+def mutants_table(bench: MutantBench) -> Group:
+    """One row a mutant, and how many were told of."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in ("id", "changes", "", "contradictions", "judged", "s", "problem"):
+        table.add_column(name, overflow="fold")
+    for row in bench.mutants:
+        is_right = set(row.contradictions) == ({row.kind} - {""})
+        texts = ", ".join(f"{kind} ({how})" for kind, how in row.contradictions.items())
+        mark = Text("right", "green") if is_right else Text("wrong", "red")
+        table.add_row(
+            row.id, row.kind or "nothing", mark, texts, str(row.judged), f"{row.seconds:.0f}",
+            row.error,
+        )  # fmt: skip
+    return Group(table, Text(), Text(_mutant_summary(bench.mutants)))
+
+
+def _mutant_summary(rows: Sequence[MutantRow]) -> str:
+    faulty = [row for row in rows if row.kind]
+    hits = [row.contradictions[row.kind] for row in faulty if row.kind in row.contradictions]
+    alarms = sum(len(set(row.contradictions) - {row.kind}) for row in rows)
+    judged = sum(row.judged for row in rows)
+    return (
+        f"{len(hits)} of {len(faulty)} mutants told of ({hits.count('observed')} observed, "
+        f"{hits.count('located')} located); {alarms} false alarms of {judged} judgements"
     )
 
 

@@ -27,14 +27,21 @@ def papers(
     minutes: Annotated[
         float, typer.Option(help="Time for the runs of each paper.", metavar="M")
     ] = 30.0,
+    mutants: Annotated[
+        bool,
+        typer.Option("--mutants", help="Run each paper's mutants.json: is every change told of?"),
+    ] = False,
     sandbox: SandboxName = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Reproduce the number of each paper without a model, and compare with the keys."""
     with boundary():
         from benchmarks.commands.printing import print_whole
-        from benchmarks.papers import cases, papers_table, run
+        from benchmarks.papers import cases, mutants_table, papers_table, run, run_mutants
         from sandbox.select import choose
 
-        bench = run(cases(folder, only), choose(sandbox), load(), minutes)
-        print_whole(bench, papers_table, as_json=as_json)
+        paths, world = cases(folder, only), (choose(sandbox), load(), minutes)
+        if mutants:
+            print_whole(run_mutants(paths, *world), mutants_table, as_json=as_json)
+        else:
+            print_whole(run(paths, *world), papers_table, as_json=as_json)

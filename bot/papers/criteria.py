@@ -157,7 +157,9 @@ def _choose_values(table: PaperTable, claim: NumberClaim | None) -> tuple[int, i
     """
     words = {claim.dataset.lower(), claim.method.lower()} - {""} if claim is not None else set()
     width = len(table.rows[0]) if table.rows else 0
-    column = next((at for at in range(1, width) if table.column(at).lower() in words), 1)
+    heads = [table.column(at).lower() for at in range(width)]
+    fits = (at for at in range(1, width) if heads[at] and any(heads[at] in word for word in words))
+    column = next(fits, 1)
     across = sum(any(True for _ in labelled(table.column(at))) for at in range(width))
     if across < 2:
         return column, None

@@ -295,11 +295,12 @@ KINDS: tuple[KindRow, ...] = (
     ),
     _row(
         "layers",
-        "layers",
-        rf"\b({COUNT})[- ](?:hidden\s+|fully[- ]connected\s+|linear\s+|dense\s+|convolutional\s+|transformer\s+|encoder\s+|residual\s+)*layers?\b",
+        "hidden layers",
+        rf"\b({COUNT})[- ]hidden\s+(?:fully[- ]connected\s+|linear\s+|dense\s+)?layers?\b",
         codes=r"(?:n_|num_)(?:hidden_)?layers|depth",
         labels=r"(?:number of )?(?:hidden )?layers|depth",
-        unless=r"last|first|final|each|output|one layer|single",
+        unless=r"last|first|final|each|output",
+        observe=traces.hidden_layers,
         is_count=True,
     ),
     _row(

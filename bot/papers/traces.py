@@ -136,6 +136,13 @@ def widths(trace: TrainingTrace) -> str:
     return _only(units) or ", ".join(units)
 
 
+def hidden_layers(trace: TrainingTrace) -> str:
+    """How many hidden layers a plain network has; "" where it has layers of another kind."""
+    rows = [row.type.lower() for row in _layers(trace) if row.units or row.weights]
+    is_plain = bool(rows) and all(name in _LINEAR for name in rows)
+    return str(len(_hidden(trace))) if is_plain else ""
+
+
 def activation(trace: TrainingTrace) -> str:
     """The activation of the hidden layers."""
     return _only(row.activation for row in _hidden(trace) if row.activation)

@@ -166,7 +166,8 @@ def test_what_a_run_used_is_read_from_its_trace() -> None:
     assert observe(trace(), partial=False) == {
         "optimizer": "sgd", "learning_rate": "0.1", "momentum": "0.9", "weight_decay": "0",
         "schedule": "constant", "batch_size": "32", "epochs": "5", "steps": "20",
-        "activation": "relu", "width": "64", "dropout": "0.5", "normalisation": "none",
+        "activation": "relu", "width": "64", "layers": "1", "dropout": "0.5",
+        "normalisation": "none",
     }  # fmt: skip
     assert {"epochs", "steps", "schedule"}.isdisjoint(observe(trace(), partial=True))
     assert observe(TrainingTrace(), partial=False) == {}

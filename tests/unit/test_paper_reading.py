@@ -244,6 +244,7 @@ def test_a_pdf_gives_sentences_captions_and_references() -> None:
         (b"%PDF-1.7\nnothing of the kind", "broken PDF"),
         (b"%PDF-1.7\n" + bytes(range(256)) * 2_000, "broken PDF"),
     ],
+    ids=["encrypted", "scanned", "empty", "noise"],
 )
 def test_a_pdf_that_cannot_be_read_says_why(data: bytes, words: str) -> None:
     with pytest.raises(UserError, match=words) as caught:
@@ -302,6 +303,7 @@ def test_an_archive_is_its_readable_files(mode: str) -> None:
         (zipped({"main.tex": b"x"})[:60], "broken archive"),
         (tar((member("main.tex"), b"x" * 9_000))[:40], "broken archive"),
     ],
+    ids=map(str, range(12)),  # the bytes hold the time
 )
 def test_hostile_archives_are_refused(data: bytes, words: str) -> None:
     with pytest.raises(UserError, match=words):

@@ -5,8 +5,9 @@ from typing import Annotated
 
 import typer
 
+from bot.cli.diagnose import Without
 from bot.cli.error_boundary import boundary
-from bot.cli.options import Device, Json, Pins, Python, Sandbox
+from bot.cli.options import Device, Json, MaxCost, MaxTokens, Pins, Python, Sandbox
 from bot.kernel.settings import secrets
 
 # What `reprise paper` does; it returns the exit code.
@@ -49,6 +50,13 @@ Data = Annotated[
 ]
 Budget = Annotated[str, typer.Option(help="Time for all runs, such as 90m or 2h.", metavar="TIME")]
 Runs = Annotated[int, typer.Option(help="Runs with different seeds, at most.", min=1, max=40)]
+Model = Annotated[
+    str | None,
+    typer.Option(
+        help="Model that reads more hyperparameters. Default: REPRISE_MODEL_READER.",
+        metavar="NAME",
+    ),
+]
 Out = Annotated[
     Path | None,
     typer.Option(help="Run folder. Default: reprise-runs/paper-<name>-<time>.", metavar="DIR"),
@@ -70,6 +78,10 @@ def paper(
     device: Device = "cpu",
     python: Python = None,
     pins: Pins = None,
+    model: Model = None,
+    max_cost: MaxCost = 1.0,
+    max_tokens: MaxTokens = 200_000,
+    without: Without = None,
     as_json: Json = False,
 ) -> None:
     """Reproduce a number of a paper with the paper's repository.
@@ -81,7 +93,7 @@ def paper(
     """
     from bot.cli import options as cli_options
     from bot.cli.paper_running import run_paper
-    from bot.kernel.job import EnvironmentOptions, ReproducePaper
+    from bot.kernel.job import EnvironmentOptions, ModelLimits, ReproducePaper
 
     address = cli_options.repo(repo)
     rows = [value if "=" in value else f"data={value}" for value in data or ()]
@@ -90,6 +102,8 @@ def paper(
         claim=claim,
         minutes=cli_options.duration(budget),
         runs=runs,
+        model=ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens),
+        without=cli_options.parts(*without or (), choices=("model",)),
         environment=EnvironmentOptions(
             python=cli_options.python(python),
             pins=cli_options.pins(pins or ()),

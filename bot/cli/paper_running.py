@@ -34,6 +34,7 @@ def run_paper(job: ReproducePaper, out: Path | None, *, as_json: bool) -> int:
             ports = bootstrap.make_ports(
                 settings,
                 sandbox=sandbox, journal=folder, listener=view, cancel=cancel,
+                model=bootstrap.model_of(job, settings, folder),
                 training=training_watch(view, folder.path), data=job.environment.data,
                 own_paths=True,
             )  # fmt: skip

@@ -183,7 +183,8 @@ class Criterion(Record):
     """One hyperparameter: what the paper states, what the code has, and what the run used.
 
     `stated` is "" where the paper leaves it open; `cited` is then the key of the work that it
-    refers to. `located` and `observed` are None where the code or the run does not tell.
+    refers to. `by` says who read it; of a model, `readings` is how many of two have it. `located`
+    and `observed` are None where the code or the run does not tell.
     """
 
     kind: CriterionKind
@@ -195,6 +196,8 @@ class Criterion(Record):
     observed: str | None = None
     verdict: CriterionVerdict = "unknown"
     evidence: EvidenceKind = "none"
+    by: Literal["rules", "model"] = "rules"
+    readings: int = 0
     effect: CriterionEffect | None = None
 
 

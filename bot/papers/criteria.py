@@ -91,6 +91,11 @@ def _of_sentences(paper: Paper, rivals: set[str]) -> Iterator[tuple[int, Criteri
                 yield rank, Criterion(kind=row.kind, name=row.name, stated=value, quote=quote)
 
 
+def is_elsewhere(section: str) -> bool:
+    """Whether a section is not about the paper's own experiment, by its title."""
+    return bool(_ELSEWHERE.search(section))
+
+
 def _is_about_others(text: str, rivals: set[str]) -> bool:
     lowered = text.lower()
     if (

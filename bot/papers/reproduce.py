@@ -29,10 +29,12 @@ from bot.kernel.ports import Ports
 from bot.kernel.report import PaperReport
 from bot.kernel.session import Session
 from bot.kernel.trees import Tree, read_tree
+from bot.model.budget import ModelBudget
 from bot.papers import comparison, effects, staging
 from bot.papers.claims import choose_claim, read_claims
 from bot.papers.criteria import read_criteria
 from bot.papers.evidence import judge
+from bot.papers.fingerprint import add_readings
 from bot.papers.located import Site, locate
 from bot.papers.reading.read import read_paper
 from bot.papers.repository import choose_program, command_line, readme_of
@@ -77,8 +79,9 @@ def reproduce(job: ReproducePaper, ports: Ports) -> PaperReport:
     else becomes a verdict.
     """
     session, started = Session.begin(job, ports), ports.clock()
-    draft = _read_paper(session)
+    draft, budget = _read_paper(session), ModelBudget(ports, job.model, started)
     try:
+        draft.criteria = add_readings(draft.paper, draft.claim, draft.criteria, session, budget)
         verdict = _decide(session, draft, started)
     except Stopped:
         runs = len(draft.measurements)
@@ -93,6 +96,9 @@ def reproduce(job: ReproducePaper, ports: Ports) -> PaperReport:
         seconds=session.timings(started),
         sandbox=ports.sandbox.name,
         version=metadata.version("reprise"),
+        prompts=dict(budget.prompts),
+        cost=budget.usage,
+        models=budget.models,
     )
 
 

@@ -20,6 +20,7 @@ from bot.kernel.document import (
     TrainingPlot,
     count,
     sentence,
+    usage_text,
 )
 from bot.kernel.outside_text import clip
 from bot.kernel.paper import Criterion, PaperResult
@@ -128,6 +129,8 @@ def _criterion(row: Criterion) -> tuple[Text, ...]:
     code: Text = (f"{located.value} (", Code(located.at), ")") if located is not None else "–"
     quote = row.quote
     where = (quote.sentence or quote.table) if quote is not None else ""
+    if row.by == "model":
+        where += ", read by a model" + (", once of two readings" if row.readings < 2 else "")
     verdict = f"{row.verdict}, {row.evidence}" if row.evidence != "none" else row.verdict
     return row.name, f"{row.stated} ({where})", code, row.observed or "–", verdict
 
@@ -182,7 +185,8 @@ def _claims(result: PaperResult) -> Iterator[Block]:
 
 
 def _notes(report: PaperReport) -> Iterator[Block]:
-    texts = (*report.result.problems, *(note.text for note in report.notes))
+    texts = [*report.result.problems, *(note.text for note in report.notes)]
+    texts += [usage_text(report.cost)] if report.cost.calls else []
     if texts:
         yield BulletList("", tuple(map(sentence, texts)))
 

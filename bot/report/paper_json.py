@@ -19,7 +19,7 @@ from bot.kernel.paper import (
 from bot.kernel.redaction import redact
 from bot.kernel.report import PaperReport
 from bot.kernel.training_types import Curve
-from bot.report.report_json import Absent, PublishedData, json_text
+from bot.report.report_json import Absent, CostOut, PublishedData, VersionsOut, json_text
 
 SCHEMA_ID = "urn:reprise:paper-report:1"
 
@@ -61,7 +61,8 @@ class PublishedPaper(PublishedData):
     notes: tuple[str, ...]
     seconds: dict[str, float] = Field(description='"total" and one entry per stage.')
     sandbox: str
-    version: str
+    cost: CostOut
+    versions: VersionsOut
 
 
 def published_paper(report: PaperReport) -> PublishedPaper:
@@ -93,7 +94,8 @@ def published_paper(report: PaperReport) -> PublishedPaper:
         notes=(*result.problems, *report.notes_on()),
         seconds=report.seconds,
         sandbox=report.sandbox,
-        version=report.version,
+        cost=CostOut.model_validate(report.cost),
+        versions=VersionsOut(reprise=report.version, prompts=report.prompts, models=report.models),
     )
 
 

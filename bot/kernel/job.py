@@ -208,7 +208,7 @@ class RepairProgram(ProgramJob):
 class ReproducePaper(JobOptions):
     """Reproduce a number of a paper with its repository. `source` is a file, a folder, an archive
     or an arXiv id; `claim` are the words that choose the number, "" for the main result. All runs
-    together take `minutes`, and there are at most `runs` of them.
+    together take at most `minutes`; `runs` is the most of them with seeds of their own.
     """
 
     kind: Literal["reproduce_paper"] = "reproduce_paper"

@@ -82,7 +82,7 @@ def reproduce(job: ReproducePaper, ports: Ports) -> PaperReport:
     draft, budget = _read_paper(session), ModelBudget(ports, job.model, started)
     try:
         draft.criteria = add_readings(draft.paper, draft.claim, draft.criteria, session, budget)
-        verdict = _decide(session, draft, started)
+        verdict = _decide(session, draft)
     except Stopped:
         runs = len(draft.measurements)
         reason = f"stopped on request after {runs} run{'' if runs == 1 else 's'}"
@@ -118,11 +118,11 @@ def _read_paper(session: PaperSession) -> _Draft:
     return draft
 
 
-def _decide(session: PaperSession, draft: _Draft, started: float) -> PaperVerdict:
+def _decide(session: PaperSession, draft: _Draft) -> PaperVerdict:
     claim, options = draft.claim, session.job.environment
     if claim is None:
         reason = "the rules found no number of a known metric in the paper"
-        return PaperVerdict(kind="needs_info", reason=reason, items=("a number, with --claim",))
+        return PaperVerdict(kind="needs_info", reason=reason)
     if not options.repo:
         names = tuple(f"the repository, such as {url}" for url in draft.paper.repositories[:2])
         reason = "no repository was given"
@@ -135,7 +135,7 @@ def _decide(session: PaperSession, draft: _Draft, started: float) -> PaperVerdic
     if prepared is None:
         reason = "the README gives no command that starts a program of the repository"
         return PaperVerdict(kind="needs_info", reason=reason, items=("the command",))
-    return _measure(session, draft, claim, prepared, started)
+    return _measure(session, draft, claim, prepared)
 
 
 # The repository: its program and the environment for it.
@@ -184,9 +184,8 @@ def _measure(
     draft: _Draft,
     claim: NumberClaim,
     prepared: PreparedProgram,
-    started: float,
 ) -> PaperVerdict:
-    deadline = started + 60 * session.job.minutes
+    deadline = session.ports.clock() + 60 * session.job.minutes
     runner = PaperRunner(session, claim, prepared, deadline)
     draft.measurements = []
     with session.stage("run", "run 1"):

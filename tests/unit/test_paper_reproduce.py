@@ -10,6 +10,7 @@ import pytest
 
 from bot.kernel.errors import UserError
 from bot.kernel.journal import ATTEMPTS
+from bot.kernel.ports import Progress
 from bot.kernel.report import PaperReport
 from bot.papers.reproduce import reproduce
 from bot.papers.runs import MEASUREMENTS
@@ -236,3 +237,38 @@ def test_details_left_to_a_cited_work_are_open_with_what_the_code_uses() -> None
     assert rows["learning_rate"].located is not None
     assert rows["learning_rate"].located.at == "config.json:1"
     assert result.command == "python train.py --config config.json"
+
+
+def test_a_stopped_job_reports_what_it_has(tmp_path: Path) -> None:
+    folder = repository(tmp_path, train_py=COMPUTED)
+    ports = paper_ports(folder)
+
+    def stop(progress: Progress) -> None:
+        if progress.text == "run 2":
+            ports.cancel.set()
+
+    report = reproduce(paper_job(paper(tmp_path), folder), replace(ports, listener=stop))
+    assert report.result.verdict.kind == "cancelled"
+    assert report.result.verdict.reason == "stopped on request after 1 run"
+    assert report.result.comparison.runs == 1
+    assert report.result.command == "python train.py"
+
+
+def test_a_paper_without_a_number_is_said(tmp_path: Path) -> None:
+    (tmp_path / "paper.md").write_text("# A Lemma\n\nIt holds.\n")
+    verdict = reproduced(tmp_path / "paper.md", None).result.verdict
+    assert (verdict.kind, verdict.items) == ("needs_info", ())
+    assert "no number" in verdict.reason
+
+
+def test_hardware_that_is_not_there_is_named(tmp_path: Path) -> None:
+    program = "raise RuntimeError('Found no NVIDIA driver on your system.')\n"
+    verdict = run(tmp_path, train_py=program).result.verdict
+    assert (verdict.kind, verdict.items) == ("needs_hardware", ("a GPU",))
+
+
+def test_a_download_is_missing_data(tmp_path: Path) -> None:
+    program = "def fetch_coins():\n    raise OSError('urlopen error: Temporary failure in name resolution')\nfetch_coins()\n"
+    verdict = run(tmp_path, train_py=program).result.verdict
+    assert verdict.kind == "needs_info"
+    assert "downloads" in verdict.items[0]

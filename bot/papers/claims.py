@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from bot.kernel.errors import UserError
 from bot.kernel.outside_text import clip
@@ -23,7 +24,7 @@ from bot.papers.numbers import (
     without_metric,
 )
 
-_MOST = 2_000
+_MOST, LONGEST_SENTENCE = 2_000, 1_200
 _OURS = re.compile(r"\b(?:ours?|proposed|this (?:work|paper))\b", re.IGNORECASE)
 _PROPOSED_NAME = re.compile(
     r"\b(?:propose|introduce|present|call(?:ed)?|name(?:d)?)\s+(?:the\s+|it\s+|our\s+)?([A-Z][\w-]{2,30})"
@@ -69,9 +70,9 @@ def read_claims(paper: Paper) -> tuple[NumberClaim, ...]:
     """The numbers of a paper, the main result first."""
     names = _method_names(paper)
     tables = [table for table in paper.tables if not is_settings_table(table)]
-    of_tables = [claim for table in tables for claim in _of_table(table, names)]
-    of_sentences = [claim for row in paper.sentences for claim in _of_sentence(row, paper)]
-    claims = _merged(of_tables[:_MOST], of_sentences[:_MOST])
+    of_tables = (claim for table in tables for claim in _of_table(table, names))
+    of_sentences = (claim for row in paper.sentences for claim in _of_sentence(row, paper))
+    claims = _merged(list(islice(of_tables, _MOST)), list(islice(of_sentences, _MOST)))
     return tuple(sorted(claims, key=lambda claim: -claim.weight))
 
 
@@ -188,13 +189,14 @@ def _of_table(table: PaperTable, names: set[str]) -> Iterator[NumberClaim]:
                 continue
             marked = cell.is_percent or layout.is_percent or "%" in f"{head}{' '.join(labels)}"
             own = [text for text in (*map(without_metric, labels), without_metric(head)) if text]
+            whole_head = [head] if head and not without_metric(head) else []
             usual = _method_label(table, row[: layout.labels])
             method = next((text for text in own if is_own(text, names)), usual)
             dataset = next((text for text in own[::-1] if text != method), "")
             weight = 2.0 + 3 * is_own(method, names) + ((at, column) in table.bold)
             weight -= 2 * bool(_TRAINING_PART.search(head)) + 0.1 * table.number
             yield NumberClaim(
-                title=", ".join([f"Table {table.number or table.id}", *own]),
+                title=", ".join([f"Table {table.number or table.id}", *own, *whole_head]),
                 metric=metric,
                 value=cell.value,
                 text=cell.text,
@@ -213,7 +215,7 @@ def _of_table(table: PaperTable, names: set[str]) -> Iterator[NumberClaim]:
 
 def _of_sentence(row: PaperSentence, paper: Paper) -> Iterator[NumberClaim]:
     section = paper.section_of(row)
-    if _ELSEWHERE.search(section):
+    if _ELSEWHERE.search(section) or len(row.text) > LONGEST_SENTENCE:
         return
     positions = set[int]()
     for pattern in (_WORDS_FIRST, _NUMBER_FIRST):

@@ -14,7 +14,7 @@ from bot.kernel.paper import (
     PaperSentence,
     PaperTable,
 )
-from bot.papers.claims import is_own
+from bot.papers.claims import LONGEST_SENTENCE, is_own
 from bot.papers.criterion_kinds import KINDS, KindRow, is_settings_table, labelled, share
 
 _ELSEWHERE = re.compile(r"related work|background|prior work|limitations|future|abstract", re.I)
@@ -82,7 +82,8 @@ def _rivals(claims: Sequence[NumberClaim]) -> set[str]:
 def _of_sentences(paper: Paper, rivals: set[str]) -> Iterator[tuple[int, Criterion]]:
     for sentence in paper.sentences:
         section = paper.section_of(sentence)
-        if _ELSEWHERE.search(section) or _is_about_others(sentence.text, rivals):
+        is_long = len(sentence.text) > LONGEST_SENTENCE
+        if is_long or is_elsewhere(section) or _is_about_others(sentence.text, rivals):
             continue
         rank = 2 if _SETTINGS.search(section) else 1
         for row in KINDS:

@@ -91,6 +91,7 @@ def test_columns_that_hold_no_result_are_left_out() -> None:
         ("Table 2, RMSE, 1.52", 1.52),
         ("94 % accuracy", 94.2),
         ("table 2, accuracy, 2", 0.944),
+        ("table 2, val accuracy, 2", 0.944),
     ],
 )
 def test_words_choose_a_number(words: str, value: float) -> None:

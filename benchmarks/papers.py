@@ -227,10 +227,11 @@ def mutants_table(bench: MutantBench) -> Group:
             row.id, row.kind or "nothing", mark, texts, str(row.judged), f"{row.seconds:.0f}",
             row.error,
         )  # fmt: skip
-    return Group(table, Text(), Text(_mutant_summary(bench.mutants)))
+    return Group(table, Text(), Text(mutant_summary(bench.mutants)))
 
 
-def _mutant_summary(rows: Sequence[MutantRow]) -> str:
+def mutant_summary(rows: Sequence[MutantRow]) -> str:
+    """How many mutants were told of, by evidence, and the false alarms."""
     faulty = [row for row in rows if row.kind]
     hits = [row.contradictions[row.kind] for row in faulty if row.kind in row.contradictions]
     alarms = sum(len(set(row.contradictions) - {row.kind}) for row in rows)

@@ -34,6 +34,7 @@ from bot.kernel.job import (
     Note,
     RepairProgram,
     ReproduceIssue,
+    ReproducePaper,
 )
 from bot.kernel.ports import Ports, Stage
 from bot.kernel.report import (
@@ -41,6 +42,7 @@ from bot.kernel.report import (
     Control,
     DiagnosisReport,
     IssueReport,
+    PaperReport,
     RepairReport,
     ReportDraft,
     Reproduced,
@@ -53,6 +55,7 @@ from bot.kernel.source.syntax import tree_of
 from bot.kernel.training_types import DiagnosedRun, Repair, TrainingProgram
 from bot.kernel.trees import read_tree
 from bot.model.budget import ModelBudget
+from bot.papers.reproduce import reproduce as reproduce_paper
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, diagnose_recording, record_run
 from bot.training.opinion import second_opinion
@@ -336,6 +339,7 @@ ENGINE = Engine(
     JobKind(ReproduceIssue, reproduce),
     JobKind(DiagnoseProgram, diagnose.diagnose),
     JobKind(RepairProgram, repair_program),
+    JobKind(ReproducePaper, reproduce_paper),
 )
 
 
@@ -345,6 +349,8 @@ def execute(job: ReproduceIssue, ports: Ports) -> IssueReport: ...
 def execute(job: DiagnoseProgram, ports: Ports) -> DiagnosisReport: ...
 @overload
 def execute(job: RepairProgram, ports: Ports) -> RepairReport: ...
+@overload
+def execute(job: ReproducePaper, ports: Ports) -> PaperReport: ...
 def execute(job: JobOptions, ports: Ports) -> RunReport:
     """The report of a job of any kind."""
     return ENGINE.execute(job, ports)

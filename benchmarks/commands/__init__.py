@@ -16,6 +16,7 @@ from benchmarks.commands.issues import issues
 from benchmarks.commands.killing import killing
 from benchmarks.commands.minimize import minimize
 from benchmarks.commands.neutral import neutral
+from benchmarks.commands.papers import papers
 from benchmarks.commands.places import places
 from benchmarks.commands.probe import probe
 from benchmarks.commands.repairs import repairs
@@ -47,6 +48,7 @@ for command in (
     flaky,
     probe,
     repairs,
+    papers,
     places,
     neutral,
     webhook,

@@ -8,6 +8,7 @@ from re import sub
 from threading import Event
 from time import monotonic
 
+from bot.app.paper_sources import ArxivPapers, PaperSources
 from bot.environment.builder import UvBuilder
 from bot.environment.commits import GitCommits
 from bot.environment.git import Credentials, Git
@@ -72,6 +73,11 @@ def make_ports(
         indexer=_indexer(settings) if model is not None else None,
         commits=GitCommits(Git(Cache(settings.cache_dir, cancel), host(), credentials=credentials)),
         cache=settings.cache_dir,
+        papers=PaperSources(
+            ArxivPapers(
+                settings.cache_dir / "papers", settings.arxiv_url, settings.network_timeout_s
+            )
+        ),
         training=training or TrainingWatch(),
     )
 

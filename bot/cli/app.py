@@ -13,6 +13,7 @@ from typer.main import get_command
 from bot.cli.diagnose import diagnose, probe, rules
 from bot.cli.doctor import doctor, prompts, schema
 from bot.cli.hosting import receive, serve, switch, worker
+from bot.cli.paper import paper
 from bot.cli.proofs import bisect, control, minimize, pr
 from bot.cli.repair import repair
 from bot.cli.reproduce import example, replay, reproduce
@@ -30,8 +31,8 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 for command in (
-    reproduce, example, replay, control, bisect, minimize, diagnose, repair, probe, rules, pr,
-    doctor, schema, prompts, serve, worker, receive, switch,
+    reproduce, example, replay, control, bisect, minimize, diagnose, repair, paper, probe, rules,
+    pr, doctor, schema, prompts, serve, worker, receive, switch,
 ):  # fmt: skip
     app.command()(command)
 

@@ -94,8 +94,12 @@ def schema(
     config: Annotated[
         bool, typer.Option("--config", help="Print the schema of .github/reprise.yml instead.")
     ] = False,
+    paper: Annotated[
+        bool, typer.Option("--paper", help="Print the schema of a paper's report.json instead.")
+    ] = False,
 ) -> None:
     """Print the JSON Schema of report.json."""
     from bot.report import schema as report_schema
 
-    typer.echo(report_schema.configuration_text() if config else report_schema.text(), nl=False)
+    text = report_schema.paper_schema_text() if paper else report_schema.text()
+    typer.echo(report_schema.configuration_text() if config else text, nl=False)

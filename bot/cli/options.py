@@ -101,6 +101,24 @@ def times(value: str) -> float:
     return float(match[1])
 
 
+def duration(value: str) -> float:
+    """Minutes, of a time such as 90m, 2h or 45 (minutes)."""
+    match = re.fullmatch(r"(\d{1,4}(?:\.\d{1,2})?)\s*(s|m|min|h)?", value.strip(), re.ASCII)
+    factor = {"s": 1 / 60, "h": 60.0}.get(match[2] or "m", 1.0) if match else 0.0
+    minutes = float(match[1]) * factor if match else 0.0
+    if not 0.1 <= minutes <= 7 * 24 * 60:
+        raise UserError(f"--budget {value} is not a time.", "Write it as 90m or 2h.")
+    return minutes
+
+
+def paper_source(value: str) -> str:
+    """A path as an absolute one, so that a run can be gone on with from elsewhere; anything else
+    as it is.
+    """
+    path = Path(value).expanduser()
+    return str(path.resolve()) if value and path.exists() else value
+
+
 def repo(value: str | None) -> str | None:
     """The absolute path of an existing folder, or the URL of a clone."""
     if value is None or _URL.match(value):

@@ -391,13 +391,15 @@ def working(job: ProgramJob, out: Path | None, *, resumed: bool = False) -> Iter
             settings,
             sandbox=sandbox, journal=folder, listener=view, cancel=cancel,
             model=bootstrap.model_of(job, settings, folder),
-            training=_watch(view, folder.path),
+            training=training_watch(view, folder.path),
         )  # fmt: skip
         bootstrap.sweep(sandbox, settings)
         yield TrainingWork(folder.path, ports, settings, view)
 
 
-def _watch(view: PlainLines, folder: Path) -> TrainingWatch:
+def training_watch(view: PlainLines, folder: Path) -> TrainingWatch:
+    """What a view and a run folder keep of the trainings of a job."""
+
     def trial(trial_record: Trial) -> None:
         view.update(phrases.trained(trial_record))
 

@@ -5,7 +5,7 @@ weights that it loads; and what of the operator's it did get.
 import re
 from collections.abc import Iterator, Mapping
 
-from bot.environment import missing_files
+from bot.environment import missing
 from bot.environment.setup_failures import FILE_RULES
 from bot.issues import triage
 from bot.issues.observe import flatten
@@ -51,7 +51,7 @@ def lacking(result: SearchResult, issue: Issue) -> AnyVerdict | None:
 def _without_file(
     judgement: Judgement, script: Script, environment: Environment, issue: Issue
 ) -> AnyVerdict | None:
-    path = missing_files.in_tree(_path(judgement), script.folder)
+    path = missing.in_tree(_path(judgement), script.folder)
     tree = read_tree(environment.tree)
     if not path or any(name == path or name.startswith(f"{path}/") for name in tree):
         return None
@@ -93,7 +93,7 @@ def _messages(judgement: Judgement) -> list[str]:
 def _path(judgement: Judgement) -> str:
     """The missing file as the program asked for it, "" where nothing says it."""
     frame = judgement.failure.script_frame if judgement.failure is not None else None
-    return missing_files.path_in(_messages(judgement), frame.code if frame is not None else "")
+    return missing.path_in(_messages(judgement), frame.code if frame is not None else "")
 
 
 def _weights(judgement: Judgement) -> str:
@@ -104,7 +104,7 @@ def _weights(judgement: Judgement) -> str:
         for frame in reversed(failure.frames)
         if not frame.package
     ]
-    return missing_files.weights_in(_messages(judgement), codes)
+    return missing.weights_in(_messages(judgement), codes)
 
 
 def data_notes(environment: Environment, tree: Mapping[str, bytes]) -> Iterator[str]:

@@ -14,7 +14,6 @@ from bot.kernel.environment import Environment
 from bot.kernel.job import Proof, ReproduceIssue
 from bot.kernel.journal import log_name
 from bot.kernel.session import CompletedRun, Session
-from sandbox.port import RunResult
 
 IssueSession = Session[ReproduceIssue]
 """The session of an issue."""
@@ -50,7 +49,7 @@ class Runner(IssueSession):
             script=script.digest,
             origin=script.origin,
             environment=environment.id,
-            execution=_execution(result, seed, log_name(number)),
+            execution=Execution.of(result, seed, log_name(number)),
             judgement=judge.judge(observation, self.signature, script),
             change=change,
         )
@@ -67,16 +66,3 @@ def judging(session: IssueSession, bug: BugReport, signature: AnySignature) -> R
     """A runner that judges by a signature; it shares everything else with the session."""
     shared = {name: getattr(session, name) for name in Session.__slots__}
     return Runner(**shared, bug=bug, signature=signature)
-
-
-def _execution(result: RunResult, seed: int, log: str) -> Execution:
-    return Execution(
-        exit_code=result.exit_code,
-        signal=result.signal,
-        timed_out=result.timed_out,
-        idle=result.idle,
-        oom=result.oom,
-        seconds=result.seconds,
-        seed=seed,
-        log=log,
-    )

@@ -10,6 +10,7 @@ from typing import Literal
 
 from bot.kernel.bug import Frame, ScriptFix
 from bot.kernel.values import Record
+from sandbox.port import RunResult
 
 Mode = Literal["fork", "fresh", "single"]
 """How candidates were run: forked from one process that had imported the framework, each in a
@@ -179,12 +180,28 @@ class Execution(Record):
     seed: int | None = None
     log: str = ""
 
+    @classmethod
+    def of(cls, result: RunResult, seed: int, log: str) -> Execution:
+        """The numbers of a result."""
+        return cls(
+            exit_code=result.exit_code,
+            signal=result.signal,
+            timed_out=result.timed_out,
+            idle=result.idle,
+            oom=result.oom,
+            seconds=result.seconds,
+            seed=seed,
+            log=log,
+        )
+
 
 class Attempt(Record):
     """One run of a script with its judgement. `purpose` distinguishes searching from confirming."""
 
     number: int
-    purpose: Literal["search", "confirm", "repeat", "contrast", "control", "bisect", "minimize"]
+    purpose: Literal[
+        "search", "confirm", "repeat", "contrast", "control", "bisect", "minimize", "measure"
+    ]
     script: str
     origin: str
     environment: str

@@ -205,8 +205,26 @@ class RepairProgram(ProgramJob):
     repair: RepairRequest = RepairRequest()
 
 
+class ReproducePaper(JobOptions):
+    """Reproduce a number of a paper with its repository. `source` is a file, a folder, an archive
+    or an arXiv id; `claim` are the words that choose the number, "" for the main result. All runs
+    together take at most `minutes`; `runs` is the most of them with seeds of their own.
+    """
+
+    kind: Literal["reproduce_paper"] = "reproduce_paper"
+    source: str
+    claim: str = ""
+    minutes: float = Field(60.0, gt=0)
+    runs: int = Field(5, ge=1, le=40)
+
+    @property
+    def name(self) -> str:
+        """What people call the job."""
+        return f"paper-{PurePosixPath(self.source).name or 'folder'}"
+
+
 Job = Annotated[
-    ReproduceIssue | DiagnoseProgram | RepairProgram,
+    ReproduceIssue | DiagnoseProgram | RepairProgram | ReproducePaper,
     Field(discriminator="kind"),
 ]
 """What can be asked for, a closed set."""

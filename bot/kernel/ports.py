@@ -15,11 +15,18 @@ from bot.kernel.bug import Commit, Frame, Provided, Release
 from bot.kernel.dialogue import ModelAnswer, Question, Usage
 from bot.kernel.environment import Chunk, Environment, EnvironmentSpec, RepoSource
 from bot.kernel.journal import E, EntryKind
+from bot.kernel.paper import PaperFiles
 from bot.kernel.training_types import Trial
 from bot.kernel.values import Record
 from sandbox.port import RunResult, Sandbox
 
 Stage = Literal[
+    "source",
+    "claims",
+    "fingerprint",
+    "code",
+    "run",
+    "effect",
     "intake",
     "signature",
     "environment",
@@ -208,6 +215,15 @@ class SourceIndexer(Protocol):
         """
 
 
+class Papers(Protocol):
+    """Where papers come from. Nothing of them is run."""
+
+    def fetch(self, source: str, *, cancel: Flag | None = None) -> PaperFiles:
+        """The files of a paper. Raises UserError for a source that is none, TransientError where
+        it cannot be reached, and Stopped when `cancel` is set.
+        """
+
+
 Clock = Callable[[], float]
 """Monotonic seconds."""
 
@@ -238,5 +254,6 @@ class Ports:
     model: Model | None = None
     indexer: SourceIndexer | None = None
     commits: Commits | None = None
+    papers: Papers | None = None
     cache: Path | None = None
     training: TrainingWatch = TrainingWatch()

@@ -18,7 +18,9 @@ from bot.kernel.job import (
     NoteKind,
     Proof,
     RepairProgram,
+    ReproducePaper,
 )
+from bot.kernel.paper import PaperResult
 from bot.kernel.training_types import DiagnosedRun, Repair
 from bot.kernel.values import Record
 
@@ -295,8 +297,16 @@ class RepairReport(RunReport):
     result: Repair
 
 
+class PaperReport(RunReport):
+    """The report of a paper whose number was held against its repository."""
+
+    kind: Literal["reproduce_paper"] = "reproduce_paper"
+    job: ReproducePaper
+    result: PaperResult
+
+
 AnyReport = Annotated[
-    IssueReport | DiagnosisReport | RepairReport,
+    IssueReport | DiagnosisReport | RepairReport | PaperReport,
     Field(discriminator="kind"),
 ]
 """What came of a job, by its kind, as `Job` is what was asked for."""

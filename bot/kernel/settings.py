@@ -117,6 +117,9 @@ class Settings(BaseSettings):
     network_timeout_s: float = Field(
         20.0, gt=0, description="Seconds that one request to GitHub may take."
     )
+    arxiv_url: str = Field(
+        "https://export.arxiv.org", description="Where papers are fetched from by their arXiv id."
+    )
     cache_dir: Path = Field(default_factory=_cache, description="Cache of environments and clones.")
     runs_dir: Path = Field(Path("reprise-runs"), description="Run folders, unless --out names one.")
     environments_gb: float = Field(

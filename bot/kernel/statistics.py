@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from statistics import NormalDist
+from statistics import NormalDist, fmean, stdev
 from typing import Literal
 
 # The sequential test and the interval behind every verdict.
@@ -133,3 +133,47 @@ def pairs(failures: int, runs: int, *, least: int = 5, most: int = 40, p: float 
         if one_sided(math.floor(rate * n), n, 0, n) <= p:
             return n
     return most
+
+
+# Where a further mean of the same kind lies.
+#
+# Source: G. Hahn and W. Meeker, Statistical Intervals (1991), section 4.7.
+
+
+def prediction_interval(
+    values: Sequence[float], count: int, confidence: float = 0.95
+) -> tuple[float, float]:
+    """Where the mean of `count` further values lies, given these. Raises ValueError for fewer than
+    two values.
+    """
+    if len(values) < 2 or count < 1:
+        raise ValueError("two values are needed")
+    half = t_quantile((1 + confidence) / 2, len(values) - 1) * stdev(values)
+    half *= math.sqrt(1 / len(values) + 1 / count)
+    return fmean(values) - half, fmean(values) + half
+
+
+def t_quantile(p: float, freedom: int) -> float:
+    """The quantile of Student's t distribution for p of at least one half."""
+    low, high = 0.0, 1.0
+    while _t_cdf(high, freedom) < p:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if _t_cdf(middle, freedom) > p else (middle, high)
+    return (low + high) / 2
+
+
+def _t_cdf(t: float, freedom: int) -> float:
+    """Student's t distribution at t of at least 0, by its finite series (Abramowitz and Stegun,
+    26.7.3 and 26.7.4).
+    """
+    angle = math.atan2(t, math.sqrt(freedom))
+    cosine, sine = math.cos(angle), math.sin(angle)
+    term = total = cosine if freedom % 2 else 1.0
+    for k in range(3 if freedom % 2 else 2, freedom - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    if freedom % 2 == 0:
+        return 0.5 + sine * total / 2
+    return 0.5 + (angle + (sine * total if freedom > 1 else 0.0)) / math.pi

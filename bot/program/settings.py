@@ -15,6 +15,7 @@ import yaml
 
 from bot.kernel import tree_programs
 from bot.kernel.attempt import Script
+from bot.kernel.bug import ScriptFix
 from bot.kernel.source.syntax import module_of, name_of, nodes
 
 
@@ -369,3 +370,32 @@ class _Node:
     @property
     def awaits_key(self) -> bool:
         return self.is_mapping and self.key is None
+
+
+# A program with another value for a setting.
+
+
+def with_value(
+    script: Script, tree: Mapping[str, bytes], setting: Setting, value: str, why: str
+) -> Script:
+    """A program with another value for one of its settings: in its command, or in the file that
+    states it.
+    """
+    before = f" instead of {setting.value[:60]}" if setting.value else ""
+    if setting.file:
+        # YAML reads 1e-05 as a word, and 1.0e-05 as a number.
+        value = re.sub(r"^(-?\d+)(?=e[-+]?\d+$)", r"\1.0", value)
+        text = text_of(setting.file, script, tree)
+        new = f"{setting.quote}{value}{setting.quote}"
+        changed_text = text[: setting.start] + new + text[setting.end :]
+        what = f"{setting.name[-80:]}: {value}{before} in {setting.file}"
+        files = {**script.files, setting.file: changed_text}
+        edited = tuple(dict.fromkeys((*script.edited, setting.file)))
+        update = {"files": files, "edited": edited}
+    else:
+        words = (*setting.head, f"{setting.prefix}{value}")
+        command = (*script.command[: setting.start], *words, *script.command[setting.end :])
+        what = f"{' '.join(words)[:200]}{before}"
+        update = {"command": command}
+    fix = ScriptFix(what=what, why=why)
+    return script.model_copy(update={**update, "fixes": (*script.fixes, fix)})

@@ -233,6 +233,12 @@ def run_page(view: RunView) -> str:
     return _templates.get_template("run.html").render(view=view, refresh=refresh)
 
 
+def paper_page(document: Document) -> str:
+    """A paper's report as a page of its own, with its style in it."""
+    template = _templates.get_template("paper.html")
+    return template.render(document=document, css=Markup(STYLE.decode()))  # noqa: S704  # our own file
+
+
 def landing(counts: dict[str, int], *, off: str, app: str, version: str) -> str:
     """The front page. `counts` is what a store counts, `off` why nothing is run for now, `app`
     the App's address on GitHub.

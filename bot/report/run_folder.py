@@ -12,10 +12,9 @@ from typing import IO, TypeVar
 from typing_extensions import override
 
 from bot.kernel.attempt import Script
-from bot.kernel.bug import Issue
 from bot.kernel.errors import UserError
 from bot.kernel.files import append, cut_unfinished, read_exchanges, sync, write, write_bytes
-from bot.kernel.job import ProofOptions, ReproduceIssue
+from bot.kernel.job import ProofOptions, ReproduceIssue, ReproducePaper
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, E, EntryKind, RunLog, log_name
 from bot.kernel.ports import Journal
 from bot.kernel.report import IssueReport
@@ -61,6 +60,8 @@ REPORT = "report.json"
 _OURS = (
     REPORT,
     "report.md",
+    "report.html",
+    "measurements.jsonl",
     "environment.lock",
     _ATTEMPT_FILE,
     "logs",
@@ -89,19 +90,17 @@ class Folder(Journal):
         self._mark = _claim(path)
         self._keys: dict[str, list[str]] = {}
 
-    def begin(self, job: ReproduceIssue, script: Script | None = None) -> None:
+    def begin(self, job: ReproduceIssue | ReproducePaper, script: Script | None = None) -> None:
         """Keep what was asked for, so that the run can be repeated from its folder, or gone on
         with; `given` is a program that takes the place of the report's. Raises UserError when
         the result of something else lies here.
         """
         job_before, finished = (
-            _read_record(self.path / JOB, ReproduceIssue),
+            _read_record(self.path / JOB, type(job)),
             (self.path / REPORT).exists(),
         )
         same_program = _read_record(self.path / GIVEN_SCRIPT, Script) == script
-        if finished and not (
-            job_before and same_program and _key(job_before.issue) == _key(job.issue)
-        ):
+        if finished and not (job_before and same_program and _key(job_before) == _key(job)):
             raise not_ours(self.path)
         if finished or not (
             job_before and same_program and _timeless(job_before) == _timeless(job)
@@ -168,6 +167,11 @@ class Folder(Journal):
             texts = ((int(file.stem), file.read_text("utf-8", "replace")) for file in logs)
             return tuple(kind.model(number=number, text=text) for number, text in texts)
         return read_exchanges(path, kind.model) if path.exists() else ()
+
+    def put(self, texts: Mapping[str, str]) -> None:
+        """Write files by their names; report.json comes last."""
+        for name, text in sorted(texts.items(), key=lambda row: row[0] == REPORT):
+            write(self.path / name, text)
 
     def finish(
         self,
@@ -288,15 +292,22 @@ def _read_record(path: Path, kind: type[_R]) -> _R | None:
         return None
 
 
-def _key(issue: Issue) -> tuple[object, ...]:
-    """What makes two issues one: the same number of a repository, or the same text."""
+def _key(job: ReproduceIssue | ReproducePaper) -> tuple[object, ...]:
+    """What makes two jobs one: the same paper, the same number of a repository, or the same
+    text.
+    """
+    if isinstance(job, ReproducePaper):
+        return (job.source,)
+    issue = job.issue
     if issue.repository and issue.number is not None:
         return issue.repository, issue.number
     return issue.repository, issue.title, issue.body
 
 
-def _timeless(job: ReproduceIssue) -> ReproduceIssue:
-    """A job without the time for its proofs, which makes it no other."""
+def _timeless(job: ReproduceIssue | ReproducePaper) -> ReproduceIssue | ReproducePaper:
+    """A job without the time for its runs or proofs, which makes it no other."""
+    if isinstance(job, ReproducePaper):
+        return job.model_copy(update={"minutes": 1.0})
     return job.model_copy(update={"proof": ProofOptions(package=job.proof.package, minutes=0.0)})
 
 

@@ -11,7 +11,9 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from bot.kernel.config import Config
-from bot.report.report_json import DIALECT, SCHEMA_ID, Published
+from bot.report import paper_json
+from bot.report.paper_json import PublishedPaper
+from bot.report.report_json import DIALECT, SCHEMA_ID, Published, PublishedData
 
 # What is published about `.github/reprise.yml`: its JSON Schema and an example with every key,
 # generated from the model.
@@ -29,8 +31,22 @@ def text() -> str:
 
 def generate() -> str:
     """The schema that the types imply; a test holds the shipped file to it."""
-    schema = json.dumps(Published.model_json_schema(mode="serialization", by_alias=True))
-    head = {"$schema": DIALECT, "$id": SCHEMA_ID, "title": "Reprise report, schema 1"}
+    return _generated(Published, SCHEMA_ID, "Reprise report, schema 1")
+
+
+def paper_schema_text() -> str:
+    """The published schema of a paper's report, as shipped."""
+    return files("bot.report").joinpath("paper.schema.json").read_text(encoding="utf-8")
+
+
+def generate_paper_schema() -> str:
+    """The schema that the types of a paper's report imply."""
+    return _generated(PublishedPaper, paper_json.SCHEMA_ID, "Reprise report of a paper, schema 1")
+
+
+def _generated(published: type[PublishedData], name: str, title: str) -> str:
+    schema = json.dumps(published.model_json_schema(mode="serialization", by_alias=True))
+    head = {"$schema": DIALECT, "$id": name, "title": title}
     return json.dumps(head | json.loads(schema, object_hook=_open_objects), indent=2) + "\n"
 
 
@@ -120,6 +136,7 @@ def write() -> None:
     """Write the schema files and the example configuration anew: `python -m bot.report.schema`."""
     here = Path(__file__)
     here.with_name("report.schema.json").write_text(generate(), encoding="utf-8")
+    here.with_name("paper.schema.json").write_text(generate_paper_schema(), encoding="utf-8")
     here.with_name("config.schema.json").write_text(generate_configuration(), encoding="utf-8")
     example = here.parents[2] / ".github" / "reprise.example.yml"
     if example.parent.is_dir():  # a checkout, not an installed copy

@@ -53,6 +53,10 @@ _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 """The bits of a braille cell, by row and column."""
 
 
+_TONES = {"agrees": "green", "differs": "red"}
+"""Colours of headlines that are no verdict on an issue."""
+
+
 def curve_rows(curves: Sequence[Curve], width: int, *, ascii_only: bool = False) -> list[str]:
     """The training loss over the steps, with numbers on both axes; empty without one."""
     curve = next((one for one in curves if one.panel == "loss"), None)
@@ -200,7 +204,8 @@ def _section(section: Section, width: int, ascii_only: bool) -> list[RenderableT
 def _print_block(block: Block) -> Iterator[RenderableType]:
     match block:
         case Headline(title=title, text=text, tone=tone):
-            style = f"bold {KINDS[tone].colour if tone in KINDS else 'yellow'}"
+            kind = KINDS.get(tone)
+            style = f"bold {kind.colour if kind else _TONES.get(tone, 'yellow')}"
             yield RichText.assemble((title, style), ": " if text else ".", _styled(text))
         case Paragraph(text=Hyperlink() as link):
             yield RichText(f"{link.text}: {link.url}", no_wrap=True)

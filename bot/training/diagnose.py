@@ -7,10 +7,10 @@ from dataclasses import replace
 from importlib import metadata
 from typing import NamedTuple, TypedDict
 
-from bot.environment import provided, setup_failures, specify
+from bot.environment import missing, provided, specify
 from bot.kernel import endings, launch, training_trace as trace
 from bot.kernel.dialogue import Usage
-from bot.kernel.environment import Environment, EnvironmentSpec, Requirement
+from bot.kernel.environment import Environment, EnvironmentSpec
 from bot.kernel.errors import BuildError
 from bot.kernel.job import DiagnoseProgram, Note, ProgramJob
 from bot.kernel.ports import Ports
@@ -98,22 +98,11 @@ def record_run(
         environment = session.build(spec)
         with session.stage("diagnose", "running the program with the training probe"):
             result, trace = record(program, environment, session, on_loss)
-        lacking = None if trace.steps else _lacking(result, spec)
+        lacking = None if trace.steps else missing.requirement_of(result, spec)
         if lacking is None:
             break
         spec = session.matched(specify.add(spec, lacking))
     return RecordedRun(environment, result, trace)
-
-
-def _lacking(result: RunResult, spec: EnvironmentSpec) -> Requirement | None:
-    """What to install before the program can train."""
-    traceback = endings.failure(result)
-    setup_failure = (
-        setup_failures.recognise(traceback.exception, traceback.message) if traceback else None
-    )
-    if setup_failure is None or not (setup_failure.module or setup_failure.requirement):
-        return None
-    return specify.missing(setup_failure.module, setup_failure.requirement, None, spec)
 
 
 def diagnose_recording(

@@ -205,3 +205,7 @@ def test_without_a_model_there_is_no_plan() -> None:
     data = report_json(load("reproduced"))
     assert data["plan"] is None
     assert data["script"]["author"] == "reporter"
+
+
+def test_the_shipped_schema_of_a_papers_report_is_the_one_of_the_types() -> None:
+    assert schema.paper_schema_text() == schema.generate_paper_schema()

@@ -1,10 +1,14 @@
-"""What the messages of a failed run say of the file or the weights that it lacks."""
+"""What a failed run lacks: a package, or a file or weights, by what its messages say."""
 
 import posixpath
 import re
 from collections.abc import Iterable
 
+from bot.environment import setup_failures, specify
+from bot.kernel import endings
+from bot.kernel.environment import EnvironmentSpec, Requirement
 from bot.kernel.outside_text import one_line
+from sandbox.port import RunResult
 
 _PATHS = tuple(
     re.compile(pattern)
@@ -74,3 +78,14 @@ def weights_in(messages: Iterable[str], codes: Iterable[str]) -> str:
                 return match["name"]
     matches = (pattern.search(code) for code in codes for pattern in _LOADS)
     return next((match["name"] for match in matches if match), "")
+
+
+def requirement_of(result: RunResult, spec: EnvironmentSpec) -> Requirement | None:
+    """What to install before a program that ended so can run; None where that is not it."""
+    traceback = endings.failure(result)
+    setup_failure = (
+        setup_failures.recognise(traceback.exception, traceback.message) if traceback else None
+    )
+    if setup_failure is None or not (setup_failure.module or setup_failure.requirement):
+        return None
+    return specify.missing(setup_failure.module, setup_failure.requirement, None, spec)

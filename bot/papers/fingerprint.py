@@ -1,0 +1,124 @@
+"""Hyperparameters that rules do not read, from a model: each with a quotation that is checked, out
+of two readings that are merged. The code and the run judge them as any other.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bot.kernel.dialogue import Question
+from bot.kernel.errors import ModelUnavailable
+from bot.kernel.markdown import contains
+from bot.kernel.outside_text import one_line
+from bot.kernel.paper import Criterion, CriterionKind, NumberClaim, Paper, PaperQuote
+from bot.kernel.redaction import redact
+from bot.model.budget import BudgetExceeded, ModelBudget, question
+from bot.papers.comparison import paper_text
+from bot.papers.criteria import is_elsewhere
+from bot.papers.criterion_kinds import KINDS, ROWS, share
+from bot.papers.runs import PaperSession
+from prompts import load
+from prompts.catalog import fence
+
+_MOST_TOKENS, _MOST_CHARACTERS = 3_000, 60_000
+_READINGS = 2
+
+
+class _Reading(NamedTuple):
+    """What a model says that a sentence states."""
+
+    kind: CriterionKind
+    value: str
+    sentence: str
+
+
+def add_readings(
+    paper: Paper,
+    claim: NumberClaim | None,
+    criteria: Sequence[Criterion],
+    session: PaperSession,
+    budget: ModelBudget,
+) -> tuple[Criterion, ...]:
+    """The criteria with those that a model reads where rules read none, in the order of the kinds;
+    as they are where no model is configured. Raises Stopped.
+    """
+    if session.ports.model is None or "model" in session.job.without or claim is None:
+        return tuple(criteria)
+    readings = list[set[_Reading]]()
+    with session.stage("fingerprint", "asking a model for hyperparameters"):
+        for number in range(_READINGS):
+            try:
+                request = ask(paper, claim, criteria, number)
+                readings.append(set(parse(budget.ask(request).data, paper)))
+            except (BudgetExceeded, ModelUnavailable) as error:
+                session.note(f"a model was not asked for more hyperparameters: {error}")
+                break
+    return merge(paper, criteria, readings)
+
+
+def ask(paper: Paper, claim: NumberClaim, criteria: Sequence[Criterion], number: int) -> Question:
+    """What a model is asked. The second reading goes through the sentences from the end."""
+    rows = [f"{row.kind}: {row.stated}" for row in criteria if row.stated]
+    stated = "\n".join(rows) or load("fingerprint").fragment("nothing")
+    sentences, room = list[str](), _MOST_CHARACTERS
+    for row in paper.sentences:
+        if is_elsewhere(paper.section_of(row)) or room < 0:
+            continue
+        sentences.append(one_line(redact(f"[{row.id}] {row.text}")))
+        room -= len(row.text)
+    ordered = sentences[::-1] if number % 2 else sentences
+    return question(
+        "reader",
+        "fingerprint",
+        _MOST_TOKENS,
+        claim=fence("number", f"{claim.title}: {claim.metric} {paper_text(claim)}"),
+        stated=fence("keywords", stated),
+        paper=fence("paper", "\n".join(ordered)),
+    )
+
+
+def parse(data: dict[str, object], paper: Paper) -> Iterator[_Reading]:
+    """What an answer says, as far as its quotations stand in the sentences that it names, and its
+    values are of their kinds.
+    """
+    texts = {row.id: row.text for row in paper.sentences}
+    rows = data.get("criteria")
+    for item in rows if isinstance(rows, list) else []:
+        row, text = ROWS[item["kind"]], texts.get(item["sentence"], "")
+        if not contains(text, item["quote"]):
+            continue
+        value = row.canonical(item["value"])
+        if value := share(value) if row.kind == "split" else value:
+            yield _Reading(row.kind, value, item["sentence"])
+
+
+def merge(
+    paper: Paper, criteria: Sequence[Criterion], readings: Sequence[set[_Reading]]
+) -> tuple[Criterion, ...]:
+    """The criteria with what was read of kinds that rules did not read. What all readings have
+    comes before what only one has; of several values of a kind none is taken.
+    """
+    texts = {row.id: row.text for row in paper.sentences}
+    rows = {row.kind: row for row in criteria}
+    for kind in KINDS:
+        if kind.kind in rows and rows[kind.kind].stated:
+            continue
+        counts = dict[str, int]()
+        sentences = dict[str, str]()
+        for reading in readings:
+            for value in {row.value for row in reading if row.kind == kind.kind}:
+                counts[value] = counts.get(value, 0) + 1
+            sentences |= {row.value: row.sentence for row in reading if row.kind == kind.kind}
+        most = max(counts.values(), default=0)
+        values = [value for value, count in counts.items() if count == most]
+        if len(values) == 1:
+            sentence = sentences[values[0]]
+            rows[kind.kind] = Criterion(
+                kind=kind.kind,
+                name=kind.name,
+                stated=values[0],
+                quote=PaperQuote(text=texts[sentence], sentence=sentence),
+                by="model",
+                readings=most,
+            )
+    stated = [rows[kind.kind] for kind in KINDS if kind.kind in rows and rows[kind.kind].stated]
+    return (*stated, *(row for row in rows.values() if not row.stated))

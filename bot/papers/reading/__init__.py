@@ -1,0 +1,1 @@
+"""A paper in LaTeX, Markdown, HTML or PDF → one `Paper`."""

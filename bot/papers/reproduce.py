@@ -1,0 +1,273 @@
+"""From a paper to a verdict on one of its numbers: `reproduce(job, ports) -> PaperReport` is the
+whole product on one screen.
+
+Source → Paper → claims (one is chosen) → criteria → the repository's command → runs → comparison →
+verdict; each criterion against the code and the run; what a contradiction costs. Only numbers of
+runs decide a verdict: what a criterion says explains it.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import metadata
+
+from bot.environment import specify, tree_requirements
+from bot.kernel import tree_programs
+from bot.kernel.attempt import Script
+from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
+from bot.kernel.errors import BuildError, RepriseError, Stopped, UserError
+from bot.kernel.job import ReproducePaper
+from bot.kernel.outside_text import one_line
+from bot.kernel.paper import (
+    Criterion,
+    NumberClaim,
+    NumberComparison,
+    Paper,
+    PaperResult,
+    PaperVerdict,
+)
+from bot.kernel.ports import Ports
+from bot.kernel.report import PaperReport
+from bot.kernel.session import Session
+from bot.kernel.trees import Tree, read_tree
+from bot.model.budget import ModelBudget
+from bot.papers import comparison, effects, staging
+from bot.papers.claims import choose_claim, read_claims
+from bot.papers.criteria import read_criteria
+from bot.papers.evidence import judge
+from bot.papers.fingerprint import add_readings
+from bot.papers.located import Site, locate
+from bot.papers.reading.read import read_paper
+from bot.papers.repository import choose_program, command_line, readme_of
+from bot.papers.runs import PaperMeasurement, PaperRunner, PaperSession, PreparedProgram
+
+
+@dataclass
+class _Draft:
+    """A result in the making: what is known when work ends is what the report says."""
+
+    paper: Paper
+    claims: tuple[NumberClaim, ...] = ()
+    claim: NumberClaim | None = None
+    criteria: tuple[Criterion, ...] = ()
+    script: Script | None = None
+    environment: Environment | None = None
+    measurements: list[PaperMeasurement] = field(default_factory=list)
+
+    def result(self, verdict: PaperVerdict) -> PaperResult:
+        runs = tuple(row.run for row in self.measurements)
+        compared = comparison.compare(self.claim, runs) if self.claim else NumberComparison()
+        curves = (row.curves for row in self.measurements if row.curves)
+        return PaperResult(
+            title=self.paper.title,
+            format=self.paper.format,
+            verdict=verdict,
+            claim=self.claim,
+            claims=self.claims[:40],
+            comparison=compared,
+            criteria=self.criteria,
+            command=command_line(self.script) if self.script is not None else "",
+            commit=self.environment.commit if self.environment is not None else "",
+            runs=runs,
+            repositories=self.paper.repositories,
+            problems=self.paper.problems,
+            curves=next(curves, ()),
+        )
+
+
+def reproduce(job: ReproducePaper, ports: Ports) -> PaperReport:
+    """Reproduce a number of a paper. Raises UserError, TransientError and SandboxError; everything
+    else becomes a verdict.
+    """
+    session, started = Session.begin(job, ports), ports.clock()
+    draft, budget = _read_paper(session), ModelBudget(ports, job.model, started)
+    try:
+        draft.criteria = add_readings(draft.paper, draft.claim, draft.criteria, session, budget)
+        verdict = _decide(session, draft)
+    except Stopped:
+        runs = len(draft.measurements)
+        reason = f"stopped on request after {runs} run{'' if runs == 1 else 's'}"
+        verdict = PaperVerdict(kind="cancelled", reason=reason)
+    return PaperReport(
+        job=job,
+        result=draft.result(verdict),
+        environment=draft.environment,
+        attempts=tuple(session.attempts),
+        notes=tuple(session.notes),
+        seconds=session.timings(started),
+        sandbox=ports.sandbox.name,
+        version=metadata.version("reprise"),
+        prompts=dict(budget.prompts),
+        cost=budget.usage,
+        models=budget.models,
+    )
+
+
+def _read_paper(session: PaperSession) -> _Draft:
+    """The paper, its claims and what it states. Raises UserError for a claim that is not in it."""
+    job, ports = session.job, session.ports
+    if ports.papers is None:
+        raise UserError("There is no source of papers.", "Pass a file or a folder.")
+    with session.stage("source", "reading the paper"):
+        source = ports.papers.fetch(job.source, cancel=ports.cancel)
+        draft = _Draft(read_paper(source, ports.cancel))
+    with session.stage("claims", "collecting its numbers"):
+        draft.claims = read_claims(draft.paper)
+        draft.claim = choose_claim(draft.claims, job.claim)
+    with session.stage("fingerprint", "collecting its hyperparameters"):
+        draft.criteria = read_criteria(draft.paper, draft.claims, draft.claim)
+    return draft
+
+
+def _decide(session: PaperSession, draft: _Draft) -> PaperVerdict:
+    claim, options = draft.claim, session.job.environment
+    if claim is None:
+        reason = "the rules found no number of a known metric in the paper"
+        return PaperVerdict(kind="needs_info", reason=reason)
+    if not options.repo:
+        names = tuple(f"the repository, such as {url}" for url in draft.paper.repositories[:2])
+        reason = "no repository was given"
+        return PaperVerdict(kind="needs_info", reason=reason, items=names or ("the repository",))
+    try:
+        prepared = _build(session, draft)
+    except BuildError as error:
+        steps = tuple(f"{step.what}: {step.error}" for step in error.steps if step.error)
+        return PaperVerdict(kind="setup_failed", reason=str(error), items=steps[:4])
+    if prepared is None:
+        reason = "the README gives no command that starts a program of the repository"
+        return PaperVerdict(kind="needs_info", reason=reason, items=("the command",))
+    return _measure(session, draft, claim, prepared)
+
+
+# The repository: its program and the environment for it.
+
+
+def _build(session: PaperSession, draft: _Draft) -> PreparedProgram | None:
+    options = session.job.environment
+    with session.stage("code", "looking into the repository"):
+        bare = specify.in_place(specify.for_program(options, ""), options)
+        bare = bare.model_copy(update={"requirements": (), "constraints": ()})
+        draft.environment = session.build(session.matched(bare))
+        tree = read_tree(draft.environment.tree)
+        script = choose_program(tree, draft.claim, options.command)
+    if script is None:
+        return None
+    draft.script = script
+    draft.criteria = judge(draft.criteria, locate(script, tree), {})
+    spec = session.matched(_specified(session, script, tree))
+    draft.environment = session.build(spec)
+    session.note(f"run in the repository at commit {draft.environment.commit[:12]}")
+    return PreparedProgram(script, spec, draft.environment)
+
+
+def _specified(session: PaperSession, script: Script, tree: Tree) -> EnvironmentSpec:
+    """What the repository's files ask for, and what the program imports, as of its commit."""
+    options = session.job.environment
+    declared = tree_requirements.for_program(tree, script, readme_of(tree))
+    for sentence in declared.notes:
+        session.note(sentence)
+    source = tree_programs.imports((script,), tree, optional=not declared.requirements)
+    at = None
+    if session.ports.commits is not None:
+        try:
+            commit = RepoSource.of(options.repo or "", options.ref or "")
+            at = session.ports.commits.commit(commit, options.ref or "").date
+        except RepriseError as error:
+            session.note(f"the day of the commit is not known: {error}")
+    return specify.in_place(specify.for_program(options, source, declared, at), options)
+
+
+# The runs.
+
+
+def _measure(
+    session: PaperSession,
+    draft: _Draft,
+    claim: NumberClaim,
+    prepared: PreparedProgram,
+) -> PaperVerdict:
+    deadline = session.ports.clock() + 60 * session.job.minutes
+    runner = PaperRunner(session, claim, prepared, deadline)
+    draft.measurements = []
+    with session.stage("run", "run 1"):
+        first = runner.first()
+    draft.environment = runner.prepared.environment
+    tree = read_tree(draft.environment.tree)
+    draft.measurements.append(first)
+    sites = _judge(draft, prepared.script, tree, first.observed)
+    if verdict := _unable(first, session):
+        return verdict
+    if verdict := _staged(runner, draft, claim, tree):
+        return verdict
+    _repeat(runner, draft)
+    verdict = comparison.decide(claim, [row.run for row in draft.measurements])
+    if verdict.kind == "not_reproduced":
+        with session.stage("effect", "measuring what the contradictions cost"):
+            draft.criteria = effects.measure_effects(
+                runner, draft.criteria, sites, draft.measurements
+            )
+    return verdict
+
+
+def _judge(
+    draft: _Draft, script: Script, tree: Tree, observed: Mapping[str, str]
+) -> tuple[Site, ...]:
+    sites = locate(script, tree)
+    draft.criteria = judge(draft.criteria, sites, observed)
+    return sites
+
+
+def _unable(first: PaperMeasurement, session: PaperSession) -> PaperVerdict | None:
+    """The verdict where the first run shows that no other would do better."""
+    run = first.run
+    if first.hardware and session.job.environment.device == "cpu":
+        reason = f"the program needs {first.hardware}"
+        return PaperVerdict(kind="needs_hardware", reason=reason, items=(first.hardware,))
+    if first.lacks:
+        reason = f"the program lacks {first.lacks}: {run.problem}"
+        return PaperVerdict(kind="needs_info", reason=one_line(reason), items=(first.lacks,))
+    if run.partial and run.value is None:
+        reason = f"the program was stopped after {run.seconds:.0f} s, before it printed the number"
+        return PaperVerdict(kind="budget_reached", reason=reason)
+    if run.problem:
+        reason = f"the program ran, but {run.problem}"
+        return PaperVerdict(kind="inconclusive", reason=reason)
+    return None
+
+
+def _staged(
+    runner: PaperRunner, draft: _Draft, claim: NumberClaim, tree: Tree
+) -> PaperVerdict | None:
+    """The verdict on a program that prints a number which is _unused in its repository."""
+    first = draft.measurements[0].run
+    if first.value is None or first.partial:
+        return None
+    places = staging.written_numbers(tree, claim, [first.value])
+    if not places:
+        return None
+    if not runner.has_time:
+        at = f"`{places[0].file}` in line {places[0].line}"
+        reason = f"{at} spells the number; no time is left to see whether it is computed"
+        return PaperVerdict(kind="inconclusive", reason=reason)
+
+    def run(script: Script) -> float | None:
+        measurement = runner.variant(script, 0, script.fixes[-1].what).run
+        return None if measurement.problem else measurement.value
+
+    with runner.session.stage("run", "is the number computed?"):
+        place = staging.follows(runner.prepared.script, tree, places, claim, first.value, run)
+    if place is None:
+        return None
+    where = f"`{place.file}` in line {place.line}"
+    reason = f"the program prints the number that {where} spells, instead of computing it"
+    return PaperVerdict(kind="inconclusive", reason=reason)
+
+
+def _repeat(runner: PaperRunner, draft: _Draft) -> None:
+    """Run the command with other seeds while there is time. Two runs that are alike are enough."""
+    for number in range(1, runner.session.job.runs):
+        values = [row.run.value for row in draft.measurements]
+        is_fixed = len(values) > 1 and len({*values}) == 1
+        if is_fixed or not runner.has_time or draft.measurements[-1].run.partial:
+            break
+        with runner.session.stage("run", f"run {number + 1}"):
+            draft.measurements.append(runner.measure(runner.prepared.script, number))

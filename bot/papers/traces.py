@@ -1,0 +1,187 @@
+"""What the trace of a training run says of its hyperparameters, in the form in which criteria are
+compared; "" where it does not say.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import fmean
+
+from bot.kernel.training_types import Layer, Optimizer, TrainingTrace
+
+_SAME = 1e-3
+"""Relative difference within which two learning rates are one."""
+_LOSSES = {
+    "nll": "cross_entropy", "categorical_crossentropy": "cross_entropy", "bce_logits": "bce",
+    "sparse_categorical_crossentropy": "cross_entropy", "binary_crossentropy": "bce", "l1": "mae",
+}  # fmt: skip
+_NORMALISATIONS = {
+    "batchnorm": "batch norm", "layernorm": "layer norm", "groupnorm": "group norm",
+    "instancenorm": "instance norm", "batchnormalization": "batch norm",
+    "layernormalization": "layer norm",
+}  # fmt: skip
+_LINEAR = ("linear", "dense")
+
+
+def _only(values: Iterable[str]) -> str:
+    """The one value that all agree on, "" for none or several."""
+    distinct = list(dict.fromkeys(values))
+    return distinct[0] if len(distinct) == 1 else ""
+
+
+def _first(trace: TrainingTrace) -> Optimizer | None:
+    return trace.optimizers[0] if len(trace.optimizers) == 1 else None
+
+
+def optimizer(trace: TrainingTrace) -> str:
+    """The optimiser, lower case."""
+    return _only(one.name for one in trace.optimizers)
+
+
+def learning_rate(trace: TrainingTrace) -> str:
+    """The largest rate of the run, which is the stated one also after a warm-up."""
+    one = _first(trace)
+    if one is None or len(set(one.rates)) != 1:
+        return ""
+    rates = [step.rate for step in trace.steps if step.rate is not None]
+    return f"{max((*rates, *one.rates)):.6g}"
+
+
+def momentum(trace: TrainingTrace) -> str:
+    """The momentum of an optimiser that has one."""
+    one = _first(trace)
+    return f"{one.momentum:.6g}" if one is not None and one.name in {"sgd", "rmsprop"} else ""
+
+
+def weight_decay(trace: TrainingTrace) -> str:
+    """The weight decay of the optimiser."""
+    one = _first(trace)
+    return f"{one.weight_decay:.6g}" if one is not None else ""
+
+
+def schedule(trace: TrainingTrace) -> str:
+    """How the rate changes: constant, linear, cosine, exponential or step; "" for another way."""
+    rates = [step.rate for step in trace.steps if step.rate is not None and not step.skipped]
+    if len(rates) < 8 or len(trace.optimizers) != 1:
+        return ""
+    return shape(rates)
+
+
+def shape(rates: Sequence[float]) -> str:
+    """The name of the curve that rates follow from their largest one on."""
+    peak = max(rates)
+    falling = rates[rates.index(peak) :]
+    if peak <= 0 or len(falling) < 8:
+        return ""
+    if all(math.isclose(rate, peak, rel_tol=_SAME) for rate in falling):
+        return "constant"
+    levels = [falling[0]]
+    for rate in falling:
+        if not math.isclose(rate, levels[-1], rel_tol=_SAME):
+            levels.append(rate)
+    if len(levels) < 8 and len(levels) < len(falling) / 4:
+        return "step"
+    return _curve(levels)
+
+
+def _curve(levels: Sequence[float]) -> str:
+    first, last, count = levels[0], levels[-1], len(levels) - 1
+    span = first - last
+    places = [at / count for at in range(count + 1)]
+    curves = {
+        "linear": [first - span * x for x in places],
+        "cosine": [last + span * (1 + math.cos(math.pi * x)) / 2 for x in places],
+        "exponential": [first * (max(last, 1e-12) / first) ** x for x in places],
+    }
+    errors = {
+        name: fmean(abs(a - b) for a, b in zip(levels, curve, strict=True)) / first
+        for name, curve in curves.items()
+    }
+    best = min(errors, key=lambda name: errors[name])
+    return best if errors[best] < 0.02 else ""
+
+
+def batch_size(trace: TrainingTrace) -> str:
+    """The batch size of the training."""
+    return _only(str(plan.batch_size) for plan in trace.plans if plan.batch_size)
+
+
+def epochs(trace: TrainingTrace) -> str:
+    """How often the training data were gone through."""
+    return _only(str(plan.epochs) for plan in trace.plans if plan.epochs)
+
+
+def steps(trace: TrainingTrace) -> str:
+    """How many steps the optimiser took."""
+    return str(trace.taken) if trace.taken and len(trace.optimizers) == 1 else ""
+
+
+def loss(trace: TrainingTrace) -> str:
+    """The loss, by its canonical name."""
+    names = [_LOSSES.get(one.name, one.name) for one in trace.losses if one.name != "expression"]
+    return _only(names)
+
+
+def _layers(trace: TrainingTrace) -> list[Layer]:
+    return list(trace.models[0].layers) if len(trace.models) == 1 else []
+
+
+def _hidden(trace: TrainingTrace) -> list[Layer]:
+    rows = [row for row in _layers(trace) if row.type.lower() in _LINEAR and row.units]
+    return rows[:-1]
+
+
+def widths(trace: TrainingTrace) -> str:
+    """The units of the hidden layers, each once where all are alike."""
+    units = [str(row.units) for row in _hidden(trace)]
+    return _only(units) or ", ".join(units)
+
+
+def hidden_layers(trace: TrainingTrace) -> str:
+    """How many hidden layers a plain network has; "" where it has layers of another kind."""
+    rows = [row.type.lower() for row in _layers(trace) if row.units or row.weights]
+    is_plain = bool(rows) and all(name in _LINEAR for name in rows)
+    return str(len(_hidden(trace))) if is_plain else ""
+
+
+def activation(trace: TrainingTrace) -> str:
+    """The activation of the hidden layers."""
+    return _only(row.activation for row in _hidden(trace) if row.activation)
+
+
+def dropout(trace: TrainingTrace) -> str:
+    """The rate of the dropout layers; "0" for a model without one."""
+    layers = _layers(trace)
+    rates = [
+        f"{float(str(value)):.6g}"
+        for row in layers
+        if "dropout" in row.type.lower()
+        for name, value in row.settings.items()
+        if name in {"p", "rate"} and value is not None
+    ]
+    has_one = any("dropout" in row.type.lower() for row in layers)
+    return _only(rates) if has_one else "0" if layers else ""
+
+
+def normalisation(trace: TrainingTrace) -> str:
+    """The kind of normalisation layers; "none" for a model without one."""
+    layers = _layers(trace)
+    plain = [row.type.lower().rstrip("123d") for row in layers]
+    names = [_NORMALISATIONS[name] for name in plain if name in _NORMALISATIONS]
+    return _only(names) if names else "none" if layers else ""
+
+
+def preprocessing(trace: TrainingTrace) -> str:
+    """How the inputs are scaled, by what the model was given: standardised, min-max or none."""
+    rows = [one for one in trace.data if one.part == "train" and not one.ids and one.columns]
+    if len(rows) != 1:
+        return ""
+    means, deviations = zip(*rows[0].columns, strict=True)
+    varied = [(m, s) for m, s in zip(means, deviations, strict=True) if s > 1e-6]
+    if varied and all(abs(m) < 0.5 and 0.5 < s < 2 for m, s in varied):
+        return "standardised"
+    low, high = rows[0].inputs.minimum, rows[0].inputs.maximum
+    if low is not None and high is not None:
+        if low >= -0.01 and 0.5 < high <= 1.01:
+            return "min-max"
+        return "none"
+    return ""

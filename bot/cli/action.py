@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets as random
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -80,6 +79,9 @@ def action(
 ) -> None:
     """Answer one issue or comment inside a GitHub workflow, without a server. `run` decides and
     runs, and needs no permission to write; `publish` comments, and runs nothing.
+
+    Exit codes: 0 handled, whatever the verdict, 2 a user error or a refused artifact, 1 a bug in
+    Reprise.
     """
     settings, workflow = load(), WorkflowSettings()
     if (part is None) == (dry_run is None):
@@ -345,12 +347,11 @@ def _commands_stopped(workflow: WorkflowSettings) -> Iterator[None]:
         yield
         return
     word = random.token_hex(16)
-    print(f"::stop-commands::{word}", flush=True)  # noqa: T201  # a command of the runner
+    say(f"::stop-commands::{word}")  # on the stream that the log is on, so that none overtakes it
     try:
         yield
     finally:
-        sys.stderr.flush()
-        print(f"\n::{word}::", flush=True)  # noqa: T201
+        say(f"\n::{word}::")
 
 
 def _write_outputs(workflow: WorkflowSettings, outputs: dict[str, str]) -> None:

@@ -63,8 +63,8 @@ def hub(settings: Settings) -> GitHub:
     )
 
 
-def workflow_hub(settings: Settings) -> GitHub:
-    """GitHub with the token of a workflow's job. Raises UserError when there is none."""
+def workflow_hub(settings: Settings, repository: str) -> GitHub:
+    """GitHub with the token of a job of this repository. Raises UserError when there is none."""
     from bot.app.github.client import GitHubWithToken
 
     if not settings.token:
@@ -72,6 +72,7 @@ def workflow_hub(settings: Settings) -> GitHub:
     return GitHubWithToken(
         settings.github_api_url,
         settings.token,
+        repository,
         settings.app_id or WORKFLOW_APP,
         settings.app_slug or WORKFLOW_SLUG,
         timeout_s=settings.network_timeout_s,

@@ -98,7 +98,7 @@ def action(
         return
     event = replace(event, run_url=workflow.run_url)
     _same_repository(event, workflow.repository)
-    github = factory.workflow_hub(settings)
+    github = factory.workflow_hub(settings, workflow.repository)
     if part == "publish":
         publish_event(event, settings, github, out)
         return

@@ -282,14 +282,40 @@ class GitHubApp(RestGitHub):
 
 
 class GitHubWithToken(RestGitHub):
-    """GitHub with one token, such as that of a workflow's job. There are no deliveries to ask for,
-    and no pull requests to write.
+    """GitHub with one token for one repository, such as that of a workflow's job. There are no
+    deliveries to ask for, and no pull requests to write.
     """
 
     def __init__(
-        self, api_url: str, token: str, app_id: int, slug: str, *, timeout_s: float = 20.0
+        self,
+        api_url: str,
+        token: str,
+        repository: str,
+        app_id: int,
+        slug: str,
+        *,
+        timeout_s: float = 20.0,
     ) -> None:
         super().__init__(RestClient(api_url, timeout_s), FixedToken(token), app_id, slug)
+        self._repository = repository
+
+    @override
+    def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
+        text = super().file(target, path, most_bytes)
+        if text is None and self._is_foreign(target):  # GitHub does not say which of both is not
+            raise GoneError(
+                f"{target.repository} has no such file, or the token does not cover it."
+            )
+        return text
+
+    @override
+    def clone_token(self, target: Target) -> CloneToken:
+        if self._is_foreign(target):
+            raise GoneError(f"The token does not cover {target.repository}.")
+        return super().clone_token(target)
+
+    def _is_foreign(self, target: Target) -> bool:
+        return target.repository.lower() != self._repository.lower()
 
     @override
     def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:

@@ -10,11 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from bot.app import action as workflow
 from bot.app.action import HANDOVER, ArtifactRefused
 from bot.app.ports import Permission, Throttled
 from bot.cli.action import Ending, WorkflowEvent, publish_event, read_event, run_event
+from bot.cli.app import app
 from bot.kernel.errors import UserError
 from bot.kernel.ports import Ports
 from bot.kernel.settings import Settings, WorkflowSettings
@@ -488,3 +490,44 @@ def test_an_event_that_is_none_is_the_users_error(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(UserError):
             read_event("issues", path, SETTINGS, 9)
+
+
+def test_a_rehearsal_prints_what_both_jobs_would_write(tmp_path: Path) -> None:
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(payload(comment="/reproduce help", sender="stranger")))
+    done = CliRunner().invoke(app, ["action", "--dry-run", str(path), "--json"])
+    assert done.exit_code == 0
+    told = json.loads(done.stdout)
+    assert [write["what"] for write in told["writes"]] == ["comment", "reaction"]
+    assert "/reproduce bisect" in told["writes"][0]["text"]
+
+
+@pytest.mark.parametrize(
+    ("words", "variables", "says"),
+    [
+        ([], {}, "Name one job, run or publish"),
+        (["run", "--dry-run", "x"], {}, "Name one job, run or publish"),
+        (["run"], {}, "Pass --out DIR"),
+        (["run", "--out", "x"], {"GITHUB_EVENT_PATH": ""}, "GITHUB_EVENT_PATH is not set"),
+        (["run", "--out", "x"], {"GITHUB_REPOSITORY": "acme/other"}, "of another repository"),
+        (["run", "--out", "x"], {"REPRISE_GITHUB_TOKEN": ""}, "REPRISE_GITHUB_TOKEN is not set"),
+        (["publish", "--out", "x"], {}, "it has no plain file handover.json"),
+    ],
+)
+def test_what_is_missing_for_a_job_is_said_in_one_sentence(
+    tmp_path: Path, words: list[str], variables: dict[str, str], says: str
+) -> None:
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(payload(comment="/reproduce help", sender="stranger")))
+    job = {
+        "GITHUB_EVENT_NAME": "issue_comment",
+        "GITHUB_EVENT_PATH": str(path),
+        "GITHUB_REPOSITORY": "acme/lib",
+        "GITHUB_RUN_ID": "9",
+        "GITHUB_OUTPUT": "",
+        "REPRISE_GITHUB_TOKEN": "a-token-of-this-test",
+    }
+    done = CliRunner().invoke(app, ["action", *words], env=job | variables)
+    assert done.exit_code == 2
+    assert says in done.stderr
+    assert len(done.stderr.splitlines()) == 1

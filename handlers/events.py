@@ -174,10 +174,13 @@ _URL = re.compile(r"https?://[^\s@]{1,500}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class AppIdentity:
-    """How our own App shows in payloads; `slug` "" and `app_id` None before it is registered."""
+    """How our own App shows in payloads; `slug` "" and `app_id` None before it is registered.
+    `installation` is assumed where a payload names none, as the events of a workflow do.
+    """
 
     app_id: int | None = None
     slug: str = ""
+    installation: int | None = None
 
     def is_account(self, account: PayloadAccount) -> bool:
         """Whether an account is our App's."""
@@ -239,6 +242,8 @@ def parse_event(
     payload = parse(body)
     if isinstance(payload, str):
         return InvalidPayload(payload)
+    if payload.installation is None and identity.installation is not None:
+        payload = payload.model_copy(update={"installation": identity.installation})
     if reason := refusal(event, payload, identity):
         return IgnoredDelivery(reason)
     if _of_another(event, payload):

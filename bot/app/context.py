@@ -97,7 +97,8 @@ class HostPolicy:
     """The host's limits. Times in seconds; `edit_s` is the least time between two edits of a
     comment while a run works, `sweep_s` how long after a request without an answer GitHub is asked
     whether it was carried out late, `daily_usd` the daily cost of models (0: no limit). `weights`
-    are the names of those that the host's runs can load.
+    are the names of those that the host's runs can load. Without `keeps_runs` the store ends with
+    the process, as in a workflow; `run_url` is the one page of all its runs.
     """
 
     public_url: str = ""
@@ -115,6 +116,8 @@ class HostPolicy:
     link_days: int = 30
     weights: tuple[str, ...] = ()
     takes: int = 10
+    keeps_runs: bool = True
+    run_url: str = ""
 
 
 @dataclass
@@ -149,6 +152,8 @@ class AppContext:
 
     def page(self, run: Run) -> str:
         """The address of a run's page, "" when this host has none."""
+        if not self.policy.keeps_runs:
+            return self.policy.run_url
         if not self.policy.public_url:
             return ""
         name = run_name(run, self.store, self.now(), self.policy.link_days)

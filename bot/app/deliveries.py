@@ -26,6 +26,7 @@ from bot.app.requests import (
     plan_of,
     request,
     unshowable,
+    waits,
     with_job,
     without_model,
 )
@@ -68,9 +69,12 @@ class Commands:
             return self._say(ordinal, replies.misunderstood(command), "confused")
         if switched_off and not verbs.WORDS[command.verb].always:
             return self._refuse(ordinal, switched_off)
+        keeps_runs = self._context.policy.keeps_runs
+        if not keeps_runs and (instead := verbs.WORDS[command.verb].instead):
+            return self._refuse(ordinal, instead)
         match command.verb:
             case "help":
-                return self._say(ordinal, replies.help_text(verbs.help_rows()))
+                return self._say(ordinal, replies.help_text(verbs.help_rows(keeps_runs=keeps_runs)))
             case "config":
                 return self._say(ordinal, configuration(self._context.loaded(self._where)))
             case "status":
@@ -107,7 +111,7 @@ class Commands:
         own = usual and self._sender == self._event.issue.author and self._config.author_may_run
         if own or self._may_write():
             act = partial(may_run, self._event, run_request)
-        elif self._config.outsiders == "ignore" or run_request.plan.runs_nothing:
+        elif not waits(self._event) or run_request.plan.runs_nothing:
             return self._refuse(ordinal, _NO_PERMISSION)
         else:
             at_commit = self._at_commit(run_request)
@@ -331,7 +335,7 @@ def _decide(event: IssueEvent) -> Settled | None:
     may: object = not is_opening or config.author_may_run
     if may or app_context.writes(context, event.target, person):
         act = partial(may_run, event, run_request)
-    elif config.outsiders == "approve" and not run_request.plan.runs_nothing:
+    elif waits(event) and not run_request.plan.runs_nothing:
         run_request = without_model(run_request)
         act = partial(may_wait, event, run_request, unshowable(event, run_request))
     else:
@@ -349,8 +353,8 @@ def _report_problems(event: IssueEvent) -> None:
     """Say once what is wrong with the configuration, on the first issue that asks for a run."""
     context, where = event.context, event.target
     config = context.loaded(where)
-    if not config.problems:
-        return
+    if not config.problems or not context.policy.keeps_runs:
+        return  # who keeps nothing would say it on every issue
     key, cause = f"config:{problem_key(config.problems)}", event.delivery.cause
     first = context.store.decide(f"{where.repository}:{key}", 0, lambda _: Settled(text=cause))
     if first.text == cause:

@@ -16,8 +16,12 @@ from bot.kernel.report import IssueReport
 from bot.kernel.settings import Settings
 
 if TYPE_CHECKING:
+    from bot.app.context import AppContext, JobRunner
     from bot.app.worker import Service
     from sandbox.port import Sandbox
+
+WORKFLOW_APP, WORKFLOW_SLUG = 15_368, "github-actions"
+"""The App that the token of a workflow's job belongs to, on github.com."""
 
 
 def store(settings: Settings) -> AppStore:
@@ -59,19 +63,59 @@ def hub(settings: Settings) -> GitHub:
     )
 
 
+def workflow_hub(settings: Settings, repository: str) -> GitHub:
+    """GitHub with the token of a job of this repository. Raises UserError when there is none."""
+    from bot.app.github.client import GitHubWithToken
+
+    if not settings.token:
+        raise UserError("REPRISE_GITHUB_TOKEN is not set.", "Pass the token of the job.")
+    return GitHubWithToken(
+        settings.github_api_url,
+        settings.token,
+        repository,
+        settings.app_id or WORKFLOW_APP,
+        settings.app_slug or WORKFLOW_SLUG,
+        timeout_s=settings.network_timeout_s,
+    )
+
+
 def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -> Service:
     """The App over its ports; the store limits the rate of writes to GitHub. Raises
     SandboxUnavailable.
     """
-    from bot.app import bootstrap
-    from bot.app.context import AppContext, HostPolicy
-    from bot.app.github.writes import CredentialsAlarm, WriteLimit
     from bot.app.worker import Service
-    from bot.environment.operator_files import weights_in
+
+    context = make_context(settings, store, queue, github, make_engine(settings))
+    return Service(context, reconcile_s=settings.reconcile_s)
+
+
+def make_engine(settings: Settings) -> JobRunner:
+    """The engine with the strongest sandbox that works. Raises SandboxUnavailable."""
+    from bot.app import bootstrap
     from sandbox.select import choose
 
     sandbox = choose(settings.sandbox)
     bootstrap.sweep(sandbox, settings)
+    return _Engine(settings, sandbox)
+
+
+def make_context(
+    settings: Settings,
+    store: AppStore,
+    queue: Queue,
+    github: GitHub,
+    engine: JobRunner,
+    *,
+    keeps_runs: bool = True,
+    run_url: str = "",
+) -> AppContext:
+    """What the App's use-cases share. Without `keeps_runs` the store ends with the process, and
+    `run_url` is the one page of its runs.
+    """
+    from bot.app.context import AppContext, HostPolicy
+    from bot.app.github.writes import CredentialsAlarm, WriteLimit
+    from bot.environment.operator_files import weights_in
+
     policy = HostPolicy(
         public_url=settings.public_url,
         secrets=settings.strong_secrets,
@@ -84,10 +128,11 @@ def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -
         keep_days=settings.keep_days,
         link_days=settings.link_days,
         weights=weights_in(settings.hub_dir),
+        keeps_runs=keeps_runs,
+        run_url=run_url,
     )
     hub = github.hooked(WriteLimit(store), CredentialsAlarm(store))
-    context = AppContext(store, queue, hub, _Engine(settings, sandbox), policy)
-    return Service(context, reconcile_s=settings.reconcile_s)
+    return AppContext(store, queue, hub, engine, policy)
 
 
 class _Engine:

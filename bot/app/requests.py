@@ -9,7 +9,7 @@ from datetime import timedelta
 from typing import get_args
 
 from bot.app import publish, pull_requests
-from bot.app.context import AppContext, IssueEvent, heartbeat, new_owner, run_task
+from bot.app.context import AppContext, IssueEvent, heartbeat, new_owner, run_task, writes
 from bot.app.ports import AppStore, OurComment, Settled
 from bot.environment.operator_files import weights_named
 from bot.kernel.config import Config
@@ -278,8 +278,17 @@ def among_first(event: IssueEvent) -> bool:
     return event.context.store.decide(event.delivery.cause, _REPLY, count).kind == "said"
 
 
+def waits(event: IssueEvent) -> bool:
+    """Whether what somebody without write permission asks for waits for an approval: a plan that
+    nobody keeps cannot be approved.
+    """
+    return event.config.outsiders == "approve" and event.context.policy.keeps_runs
+
+
 def opened_twice(event: IssueEvent, run_request: RunRequest, ledger: AppStore) -> bool:
     """Whether another event of the same opening has started a run already."""
+    if not event.context.policy.keeps_runs:
+        return _opened_with_label(event, run_request)
     at, text = event.delivery.received_at, (run_request.job.issue.title, run_request.job.issue.body)
     return any(
         run.request.trigger in {"opened", "labeled"}
@@ -288,6 +297,21 @@ def opened_twice(event: IssueEvent, run_request: RunRequest, ledger: AppStore) -
         and abs(run.request.asked_at - at) < _ONE_OPENING
         for run in ledger.runs(repository=event.target.repository, number=event.number)
     )
+
+
+def _opened_with_label(event: IssueEvent, run_request: RunRequest) -> bool:
+    """Whether a label came with the issue, whose opening has an event of its own that starts a
+    run.
+    """
+    delivery, issue, verdict = event.delivery, event.issue, run_request.plan.verdict
+    if delivery.trigger != "labeled" or event.config.triggers.opened == "off":
+        return False
+    if issue.created_at is None or delivery.received_at - issue.created_at >= _ONE_OPENING:
+        return False
+    if verdict is not None and verdict.kind == "not_a_bug":
+        return False
+    author_may = event.config.author_may_run
+    return author_may or writes(event.context, event.target, issue.author)
 
 
 def without_model(run_request: RunRequest) -> RunRequest:

@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from bot.cli.action import action
 from bot.cli.diagnose import diagnose, probe, rules
 from bot.cli.doctor import doctor, prompts, schema
 from bot.cli.hosting import receive, serve, switch, worker
@@ -32,7 +33,7 @@ app = typer.Typer(
 )
 for command in (
     reproduce, example, replay, control, bisect, minimize, diagnose, repair, paper, probe, rules,
-    pr, doctor, schema, prompts, serve, worker, receive, switch,
+    pr, doctor, schema, prompts, serve, worker, receive, switch, action,
 ):  # fmt: skip
     app.command()(command)
 

@@ -37,16 +37,16 @@ def receive(
     """Handle one delivery from end to end."""
     identity = AppIdentity(settings.app_id, settings.app_slug)
     guid = f"rehearsal-{uuid4().hex[:12]}"
-    deliveries = parse_event(event, guid, _bytes(payload), datetime.now(UTC), identity)
+    deliveries = parse_event(event, guid, payload_bytes(payload), datetime.now(UTC), identity)
     if isinstance(deliveries, InvalidPayload):
         raise UserError(
             f"{payload} is not a delivery of {event}: {deliveries.reason}.",
             "Save the payload as GitHub sent it.",
         )
     if isinstance(deliveries, IgnoredDelivery):
-        _print([], f"Ignored: {deliveries.reason}.", as_json=as_json)
+        print_writes([], f"Ignored: {deliveries.reason}.", as_json=as_json)
         return
-    text = _bytes(config).decode() if config else None
+    text = payload_bytes(config).decode() if config else None
     github: GitHub = (
         DryRunGitHub(deliveries[0], permission, text) if dry_run else factory.hub(settings)
     )
@@ -54,7 +54,7 @@ def receive(
     would = "would be written" if dry_run else "was written"
     outcome = f"{count(len(writes), 'write')}. This {would} to GitHub."
     outcome = outcome if writes else f"Nothing {would} to GitHub."
-    _print(writes, outcome, as_json=as_json)
+    print_writes(writes, outcome, as_json=as_json)
 
 
 def _rehearse(
@@ -82,7 +82,8 @@ def _rehearse(
     return writes
 
 
-def _bytes(path: Path) -> bytes:
+def payload_bytes(path: Path) -> bytes:
+    """A saved payload. Raises UserError."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -95,7 +96,8 @@ def _bytes(path: Path) -> bytes:
     return data
 
 
-def _print(github_writes: list[Write], outcome: str, *, as_json: bool) -> None:
+def print_writes(github_writes: list[Write], outcome: str, *, as_json: bool) -> None:
+    """Show what was, or would be, written to GitHub."""
     if as_json:
         writes = [write.model_dump(exclude={"notifies"}) for write in github_writes]
         typer.echo(json.dumps({"outcome": outcome, "writes": writes}, indent=2))

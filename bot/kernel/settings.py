@@ -395,6 +395,31 @@ class Settings(BaseSettings):
         return tuple(value for value in self.secrets if len(value) >= _STRONG)
 
 
+class WorkflowSettings(BaseSettings):
+    """What GitHub Actions tells a job of itself: each field is GITHUB_<NAME> in the environment.
+    `output` and `step_summary` are the files that take a step's outputs and its summary.
+    """
+
+    model_config = SettingsConfigDict(
+        env_prefix="GITHUB_", frozen=True, extra="ignore", env_ignore_empty=True
+    )
+
+    event_name: str = ""
+    event_path: Path | None = None
+    repository: str = ""
+    run_id: int = 0
+    server_url: str = "https://github.com"
+    output: Path | None = None
+    step_summary: Path | None = None
+
+    @property
+    def run_url(self) -> str:
+        """The page of the workflow's run, "" outside of one."""
+        if not self.run_id or not self.repository:
+            return ""
+        return f"{self.server_url}/{self.repository}/actions/runs/{self.run_id}"
+
+
 def _plain(secret: SecretStr | None) -> str:
     return secret.get_secret_value().strip() if secret is not None else ""
 

@@ -26,8 +26,9 @@ Value = str | int | None
 @dataclass(frozen=True, slots=True)
 class Word:
     """A verb. `arguments` shows their syntax, `does` describes it in one line. `options`: whether
-    key=value may follow; `always`: whether a kill switch leaves it to do; `aliases` are words that
-    people use for it and that spelling cannot find.
+    key=value may follow; `always`: whether a kill switch leaves it to do; `instead` is what to do
+    where no runs are kept, "" where it works without; `aliases` are words that people use for it
+    and that spelling cannot find.
     """
 
     verb: Verb
@@ -35,6 +36,7 @@ class Word:
     does: str
     options: bool = False
     always: bool = False
+    instead: str = ""
     aliases: tuple[str, ...] = ()
 
 
@@ -100,12 +102,26 @@ VERBS: tuple[Word, ...] = (
         options=True,
         aliases=("fix",),
     ),
-    Word("status", "", "Lists the runs of this issue.", always=True),
-    Word("cancel", "", "Cancels the runs of this issue.", always=True, aliases=("stop", "abort")),
+    Word(
+        "status",
+        "",
+        "Lists the runs of this issue.",
+        always=True,
+        instead="The runs are listed in the Actions tab of this repository.",
+    ),
+    Word(
+        "cancel",
+        "",
+        "Cancels the runs of this issue.",
+        always=True,
+        instead="Cancel the workflow run in the Actions tab of this repository.",
+        aliases=("stop", "abort"),
+    ),
     Word(
         "approve",
         "<hash>",
         "Approves the waiting plan with this hash, copied whole; needs write permission.",
+        instead="No plans are kept here: someone with write permission comments `/reproduce`.",
     ),
     Word(
         "config",
@@ -120,6 +136,7 @@ VERBS: tuple[Word, ...] = (
         "",
         "Opens a draft pull request with a regression test, a proven patch or both; needs write "
         "permission.",
+        instead="Download the artifact of the workflow run, and use `reprise pr` on a checkout.",
     ),
 )
 
@@ -275,6 +292,6 @@ def usage(word: Word) -> str:
     return " ".join(part for part in (PREFIX, verb, word.arguments) if part)
 
 
-def help_rows() -> tuple[tuple[str, str], ...]:
-    """The syntax and description of each verb."""
-    return tuple((usage(word), word.does) for word in VERBS)
+def help_rows(*, keeps_runs: bool = True) -> tuple[tuple[str, str], ...]:
+    """The syntax and description of each verb that works where runs are kept, or are not."""
+    return tuple((usage(word), word.does) for word in VERBS if keeps_runs or not word.instead)

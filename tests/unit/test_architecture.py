@@ -27,7 +27,16 @@ TOP = {
     "README.md",
     "CHANGELOG.md",
 }
-TOP |= {"benchmarks", "docs", "LICENSE", "Makefile", "uv.lock", "CONTRIBUTING.md", "SECURITY.md"}
+TOP |= {
+    "action.yml",
+    "benchmarks",
+    "docs",
+    "LICENSE",
+    "Makefile",
+    "uv.lock",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+}
 MADE = {"build", "dist", "coverage.xml", "reprise-runs"}
 OURS = sorted(
     path

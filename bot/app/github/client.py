@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -12,10 +12,12 @@ from typing_extensions import override
 from bot.app.github import http
 from bot.app.github.http import (
     ApiResponse,
+    FixedToken,
     Grant,
     Level,
     RestClient,
     TokenCache,
+    TokenSource,
     mint,
     parse_answer,
     problem,
@@ -26,6 +28,7 @@ from bot.app.ports import (
     CloneToken,
     GoneError,
     Hook,
+    NotGranted,
     Permission,
     Reaction,
     RepositoryWriter,
@@ -40,25 +43,14 @@ _MOST_PAGES = 10  # from either end of a conversation
 _MOST_HOOK_PAGES = 30
 
 
-class GitHubApp(HookedGitHub):
-    """GitHub as the App with this id, private key (PEM) and slug. `api_url` ends in /api/v3 on a
-    GitHub Enterprise Server.
+class RestGitHub(HookedGitHub):
+    """The GitHub port over the REST API, but for what only an App can do. `app_id` and `slug` are
+    those of the App that the tokens belong to: they tell our own comments from others.
     """
 
-    def __init__(
-        self,
-        api_url: str,
-        app_id: int,
-        private_key: str,
-        slug: str,
-        *,
-        timeout_s: float = 20.0,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        self._app_id = app_id
-        self._slug = slug
-        self._client = RestClient(api_url, timeout_s, app=(app_id, private_key))
-        self._tokens = TokenCache(self._client, now)
+    def __init__(self, client: RestClient, tokens: TokenSource, app_id: int, slug: str) -> None:
+        self._client, self._tokens = client, tokens
+        self._app_id, self._slug = app_id, slug
 
     @override
     def permission(self, target: Target, login: str) -> Permission:
@@ -179,6 +171,63 @@ class GitHubApp(HookedGitHub):
         with self._request(target.installation):
             return CloneToken(token=self._tokens.get(_contents(target)))
 
+    def _write(
+        self,
+        target: Target,
+        write: Write,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        expected: Collection[int] = (),
+    ) -> ApiResponse:
+        in_repository = write.model_copy(update={"where": f"{target.repository}{write.where}"})
+        grant = Grant(target, "issues", "write")
+        return self._ask(grant, method, path, write=in_repository, body=body, expected=expected)
+
+    def _ask(
+        self,
+        grant: Grant,
+        method: str,
+        path: str,
+        *,
+        write: Write | None = None,
+        expected: Collection[int] = (),
+        **options: Any,
+    ) -> ApiResponse:
+        """Send a request, and once more with a fresh token after a 401: nothing was done then."""
+
+        def send(token: str) -> ApiResponse:
+            return self._client.request(method, path, token=token, **options)
+
+        with self._request(grant.target.installation, write):
+            token = self._tokens.get(grant)
+            answer = send(token)
+            if answer.status == 401:
+                self._tokens.forget(grant, token)
+                answer = send(self._tokens.get(grant))
+            if not answer.ok and answer.status not in expected:
+                raise problem(answer, f"{method} {path}")
+        return answer
+
+
+class GitHubApp(RestGitHub):
+    """GitHub as the App with this id, private key (PEM) and slug. `api_url` ends in /api/v3 on a
+    GitHub Enterprise Server.
+    """
+
+    def __init__(
+        self,
+        api_url: str,
+        app_id: int,
+        private_key: str,
+        slug: str,
+        *,
+        timeout_s: float = 20.0,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        client = RestClient(api_url, timeout_s, app=(app_id, private_key))
+        super().__init__(client, TokenCache(client, now), app_id, slug)
+
     @override
     @contextmanager
     def writable(self, target: Target) -> Iterator[RepositoryWriter]:
@@ -231,43 +280,54 @@ class GitHubApp(HookedGitHub):
                 raise problem(answer, f"{method} {path}")
         return answer
 
-    def _write(
-        self,
-        target: Target,
-        write: Write,
-        method: str,
-        path: str,
-        body: Mapping[str, Any] | None = None,
-        expected: Collection[int] = (),
-    ) -> ApiResponse:
-        in_repository = write.model_copy(update={"where": f"{target.repository}{write.where}"})
-        grant = Grant(target, "issues", "write")
-        return self._ask(grant, method, path, write=in_repository, body=body, expected=expected)
 
-    def _ask(
+class GitHubWithToken(RestGitHub):
+    """GitHub with one token for one repository, such as that of a workflow's job. There are no
+    deliveries to ask for, and no pull requests to write.
+    """
+
+    def __init__(
         self,
-        grant: Grant,
-        method: str,
-        path: str,
+        api_url: str,
+        token: str,
+        repository: str,
+        app_id: int,
+        slug: str,
         *,
-        write: Write | None = None,
-        expected: Collection[int] = (),
-        **options: Any,
-    ) -> ApiResponse:
-        """Send a request, and once more with a fresh token after a 401: nothing was done then."""
+        timeout_s: float = 20.0,
+    ) -> None:
+        super().__init__(RestClient(api_url, timeout_s), FixedToken(token), app_id, slug)
+        self._repository = repository
 
-        def send(token: str) -> ApiResponse:
-            return self._client.request(method, path, token=token, **options)
+    @override
+    def file(self, target: Target, path: str, most_bytes: int = 65_536) -> str | None:
+        text = super().file(target, path, most_bytes)
+        if text is None and self._is_foreign(target):  # GitHub does not say which of both is not
+            raise GoneError(
+                f"{target.repository} has no such file, or the token does not cover it."
+            )
+        return text
 
-        with self._request(grant.target.installation, write):
-            token = self._tokens.get(grant)
-            answer = send(token)
-            if answer.status == 401:
-                self._tokens.forget(grant, token)
-                answer = send(self._tokens.get(grant))
-            if not answer.ok and answer.status not in expected:
-                raise problem(answer, f"{method} {path}")
-        return answer
+    @override
+    def clone_token(self, target: Target) -> CloneToken:
+        if self._is_foreign(target):
+            raise GoneError(f"The token does not cover {target.repository}.")
+        return super().clone_token(target)
+
+    def _is_foreign(self, target: Target) -> bool:
+        return target.repository.lower() != self._repository.lower()
+
+    @override
+    def writable(self, target: Target) -> AbstractContextManager[RepositoryWriter]:
+        raise NotGranted("This token cannot write to the repository.", "Use reprise pr.")
+
+    @override
+    def hooks(self, since: datetime) -> tuple[Hook, ...]:
+        return ()
+
+    @override
+    def redeliver(self, hook: int) -> None:
+        raise GoneError(f"Nobody sends delivery {hook} again.")
 
 
 def _contents(target: Target) -> Grant:

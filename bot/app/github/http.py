@@ -11,8 +11,10 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, cached_property
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, get_args
 from urllib.parse import parse_qs, quote, urlsplit
+
+from typing_extensions import override
 
 from bot.app.ports import (
     CredentialsRefused,
@@ -400,7 +402,32 @@ class Grant:
     level: Level
 
 
-class TokenCache:
+class TokenSource(Protocol):
+    """Where the token of a request comes from."""
+
+    def get(self, grant: Grant) -> str:
+        """A token that covers the grant, as far as is known here."""
+
+    def forget(self, grant: Grant, token: str) -> None:
+        """Drop a token that GitHub no longer accepts."""
+
+
+class FixedToken(TokenSource):
+    """One token for everything, whose permissions somebody else has chosen."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    @override
+    def get(self, grant: Grant) -> str:
+        return self._token
+
+    @override
+    def forget(self, grant: Grant, token: str) -> None:
+        """There is no other."""
+
+
+class TokenCache(TokenSource):
     """Mints tokens and keeps them. githubkit's own strategy narrows tokens too, but keeps one
     that GitHub has revoked.
     """
@@ -411,6 +438,7 @@ class TokenCache:
         self._lock = Lock()
         self._kept: dict[Grant, tuple[str, float]] = {}
 
+    @override
     def get(self, grant: Grant) -> str:
         """A token that is good for another five minutes at least, where GitHub gives such."""
         with self._lock:
@@ -425,8 +453,8 @@ class TokenCache:
             self._kept[grant] = (token, until)
         return token
 
+    @override
     def forget(self, grant: Grant, token: str) -> None:
-        """Drop a token that GitHub no longer accepts."""
         with self._lock:
             if self._kept.get(grant, ("", 0.0))[0] == token:
                 del self._kept[grant]

@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from bot.app.github.client import GitHubApp
+from bot.app.github.client import GitHubApp, GitHubWithToken
 from bot.app.ports import Hook, Permission, Target, Throttled
 from bot.kernel.errors import TransientError
 from tests.support.fakes import FakeGitHub
@@ -312,6 +312,19 @@ class ServerWorld:
         self.server.fail("lose", "POST", "/comments$")
 
 
+class TokenWorld(ServerWorld):
+    """The same with one token of the App, as a workflow's job has one."""
+
+    def __init__(self, server: GitHubServer) -> None:
+        super().__init__(server)
+        granted = {"metadata": "read", "contents": "read", "issues": "write"}
+        token = self.state.mint(self.target.installation, ["octo/net"], granted).value
+        app = self.state.app
+        self.github = GitHubWithToken(
+            server.api_url, token, "octo/net", app.id, app.slug, timeout_s=5
+        )
+
+
 @pytest.fixture
 def served() -> Iterator[ServerWorld]:
     """The real adapter alone."""
@@ -322,7 +335,18 @@ def served() -> Iterator[ServerWorld]:
         assert server.violations == []
 
 
-@pytest.fixture(params=["fake", "server"])
+@pytest.fixture
+def with_token(served: ServerWorld) -> TokenWorld:
+    return TokenWorld(served.server)
+
+
+@pytest.fixture(params=["fake", "served"])
+def app_world(request):
+    """Every kind of GitHub that an App has."""
+    return FakeWorld() if request.param == "fake" else request.getfixturevalue(request.param)
+
+
+@pytest.fixture(params=["fake", "served", "with_token"])
 def world(request):
     """Every kind of GitHub."""
-    return FakeWorld() if request.param == "fake" else request.getfixturevalue("served")
+    return FakeWorld() if request.param == "fake" else request.getfixturevalue(request.param)

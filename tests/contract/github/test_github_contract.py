@@ -225,18 +225,18 @@ def test_a_token_to_clone_with(world):
     assert token.token
 
 
-def test_deliveries_that_github_tried(world):
-    world.tried("guid-1", 202, NOW - timedelta(hours=2))
-    failed = world.tried("guid-2", 500, NOW - timedelta(hours=1))
-    world.tried("guid-3", 200, NOW)
-    hooks = world.github.hooks(NOW - timedelta(minutes=90))
+def test_deliveries_that_github_tried(app_world):
+    app_world.tried("guid-1", 202, NOW - timedelta(hours=2))
+    failed = app_world.tried("guid-2", 500, NOW - timedelta(hours=1))
+    app_world.tried("guid-3", 200, NOW)
+    hooks = app_world.github.hooks(NOW - timedelta(minutes=90))
     assert [(each.guid, each.ok) for each in hooks] == [("guid-3", True), ("guid-2", False)]
     assert hooks[1].id == failed
     assert hooks[1].at == NOW - timedelta(hours=1)
-    world.github.redeliver(failed)
-    assert world.redelivered() == [failed]
+    app_world.github.redeliver(failed)
+    assert app_world.redelivered() == [failed]
     with pytest.raises(GoneError):
-        world.github.redeliver(987_654)
+        app_world.github.redeliver(987_654)
 
 
 def test_a_limit_is_passed_on_with_its_seconds_and_nothing_is_written(world):

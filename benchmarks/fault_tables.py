@@ -33,8 +33,8 @@ def faults_table(bench: FaultBench) -> Group:
         types.add_row(code, str(counts.true), str(counts.found), str(counts.wrong))
     parts: list[RenderableType] = [cases, Text(), types]
     if (code := summary.code).programs:
-        figures = f"{code.named} named, {code.in_line} with the line, {code.first} first"
-        parts += [Text(), Text(f"Faults that are code: {code.programs} programs, {figures}.")]
+        counts_text = f"{code.named} named, {code.in_line} with the line, {code.first} first"
+        parts += [Text(), Text(f"Faults that are code: {code.programs} programs, {counts_text}.")]
     groups = {
         "rules": {"all": summary, **summary.tools},
         "framework": summary.by_framework,

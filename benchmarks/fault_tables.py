@@ -32,9 +32,15 @@ def faults_table(bench: FaultBench) -> Group:
     for code, counts in summary.by_code.items():
         types.add_row(code, str(counts.true), str(counts.found), str(counts.wrong))
     parts: list[RenderableType] = [cases, Text(), types]
-    if (code := summary.code).programs:
-        counts_text = f"{code.named} named, {code.in_line} with the line, {code.first} first"
-        parts += [Text(), Text(f"Faults that are code: {code.programs} programs, {counts_text}.")]
+    if (figures_of_code := summary.code).programs:
+        counts_text = (
+            f"{figures_of_code.named} named, {figures_of_code.in_line} with the line, "
+            f"{figures_of_code.first} first"
+        )
+        parts += [
+            Text(),
+            Text(f"Faults that are code: {figures_of_code.programs} programs, {counts_text}."),
+        ]
     groups = {
         "rules": {"all": summary, **summary.tools},
         "framework": summary.by_framework,

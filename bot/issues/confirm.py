@@ -40,6 +40,7 @@ from bot.kernel.report import (
 )
 from bot.kernel.session import SearchResult
 from bot.kernel.statistics import SequentialTest, TestDecision, interval
+from bot.kernel.trees import read_tree
 from sandbox.port import RunResult
 
 # Counted runs → the verdict, and the table that compares the reported with the observed.
@@ -330,10 +331,12 @@ def check_reach(runner: Runner, search_result: SearchResult, verdict: AnyVerdict
     """
     if not isinstance(verdict, NotReproduced | DifferentFailure):
         return verdict
+    script, tree = search_result.script, search_result.environment.tree
     reach = operation(
         runner.bug,
         members_of(runner.signature),
-        search_result.script,
+        script,
+        read_tree(tree) if script.is_repositorys else {},
         failed=isinstance(verdict, DifferentFailure),
     )
     runner.say("confirm", f"checking that a run reaches {reach.says}")
@@ -346,7 +349,7 @@ def check_reach(runner: Runner, search_result: SearchResult, verdict: AnyVerdict
             reach.functions,
         )
     )
-    functions, lines = _functions_reached(result, search_result.script.entry)
+    functions, lines = _functions_reached(result, reach.file or search_result.script.entry)
     if not reach.reached(functions, lines):
         ending = "" if verdict.kind == "not_reproduced" else f": they ended with {verdict.seen}"
         return undecided(verdict, f"no run was observed to reach {reach.says}{ending}")
@@ -368,15 +371,15 @@ def _output_alone(runner: Runner, result: SearchResult) -> bool:
     return has_output and not any(run.judgement.contrary for run in runs)
 
 
-def _functions_reached(result: RunResult, entry: str) -> tuple[Functions, frozenset[int]]:
-    """What the processes of a run entered, and the lines of the entry file that ran."""
+def _functions_reached(result: RunResult, path: str) -> tuple[Functions, frozenset[int]]:
+    """What the processes of a run entered, and the lines of a file that ran."""
     functions: set[tuple[str, str]] = set()
     lines: set[int] = set()
     for data in result.artifacts.values():
         row = artifacts.parse_record(artifacts.Reached, data)
         if isinstance(row, artifacts.Reached):
             functions |= set(row.entered)
-            lines |= {line for file, line in row.lines if file == entry}
+            lines |= {line for file, line in row.lines if file == path}
     return tuple(functions), frozenset(lines)
 
 

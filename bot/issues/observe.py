@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 
 from bot.issues.signature import values
 from bot.kernel import artifacts, launch, tracebacks
@@ -29,6 +30,7 @@ from bot.kernel.bug import (
 )
 from bot.kernel.source.syntax import module_of, name_of
 from bot.kernel.tracebacks import LIBRARY
+from bot.kernel.trees import Tree, tree_files
 from bot.kernel.values import Record
 from sandbox.port import RunResult
 
@@ -43,13 +45,14 @@ _CODE = 80
 @dataclass(frozen=True, slots=True)
 class Operation:
     """Functions (file below site-packages, name) of which one must be entered; or, without any,
-    lines of the program of which `needed` must run.
+    lines of a file of the program, "" for its entry, of which `needed` must run.
     """
 
     says: str
     functions: Functions = ()
     lines: frozenset[int] = frozenset()
     needed: int = 1
+    file: str = ""
 
     def reached(self, functions_entered: Functions, lines: frozenset[int]) -> bool:
         """Whether a run reached it."""
@@ -59,17 +62,24 @@ class Operation:
 
 
 def operation(
-    bug: BugReport, members: tuple[Member, ...], script: Script, *, failed: bool
+    bug: BugReport,
+    members: tuple[Member, ...],
+    script: Script,
+    tree: Tree = MappingProxyType({}),
+    *,
+    failed: bool,
 ) -> Operation:
     """The operation, by the best that the report offers: frames of a library, lines of the
-    program in its traceback, the API it names, the program's calls. `failed`: runs ended in
-    another failure, so that only the last call shows that they came far enough.
+    repository's files or of the program in its traceback, the API it names, the program's calls.
+    `failed`: runs ended in another failure, so that only the last call shows that they came far
+    enough.
     """
     crashes = [member for member in members if isinstance(member, CrashSignature)]
     names = {member.exception.rsplit(".", 1)[-1] for member in crashes}
     rows = [row for row in bug.tracebacks if row.exception.rsplit(".", 1)[-1] in names]
     return (
         _tests(members, script.source)
+        or _of_tree(rows, script.entry, tree)
         or _functions(rows)
         or _quoted_lines(rows, script.source)
         or _named_operation(bug, members, script.source)
@@ -103,6 +113,25 @@ def _functions(rows: list[Traceback]) -> Operation | None:
     pairs = dict.fromkeys((frame.module_path, _last(frame.function)) for frame in frames)
     path, name = list(pairs)[-1]
     return Operation(f"`{name}` in {path}", functions=tuple(pairs))
+
+
+def _of_tree(rows: list[Traceback], entry: str, tree: Tree) -> Operation | None:
+    """The innermost line that a traceback quotes of a file of the tree, where that is not the file
+    that is started: whoever only starts another program, in the background, reaches nothing.
+    """
+    own = [
+        (frame, max(paths, key=len))
+        for row in rows
+        for frame in row.frames
+        if (paths := tree_files(frame, tree)) and frame.code.strip()
+    ]
+    if not own or own[-1][1] == entry:
+        return None
+    frame, path = own[-1]
+    code = " ".join(frame.code.split())
+    texts = tree[path].decode("utf-8", "replace").splitlines()
+    lines = frozenset(at for at, text in enumerate(texts, 1) if " ".join(text.split()) == code)
+    return Operation(f"the line `{code[:_CODE]}` of {path}", lines=lines, file=path)
 
 
 def _quoted_lines(rows: list[Traceback], source: str) -> Operation | None:

@@ -15,7 +15,7 @@ from bot.kernel.environment import DataMount, Environment
 from bot.kernel.job import JobOptions
 from bot.kernel.training_types import TrainingProgram
 from bot.kernel.trees import read_tree
-from sandbox.port import Limits, Mount, RunSpec, overlap
+from sandbox.port import PATH, Limits, Mount, RunSpec, overlap
 
 _FOLDER = ".reprise"
 PROBES = ("sitecustomize.py", "_reprise_trace.py")
@@ -295,6 +295,8 @@ def _variables(environment: Environment, options: JobOptions, seed: int) -> dict
     path = [_FOLDER, *filter(None, [environment.variables.get("PYTHONPATH", "")])]
     variables |= {
         "PYTHONPATH": ":".join(path),
+        # What starts `python`, or a console script, means those of its own environment.
+        "PATH": f"{PurePosixPath(environment.interpreter).parent}:{PATH}",
         "PYTHONHASHSEED": str(seed % 2**32),
         "REPRISE_TRACE": _FOLDER,
         "REPRISE_SEED": str(seed),

@@ -5,10 +5,25 @@ from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 
+from bot.kernel.bug import Frame
+
 Tree = Mapping[str, bytes]
 """The files of a repository by their path in it."""
 
 MOST_FILES, MOST_BYTES = 4_000, 64 * 2**20
+
+
+_INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python")
+
+
+def tree_files(frame: Frame, tree: Tree) -> list[str]:
+    """The Python files of a tree that a frame may be in: its path ends with theirs, wherever the
+    reporter's clone lies.
+    """
+    path = frame.path.replace("\\", "/")
+    if any(part in path for part in _INSTALLED):
+        return []
+    return [one for one in tree if one.endswith(".py") and f"/{path}".endswith(f"/{one}")]
 
 
 @lru_cache(maxsize=2)

@@ -3,11 +3,13 @@
 import pytest
 
 from bot.issues.observe import operation
+from bot.issues.reading.issue import read_issue
 from bot.kernel.attempt import Script
 from bot.kernel.bug import (
     BugReport,
     CrashSignature,
     Frame,
+    Issue,
     ObservationSignature,
     Predicate,
     ReportKind,
@@ -114,3 +116,33 @@ def test_a_program_that_calls_no_library_reaches_its_own_statements():
     wanted = found(source="import math\nx = 4.0\nprint('loss', math.sqrt(x))\n", failed=True)
     assert wanted.lines == {3}
     assert found(source="x = 1\nprint(x)\n").reached((), frozenset({1, 2}))
+
+
+TREE = {
+    "nn/train_model.py": b"import os\nos.system('python nn/model.py &')\n",
+    "nn/model.py": b"import sys\nfrom utils import features\n",
+    "utils.py": b"features = 1\n",
+}
+
+
+def of_tree(path, code, entry="nn/train_model.py"):
+    frame = Frame(path=path, line=2, function="<module>", code=code)
+    row = Traceback(exception="ImportError", message="No module named 'utils'", frames=(frame,))
+    bug = read_issue(Issue(title="It fails", body="")).model_copy(update={"tracebacks": (row,)})
+    script = Script(files={}, entry=entry, command=(entry,))
+    member = CrashSignature(exception="ImportError", message="No module named 'utils'")
+    return operation(bug, (member,), script, TREE, failed=False)
+
+
+def test_the_line_of_another_file_of_the_tree_must_run_where_the_traceback_is_in_it():
+    reach = of_tree("/home/me/repo/nn/model.py", "from utils import features")
+    assert (reach.file, reach.lines) == ("nn/model.py", {2})
+    assert not reach.reached((), frozenset())
+    assert reach.reached((), frozenset({2}))
+    changed = of_tree("/home/me/repo/nn/model.py", "from utils import other")
+    assert not changed.reached((), frozenset({1, 2}))
+
+
+def test_the_file_that_is_started_and_installed_ones_are_looked_at_as_before():
+    assert of_tree("/home/me/repo/nn/train_model.py", "import os").file == ""
+    assert of_tree("/home/me/lib/site-packages/utils.py", "features = 1").file == ""

@@ -9,11 +9,10 @@ from bot.issues.runner import IssueSession
 from bot.kernel.bug import BugReport, Commit, Frame
 from bot.kernel.environment import RepoSource
 from bot.kernel.ports import Commits
-from bot.kernel.trees import Tree
+from bot.kernel.trees import Tree, tree_files
 
 _MOST_CHANGES = 40
 _MOST_FRAMES = 20
-_INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python")
 
 
 def fitting_commit(
@@ -54,8 +53,6 @@ def _frames(bug: BugReport, tree: Tree) -> Iterator[Frame]:
     """
     for row in bug.tracebacks:
         for frame in row.frames:
-            path = frame.path.replace("\\", "/")
-            ends = [one for one in tree if one.endswith(".py") and f"/{path}".endswith(f"/{one}")]
-            is_own = not any(part in path for part in _INSTALLED)
-            if ends and is_own and frame.line and frame.code.strip():
-                yield frame.model_copy(update={"module_path": max(ends, key=len)})
+            paths = tree_files(frame, tree)
+            if paths and frame.line and frame.code.strip():
+                yield frame.model_copy(update={"module_path": max(paths, key=len)})

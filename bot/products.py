@@ -55,7 +55,6 @@ from bot.kernel.source.syntax import tree_of
 from bot.kernel.training_types import DiagnosedRun, Repair, TrainingProgram
 from bot.kernel.trees import read_tree
 from bot.model.budget import ModelBudget
-from bot.papers.reproduce import reproduce as reproduce_paper
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, diagnose_recording, record_run
 from bot.training.opinion import second_opinion
@@ -333,6 +332,13 @@ def repair_program(job: RepairProgram, ports: Ports) -> RepairReport:
     from bot.training.repair import repair  # LibCST is slow to import
 
     return repair.repair_program(job, ports)
+
+
+def reproduce_paper(job: ReproducePaper, ports: Ports) -> PaperReport:
+    """Compare a paper's number with runs of its repository."""
+    from bot.papers import reproduce as papers  # LibCST is slow to import
+
+    return papers.reproduce(job, ports)
 
 
 ENGINE = Engine(

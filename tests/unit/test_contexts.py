@@ -681,3 +681,24 @@ def test_two_long_bodies_that_count_alike_share_the_room():
     assert size(alike) <= 92
     alone = fit_chunks((one, other.model_copy(update={"score": 3.0})), 90)
     assert {piece.name for piece in alone} == {"a.one"}
+
+
+def test_the_repositorys_lines_that_a_traceback_names_come_first():
+    texts = {
+        "nets.py": "def build(size):\n    rows = [0] * size\n    return rows[size]\n",
+        "train.py": "from nets import build\n\n\ndef main():\n    print(build(3))\n\n\nmain()\n",
+        "other.py": "def build_other(size):\n    return size\n",
+    }
+    shelf = FakeSourceIndex(texts, main=("nets", "train", "other"), origin="clone")
+    body = (
+        "```\nTraceback (most recent call last):\n"
+        '  File "/home/me/repo/train.py", line 5, in main\n    print(build(3))\n'
+        '  File "/home/me/repo/nets.py", line 3, in build\n    return rows[size]\n'
+        "IndexError: list index out of range\n```\n"
+    )
+    issue = Issue(title="It fails", body=body, repository="acme/repo")
+    bug = reading_issue.read_issue(issue)
+    assert [chunk.name for chunk in contexts.ranking(bug, issue, shelf)[:2]] == [
+        "nets.build",
+        "train.main",
+    ]

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from bot.kernel.bug import (
@@ -73,6 +74,7 @@ _READ_LINES = 2_000
 _ENTRIES = (("__init__",), ("forward", "call", "__call__"), ("build",))
 _ENTRY_SHARES = (0.45, 0.6, 0.45)
 _FAR = 0.3
+_DEEPEST = 8
 _OWN = 0.15
 """Less is the score of code that a package carries along from others."""
 
@@ -374,14 +376,15 @@ def short(chunk: Chunk) -> str:
 
 
 def _hints_of_frames(bug: BugReport, sources: SourceIndex) -> Iterator[Hint]:
-    """Frames of packages, the innermost first."""
+    """Frames of packages and of the repository's own files, the innermost first."""
     for traceback in bug.tracebacks[:4]:
         for weight, failure in (
             (12.0, traceback),
             *((7.0, cause) for cause in traceback.chained[:2]),
         ):
-            inside = [frame for frame in reversed(failure.frames) if frame.module_path]
-            for depth, frame in enumerate(inside[:_FRAMES]):
+            located = (_located(frame, sources) for frame in reversed(failure.frames))
+            inside = islice((frame for frame in located if frame.module_path), _FRAMES)
+            for depth, frame in enumerate(inside):
                 chunk = _of_frame(frame, sources)
                 if chunk is not None:
                     why = (
@@ -390,6 +393,22 @@ def _hints_of_frames(bug: BugReport, sources: SourceIndex) -> Iterator[Hint]:
                         else shared("why_raised", exception=_last(failure))
                     )
                     yield Hint(chunk, weight * 0.85**depth, why)
+
+
+def _located(frame: Frame, sources: SourceIndex) -> Frame:
+    """A frame of a file of the repository with the path of that file in it: reports give the one
+    on the reporter's machine, where a folder may be called as the package is.
+    """
+    is_known = frame.module_path and sources.read(frame.module_path, 1, 1) is not None
+    if is_known or frame.package == "<stdlib>":
+        return frame
+    parts = PurePosixPath(frame.path.replace("\\", "/")).parts[-_DEEPEST:]
+    for at in range(len(parts)):
+        path = "/".join(parts[at:])
+        chunk = sources.read(path, 1, 1) if path.endswith(".py") else None
+        if chunk is not None and chunk.path == path and chunk.origin == "clone":
+            return frame.model_copy(update={"module_path": path})
+    return frame
 
 
 def _of_frame(frame: Frame, sources: SourceIndex) -> Chunk | None:

@@ -29,6 +29,7 @@ _NOTEBOOKS = {"jupyter", "jupyter-nbconvert", "papermill", "ipython"}
 NOTEBOOK = ("-m", "jupyter", "execute")
 """What starts a notebook."""
 PYTEST = ("-m", "pytest")
+UNITTEST = ("-m", "unittest")
 """What starts tests."""
 STATEMENT = "-c"
 """What starts an import statement; the files that a report names beside it follow it."""

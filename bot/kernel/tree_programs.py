@@ -13,6 +13,7 @@ from bot.kernel.commands import (
     NOTEBOOK,
     PYTEST,
     STATEMENT,
+    UNITTEST,
     goes_home,
     in_script,
     is_test_file,
@@ -24,6 +25,7 @@ from bot.kernel.trees import Tree
 
 GUESSED = "the bug report names it but gives no command for it"
 """Why a program was started in a way of ours: that it does not fail so says nothing."""
+BY_PYTEST = "it runs the same tests and lets their exceptions be seen"
 _MOST = 3
 _MOST_GUESSES = 2
 _MOST_MODULES = 200
@@ -204,6 +206,8 @@ def _of_command(command: ShellCommand, tree: Tree) -> Script | None:
         return _of_notebook(path, tree) if path else None
     if argv[0] == STATEMENT:
         return _of_statement(command, tree)
+    if argv[:2] == UNITTEST:
+        return _of_unittest(command, tree)
     if command.source == "named" and argv[:2] == PYTEST:
         return _of_tests(command, tree)
     entry = _entry(argv, folder, tree, is_vague=is_vague)
@@ -313,6 +317,38 @@ def _as_tests(entry: str, source: str) -> tuple[str, ...]:
     nodes = ast.walk(module_of(source)) if is_test_file(entry) else ()
     has_tests = any(isinstance(node, _FUNCTIONS) and node.name.startswith("test") for node in nodes)
     return (*PYTEST, entry) if has_tests else ()
+
+
+def _of_unittest(command: ShellCommand, tree: Tree) -> Script | None:
+    """The tests that `python -m unittest` names, by pytest, which runs them as well and lets the
+    exception that a test raises be seen.
+    """
+    names = [word for word in command.argv[2:] if not word.startswith("-") and word != "discover"]
+    prefix = f"{command.folder}/" if _has_folder(command.folder, tree) else ""
+    ids = [row for name in names if (row := _test_id(name, prefix, tree))]
+    script = (
+        _of_command(command.model_copy(update={"argv": (*PYTEST, *ids)}), tree) if ids else None
+    )
+    if script is None:
+        return None
+    fix = ScriptFix(what=f"`python {' '.join(command.argv)}` is run by pytest"[:200], why=BY_PYTEST)
+    return script.model_copy(update={"fixes": (*script.fixes, fix)})
+
+
+def _test_id(name: str, prefix: str, tree: Tree) -> str:
+    """What pytest calls a test that unittest knows by `package.module.Class.test`; "" without such
+    a module. A class that the report leaves out is looked up.
+    """
+    parts = name.removesuffix(".py").replace("/", ".").split(".")
+    for at in range(len(parts), 0, -1):
+        path = "/".join(parts[:at]) + ".py"
+        if f"{prefix}{path}" in tree:
+            rest = parts[at:]
+            if len(rest) == 1:
+                known = _test_ids(f"{prefix}{path}", rest, tree)
+                return next(known, "::".join((path, *rest))).removeprefix(prefix)
+            return "::".join((path, *rest))
+    return ""
 
 
 def _of_tests(command: ShellCommand, tree: Tree) -> Script | None:

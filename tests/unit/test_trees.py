@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.kernel import launch, trees
+from bot.kernel import launch, tree_programs, trees
 from bot.kernel.attempt import Script
 from bot.kernel.bug import CrashSignature, ScriptFix
 from bot.kernel.environment import Environment
@@ -76,3 +76,32 @@ def test_cuda_is_answered_only_where_a_fix_says_so_and_by_no_file_of_the_tree(tr
     spec = run_spec(tree)
     assert (launch.CUDA_PROBE in spec.files, launch.CUDA in spec.env) == (False, False)
     trees.read_tree.cache_clear()
+
+
+TESTED = {
+    "tests/test_net.py": b"import unittest\n\n\nclass NetTest(unittest.TestCase):\n    def test_size(self):\n        self.fail()\n",
+    "tests/__init__.py": b"",
+    "src/lib.py": b"",
+}
+
+
+@pytest.mark.parametrize(
+    ("command", "ids"),
+    [
+        ("python -m unittest tests.test_net.NetTest.test_size", ("tests/test_net.py::NetTest::test_size",)),
+        ("python -m unittest tests.test_net.test_size", ("tests/test_net.py::NetTest::test_size",)),
+        ("python -m unittest -v tests.test_net", ("tests/test_net.py",)),
+        ("python -m unittest tests/test_net.py", ("tests/test_net.py",)),
+        ("cd tests && python -m unittest test_net.NetTest", ("test_net.py::NetTest",)),
+    ],
+)  # fmt: skip
+def test_tests_of_unittest_are_run_by_pytest(command, ids):
+    script = tree_programs.of_command(command, TESTED)
+    assert script.command == ("-m", "pytest", *ids)
+    assert script.entry == "tests/test_net.py"
+    assert [fix.why for fix in script.fixes] == [tree_programs.BY_PYTEST]
+
+
+@pytest.mark.parametrize("command", ["python -m unittest", "python -m unittest tests.test_other"])
+def test_tests_of_unittest_that_are_not_there_are_none(command):
+    assert tree_programs.of_command(command, TESTED) is None

@@ -345,8 +345,8 @@ def _test_id(name: str, prefix: str, tree: Tree) -> str:
         if f"{prefix}{path}" in tree:
             rest = parts[at:]
             if len(rest) == 1:
-                known = _test_ids(f"{prefix}{path}", rest, tree)
-                return next(known, "::".join((path, *rest))).removeprefix(prefix)
+                test_ids = _test_ids(f"{prefix}{path}", rest, tree)
+                return next(test_ids, "::".join((path, *rest))).removeprefix(prefix)
             return "::".join((path, *rest))
     return ""
 

@@ -75,6 +75,7 @@ _ENTRIES = (("__init__",), ("forward", "call", "__call__"), ("build",))
 _ENTRY_SHARES = (0.45, 0.6, 0.45)
 _FAR = 0.3
 _DEEPEST = 8
+_ELSEWHERE = 0.25
 _OWN = 0.15
 """Less is the score of code that a package carries along from others."""
 
@@ -349,9 +350,10 @@ def gather(
         *(Hint(chunk, 7.0, shared("why_lineage")) for chunk in lineage),
         *_hints_of_frames(bug, sources),
         *_hints_of_links(bug, issue, sources),
-        *messages(bug, issue, sources, refined),
         *named_definitions(names, sources, paths),
     ]
+    in_clone = any(hint.chunk.origin == "clone" for hint in hints)
+    hints += _quieter(messages(bug, issue, sources, refined), in_clone)
     undefined = [name for name in names if not _definitions(name.text, sources)]
     hints += holders(undefined, sources, hints)
     hints += files(issue, sources, hints, refined)
@@ -361,9 +363,18 @@ def gather(
     return (
         *_reached(hints, calls),
         *calls,
-        *_hints_of_words(bug, issue, sources, hints),
+        *_quieter(_hints_of_words(bug, issue, sources, hints), in_clone),
         *(_learning(bug, sources) if not _exact(hints) else ()),
     )
+
+
+def _quieter(hints: Iterable[Hint], in_clone: bool) -> Iterator[Hint]:
+    """Hints by words alone: where the report is about the repository's own code, those to installed
+    packages count little.
+    """
+    for hint in hints:
+        is_elsewhere = in_clone and hint.chunk.origin == "installed"
+        yield hint._replace(weight=hint.weight * _ELSEWHERE) if is_elsewhere else hint
 
 
 def short(chunk: Chunk) -> str:

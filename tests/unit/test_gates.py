@@ -254,6 +254,7 @@ def test_a_model_s_place_goes_before_a_statement_that_rules_guessed():
         ("Layer.from_pretrained('acme/base'), Layer.from_pretrained('acme/b')", ("acme/base",), False),
         ("models.resnet18(weights='DEFAULT')", ("resnet18",), True),
         ("models.resnet18(weights='DEFAULT')", ("resnet50",), False),
+        ("models.LoraConfig(init_lora_weights='olora')", (), True),
         ("Layer(download=True)", ("acme/base",), False),
     ],
 )  # fmt: skip

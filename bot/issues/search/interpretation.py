@@ -380,7 +380,8 @@ def _overlap(wrong: Predicate, right: Predicate) -> Any:
 
 
 def _pin(row: dict[str, Any], issue: Issue, notes: _Notes) -> Pin | None:
-    name, version, quote = row["name"], row["version"], row["quote"]
+    # The build of a stated version, 2.4.0+cu121, is the host's to choose.
+    name, version, quote = row["name"], row["version"].partition("+")[0], row["quote"]
     if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
         notes.refuse("pin", name=one_line(name), version=one_line(version))
         return None

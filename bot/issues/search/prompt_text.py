@@ -149,6 +149,7 @@ def _row(name: str, requested_version: str, installed_version: str, why: str) ->
 # taken; and what a model learned from its earlier actions.
 
 _MOST_LINE = 300
+_AROUND = 10
 _MOST_OUTPUT = 3_000  # characters
 _FRAMES = 6
 _BRIEF = 400  # characters
@@ -166,8 +167,9 @@ def show_contexts(context_list: Iterable[Context]) -> str:
 
 
 def list_pieces(pieces: Iterable[Chunk], *, is_whole: bool = False) -> str:
-    """Pieces of sources with line numbers, neighbours of one file inside one fence; unless whole,
-    without all but the first line of their docstrings.
+    """Pieces of sources with line numbers, neighbours of one file inside one fence, without all
+    but the first line of their docstrings; unless whole: then lines that were asked for have them,
+    and definitions around the line that was searched for.
     """
     blocks = []
     for _, group in groupby(pieces, key=lambda piece: (piece.path, piece.origin, piece.version)):
@@ -184,8 +186,11 @@ def _rows(piece: Chunk, *, is_whole: bool) -> Iterable[str]:
     if piece.why:
         yield f"       [{'; '.join(piece.why[:2])}]"
     lines = piece.text.split("\n")
-    whole = (at for at, line in enumerate(lines) if line.strip())
-    for at in whole if is_whole else nonempty_lines(piece.text):
+    visible = set(nonempty_lines(piece.text))
+    for at, line in enumerate(lines):
+        near = piece.kind == "lines" or abs(piece.start + at - piece.focus) <= _AROUND
+        if at not in visible and not (is_whole and near and line.strip()):
+            continue
         yield f"{piece.start + at:5d}  {lines[at][:_MOST_LINE]}"
 
 

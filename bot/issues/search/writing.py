@@ -77,7 +77,8 @@ _REACHES = re.compile(
     r"hf_hub_download|snapshot_download|load_dataset|subprocess|os\.system|os\.popen|pip\.main)\b"
 )
 _WEIGHTS = re.compile(
-    r"\.from_pretrained\(\s*[\"'][\w.-]+(?:/[\w.-]+)?[\"']|pretrained\s*=\s*True|download\s*=\s*True|weights\s*=\s*[\"']"
+    r"\.from_pretrained\(\s*[\"'][\w.-]+(?:/[\w.-]+)?[\"']|\bpretrained\s*=\s*True|\bdownload\s*=\s*True"
+    r"|\bweights\s*=\s*[\"']"
 )
 _NAMES = re.compile(r"[A-Za-z0-9][\w-]*(?:[./][\w-]+)*(?<!\.)")
 _PATCHES = re.compile(r"^\s*(?:setattr\(|unittest\.mock|mock\.patch|monkeypatch)")

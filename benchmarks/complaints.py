@@ -127,7 +127,7 @@ def _row(path: Path, bench: ComplaintBench) -> ComplaintRow:
         repaired=again.verdict.kind if again is not None else "",
         kept=_kept(report, sides),
         kept_of=(len(sides[0]), len(sides[1])),
-        seconds=report.seconds,
+        seconds=sum(report.seconds.values()),
     )
 
 

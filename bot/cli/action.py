@@ -14,7 +14,6 @@ from threading import Event
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Console
 
 from bot.app import factory
 from bot.app.ports import CloneToken, GitHub, Permission, Write
@@ -325,6 +324,8 @@ class _LoggingEngine:
         clone: CloneToken | None,
         earlier: IssueReport | None = None,
     ) -> IssueReport:
+        from rich.console import Console
+
         from bot.cli.runner import PlainLines
 
         lines = PlainLines(Console(stderr=True))

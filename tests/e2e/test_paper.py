@@ -66,6 +66,7 @@ def test_a_number_is_reproduced_and_a_killed_run_goes_on(tmp_path: Path) -> None
     assert "numpy" in (tmp_path / "run" / "environment.lock").read_text()
 
 
+@pytest.mark.nightly  # some thirty trainings
 def test_three_contradictions_and_the_one_that_costs_the_number(tmp_path: Path) -> None:
     done = reprise(tmp_path, *arguments(tmp_path, "momentum", "--json"))
     assert done.returncode == 3, done.stdout + done.stderr

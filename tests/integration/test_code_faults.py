@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from _pytest.mark import ParameterSet
 
 from benchmarks import probing
 from bot.program import hyperparameters
@@ -21,6 +22,15 @@ CASES = sorted(path.name.removesuffix(".buggy.py") for path in TWINS.glob("*.bug
 WITHOUT_LINE = frozenset(("split-leak", "target-in-inputs"))
 WITHOUT_EDIT = WITHOUT_LINE | {"state-carried", "metric-wrong"}
 NEAR = 2
+DAILY = ("axis-mixed", "dropout-in-evaluation", "eval-while-training", "gradients-not-reset")
+"""What every run of CI tries: a training and its twin for each part of the probe."""
+
+
+def some(cases: list[str]) -> list[ParameterSet]:
+    """The cases; those beyond the daily ones take minutes together."""
+    return [
+        pytest.param(case, marks=() if case in DAILY else pytest.mark.nightly) for case in cases
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +43,7 @@ def test_every_rule_of_code_has_twins() -> None:
     assert rules <= {case.split(".")[0] for case in CASES}
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", some(CASES))
 def test_the_fault_is_named_with_its_line_and_its_twin_is_silent(case: str, python: str) -> None:
     slug = case.split(".")[0]
     source = (TWINS / f"{case}.buggy.py").read_text()
@@ -49,7 +59,7 @@ def test_the_fault_is_named_with_its_line_and_its_twin_is_silent(case: str, pyth
     assert diagnose(healthy.trace).findings == ()
 
 
-@pytest.mark.parametrize("case", [x for x in CASES if x.split(".")[0] not in WITHOUT_EDIT])
+@pytest.mark.parametrize("case", some([x for x in CASES if x.split(".")[0] not in WITHOUT_EDIT]))
 def test_the_rule_edits_the_program_so_that_the_fault_is_gone(
     case: str, python: str, tmp_path: Path
 ) -> None:

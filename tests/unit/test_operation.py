@@ -129,7 +129,7 @@ def of_tree(path, code, entry="nn/train_model.py"):
     frame = Frame(path=path, line=2, function="<module>", code=code)
     row = Traceback(exception="ImportError", message="No module named 'utils'", frames=(frame,))
     bug = read_issue(Issue(title="It fails", body="")).model_copy(update={"tracebacks": (row,)})
-    script = Script(files={}, entry=entry, command=(entry,))
+    script = Script(files={entry: TREE[entry].decode()}, entry=entry, command=(entry,))
     member = CrashSignature(exception="ImportError", message="No module named 'utils'")
     return operation(bug, (member,), script, TREE, failed=False)
 

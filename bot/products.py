@@ -288,7 +288,7 @@ def decided_by_patch(report: ReportDraft, repair: Repair) -> None:
         runs=runs,
         failures=failures,
         interval=statistics.interval(failures, runs),
-        reason=f"{metric.name} of the program ended nearer to {metric.name} without the patch",
+        reason=f"{metric.name} ended on the wrong side of {bound:.4g}, set before the proof",
         determinism="deterministic" if failures == runs else "seed-dependent",
     )
     decided_verdict = with_patch(verdict, signature, repair)

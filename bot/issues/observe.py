@@ -40,6 +40,7 @@ from sandbox.port import RunResult
 Functions = tuple[tuple[str, str], ...]
 _NEAR = 3  # a version without the bug may no longer call the very function that raised
 _CODE = 80
+_MOST_ROWS, _MOST_FRAMES = 8, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,8 +122,8 @@ def _of_tree(rows: list[Traceback], entry: str, tree: Tree) -> Operation | None:
     """
     own = [
         (frame, max(paths, key=len))
-        for row in rows
-        for frame in row.frames
+        for row in rows[:_MOST_ROWS]
+        for frame in row.frames[-_MOST_FRAMES:]
         if (paths := tree_files(frame, tree)) and frame.code.strip()
     ]
     if not own or own[-1][1] == entry:

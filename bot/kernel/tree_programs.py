@@ -28,6 +28,7 @@ GUESSED = "the bug report names it but gives no command for it"
 BY_PYTEST = "it runs the same tests and lets their exceptions be seen"
 _MOST = 3
 _MOST_GUESSES = 2
+_MOST_NAMED = 8
 _MOST_MODULES = 200
 _MOST_LISTED, _MOST_FOLDERS = 60, 20
 _BINARY = 4_096
@@ -325,7 +326,7 @@ def _of_unittest(command: ShellCommand, tree: Tree) -> Script | None:
     """
     names = [word for word in command.argv[2:] if not word.startswith("-") and word != "discover"]
     prefix = f"{command.folder}/" if _has_folder(command.folder, tree) else ""
-    ids = [row for name in names if (row := _test_id(name, prefix, tree))]
+    ids = [row for name in names[:_MOST_NAMED] if (row := _test_id(name, prefix, tree))]
     script = (
         _of_command(command.model_copy(update={"argv": (*PYTEST, *ids)}), tree) if ids else None
     )

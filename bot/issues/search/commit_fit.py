@@ -3,6 +3,7 @@ the repository that is seldom that of the day on which they write.
 """
 
 from collections.abc import Iterator
+from itertools import islice
 
 from bot.environment import releases
 from bot.issues.runner import IssueSession
@@ -13,6 +14,7 @@ from bot.kernel.trees import Tree, tree_files
 
 _MOST_CHANGES = 40
 _MOST_FRAMES = 20
+_MOST_TRACEBACKS = 8
 
 
 def fitting_commit(
@@ -22,7 +24,7 @@ def fitting_commit(
     the report quotes of its files; None where the tree at `commit` has as many. Raises UserError
     and TransientError.
     """
-    commits, frames = session.ports.commits, tuple(_frames(bug, tree))[:_MOST_FRAMES]
+    commits, frames = session.ports.commits, tuple(islice(_frames(bug, tree), _MOST_FRAMES))
     best = releases.count(frames, lambda path: tree.get(path, b"").decode("utf-8", "replace"))
     if commits is None or best == len(frames):
         return None
@@ -51,8 +53,8 @@ def _frames(bug: BugReport, tree: Tree) -> Iterator[Frame]:
     """The frames that quote a line of a file of the tree, with that file's path; a file is the one
     whose path shares the longest end with the frame's.
     """
-    for row in bug.tracebacks:
-        for frame in row.frames:
+    for row in bug.tracebacks[:_MOST_TRACEBACKS]:
+        for frame in row.frames[-_MOST_FRAMES:]:
             paths = tree_files(frame, tree)
             if paths and frame.line and frame.code.strip():
                 yield frame.model_copy(update={"module_path": max(paths, key=len)})

@@ -74,7 +74,7 @@ _READ_LINES = 2_000
 _ENTRIES = (("__init__",), ("forward", "call", "__call__"), ("build",))
 _ENTRY_SHARES = (0.45, 0.6, 0.45)
 _FAR = 0.3
-_DEEPEST = 8
+_DEEPEST, _MOST_LOCATED = 8, 40
 _ELSEWHERE = 0.25
 _OWN = 0.15
 """Less is the score of code that a package carries along from others."""
@@ -393,7 +393,8 @@ def _hints_of_frames(bug: BugReport, sources: SourceIndex) -> Iterator[Hint]:
             (12.0, traceback),
             *((7.0, cause) for cause in traceback.chained[:2]),
         ):
-            located = (_located(frame, sources) for frame in reversed(failure.frames))
+            innermost = failure.frames[-_MOST_LOCATED:]
+            located = (_located(frame, sources) for frame in reversed(innermost))
             inside = islice((frame for frame in located if frame.module_path), _FRAMES)
             for depth, frame in enumerate(inside):
                 chunk = _of_frame(frame, sources)

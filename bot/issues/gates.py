@@ -32,7 +32,6 @@ GATES: dict[str, Part] = {
     "unfounded": "reading",
     "same_reading": "reading",
     "amend_late": "amendment",
-    "amend_kind": "amendment",
     "amend_same": "amendment",
     "package_name": "environment",
     "stated_version": "environment",

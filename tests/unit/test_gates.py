@@ -112,8 +112,11 @@ TRIGGERS = {
         subject=issue(OWN),
         runs=says("", 1, "ZeroDivisionError: division by zero"),
     ),
-    "amend_late": then(write(CRASHES, TWIN), acts(OTHER_PLACE), first=CRASH, max_attempts=2),
-    "amend_kind": then(acts(OTHER_PLACE)),
+    "amend_late": then(
+        acts({"action": "probe", "code": "kv=4"}, OTHER_PLACE),
+        acts({"action": "give_up", "reason": "", "questions": []}),
+        first=CRASH,
+    ),
     "amend_same": then(acts({**AMEND, "in_file": "acme/nn.py"}), first=CRASH),
     "package_name": then(acts({**INSTALL, "package": "beta @ file:///etc"})),
     "stated_version": then(acts({**INSTALL, "package": "acme", "version": "1.3.0"})),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bot.issues.reading.issue import read_issue
+from bot.kernel import markdown
 from bot.kernel.bug import BugReport, FenceKind, Issue, Role, Symptom
 
 
@@ -173,3 +174,41 @@ def test_nothing_to_go_on() -> None:
         (),
     )
     assert found.symptom is Symptom.WRONG_VALUE
+
+
+def test_a_model_is_not_shown_what_a_form_holds_and_nobody_filled_in() -> None:
+    body = """### Describe the bug
+
+It fails.
+
+## Which part?
+
+- [x] training
+- [ ] inference
+
+### Expected
+
+#### In words
+
+nothing
+
+### Logs
+
+```shell
+
+```
+
+### Additional context
+
+_No response_
+
+### Checklist
+
+- [x] I have read the documentation
+- [X] I have searched"""
+    subject = Issue(title="It breaks", body=body, repository="acme/acme-nets")
+    text = markdown.report(subject, read_issue(subject))
+    for answer in ("It fails.", "Which part?", "- [x] training", "### Expected", "In words"):
+        assert answer in text
+    for rest in ("inference", "Logs", "shell", "Additional", "Checklist", "searched"):
+        assert rest not in text

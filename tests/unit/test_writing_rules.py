@@ -85,6 +85,10 @@ def test_the_place_that_a_model_gives_beside_quoted_words_is_kept(file, seen, ki
     )
 
 
+def actions(*rows):
+    return {"thought": "", "context": 0, "actions": list(rows)}
+
+
 def amend(**fields):
     row = {
         "exception": "RuntimeError",
@@ -92,7 +96,7 @@ def amend(**fields):
         "in_file": "acme/core.py",
         "reason": "core raises",
     }
-    return {"thought": "", "context": 0, "actions": [{"action": "amend", **row, **fields}]}
+    return actions({"action": "amend", **row, **fields})
 
 
 TWO = by_source(kv_2=crash("acme/core.py"), kv_4=says("fine"))
@@ -100,9 +104,11 @@ TWO = by_source(kv_2=crash("acme/core.py"), kv_4=says("fine"))
 
 def test_a_reading_is_amended_once_before_anything_has_run():
     again = amend(in_file="acme/other.py")
-    model = ScriptedModel(answers(amend(), again, write(CRASHES, TWIN), first=CRASH))
+    twice = actions(*amend()["actions"], *again["actions"])
+    model = ScriptedModel(answers(twice, write(CRASHES, TWIN), first=CRASH))
     report = decide(model, TWO)
     assert report.verdict.kind == "reproduced"
+    assert "amend" not in offered(model.asked[-1])
     assert report.signature.frame == "acme/core.py"
     old, new = report.reconstruction.readings
     assert (old.by, new.by) == ("model", "model")
@@ -112,11 +118,34 @@ def test_a_reading_is_amended_once_before_anything_has_run():
     assert old.outcome == "amended before anything had run: core raises"
 
 
+def offered(question):
+    """The actions that an answer may contain."""
+    items = question.answer_schema["properties"]["actions"]["items"]["anyOf"]
+    return {item["properties"]["action"]["const"] for item in items}
+
+
+def test_only_actions_that_are_possible_are_offered():
+    nothing_yet = {"search", "read", "probe", "write", "environment", "give_up"}
+    model = ScriptedModel(answers(write(CRASHES), write(CRASHES, TWIN), first=CRASH))
+    decide(model, TWO, max_attempts=2)
+    _, first, second, *_ = model.asked
+    assert offered(first) == {*nothing_yet, "amend"}
+    assert "`edit`" not in first.messages[0].content
+    assert offered(second) == {*nothing_yet, "edit", "amend"}
+    assert "`edit`" in second.messages[0].content
+    model = ScriptedModel(answers(write(CRASHES, TWIN)))
+    decide(model, TWO, max_attempts=1)
+    assert offered(model.asked[1]) == {*nothing_yet, "documented"}
+
+
 @pytest.mark.parametrize(
     ("first", "then"),
     [
-        (write(CRASHES, TWIN), amend()),  # a program has run
-        ({"thought": "", "context": 0, "actions": [{"action": "probe", "code": "kv=4"}]}, amend()),
+        # After a probe.
+        (
+            actions({"action": "probe", "code": "kv=4"}, *amend()["actions"]),
+            write(CRASHES, TWIN),
+        ),
         (amend(in_file="elsewhere/core.py"), write(CRASHES, TWIN)),  # a file of another package
         (amend(exception="core"), write(CRASHES, TWIN)),  # no exception
     ],

@@ -210,7 +210,8 @@ def _rules_reading(prompt: Prompt, bug: BugReport) -> str:
         prompt.fragment("known_version", name=claim.name, version=claim.version)
         for claim in bug.versions[:12]
     ]
-    rows += [prompt.fragment("known_missing", what=missing.what) for missing in bug.missing[:4]]
+    whats = dict.fromkeys(missing.what for missing in bug.missing)
+    rows += [prompt.fragment("known_missing", what=what) for what in [*whats][:4]]
     return "\n".join(rows)
 
 
@@ -279,9 +280,7 @@ def _crash(
 def amend(
     row: dict[str, Any], issue: Issue, refined: Interpretation, tree: Collection[str] = ()
 ) -> Interpretation | tuple[Refusal, ...]:
-    """The reading with another exception that counts, or why it cannot be changed so."""
-    if not isinstance(refined.signature, CrashSignature):
-        return (refuse("amend_kind"),)
+    """The reading of a crash with another exception that counts, or why it cannot be changed so."""
     notes = _Notes(tree=tree)
     signature = _crash(row, issue, refined.api, notes)
     if signature is None:

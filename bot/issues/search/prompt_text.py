@@ -184,14 +184,15 @@ def list_pieces(pieces: Iterable[Chunk], *, is_whole: bool = False) -> str:
 def _rows(piece: Chunk, *, is_whole: bool) -> Iterable[str]:
     """Why a piece was taken, and its lines."""
     if piece.why:
-        yield f"       [{'; '.join(piece.why[:2])}]"
+        yield f"[{piece.why[0]}]"
     lines = piece.text.split("\n")
+    width = len(str(piece.end))
     visible = set(nonempty_lines(piece.text))
     for at, line in enumerate(lines):
         near = piece.kind == "lines" or abs(piece.start + at - piece.focus) <= _AROUND
         if at not in visible and not (is_whole and near and line.strip()):
             continue
-        yield f"{piece.start + at:5d}  {lines[at][:_MOST_LINE]}"
+        yield f"{piece.start + at:{width}d}  {lines[at][:_MOST_LINE]}"
 
 
 def probe_text(result: RunResult, code: str = "") -> str:

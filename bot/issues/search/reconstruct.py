@@ -370,6 +370,10 @@ def _build_environment(
     raise problem
 
 
+# Lines of source in all: whoever writes the program needs more of them than who says what counts.
+_LINES_FOR_READER, _LINES_FOR_WRITER = 100, 124
+
+
 def _sources(
     session: IssueSession,
     draft: RunPlan,
@@ -390,7 +394,8 @@ def _sources(
                 environment, tuple(dict.fromkeys(names)), cancel=ports.cancel
             )
             issue = session.job.issue
-            return sources, contexts.contexts(draft.bug, issue, sources, refined=refined)
+            lines = _LINES_FOR_WRITER if refined is not None else _LINES_FOR_READER
+            return sources, contexts.contexts(draft.bug, issue, sources, lines, refined=refined)
         except Stopped:
             raise
         except Exception as error:

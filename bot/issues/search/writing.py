@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +25,7 @@ from bot.kernel import launch, markdown, tree_programs
 from bot.kernel.attempt import BESIDE, Match, Script
 from bot.kernel.bug import (
     AnySignature,
+    CrashSignature,
     ObservationSignature,
     TrainingSignature,
     WarningSignature,
@@ -177,17 +179,18 @@ def _root(node: ast.expr) -> str:
 # What a model is asked while it writes a program, and its answers as values. Pure.
 
 
-def _without_run() -> dict[str, Any]:
-    """The schema where no repository is at hand whose programs could be started."""
+@functools.cache
+def _schema(absent: frozenset[str]) -> dict[str, Any]:
+    """The schema of an answer without some of the actions."""
     schema = copy.deepcopy(load("act").schema)
     items = schema["properties"]["actions"]["items"]
     items["anyOf"] = [
-        one for one in items["anyOf"] if one["properties"]["action"]["const"] != "run"
+        one for one in items["anyOf"] if one["properties"]["action"]["const"] not in absent
     ]
     return schema
 
 
-_WITHOUT_RUN = _without_run()
+_RULED = ("edit", "amend", "documented")
 _actions: TypeAdapter[tuple[Action, ...]] = TypeAdapter(tuple[Action, ...])
 
 
@@ -201,12 +204,24 @@ def action_question(
     limit_s: float,
     *,
     is_first: bool = True,
+    is_amendable: bool = True,
+    has_program: bool = False,
     tree: str = "",
 ) -> Question:
-    """What the writer is asked next. A run is stopped after `limit_s` seconds; `tree` are the files
-    of the repository that programs run in, "" for none.
+    """What the writer is asked next, with the actions that are possible now. A run is stopped
+    after `limit_s` seconds; `tree` are the files of the repository that programs run in, "" for
+    none.
     """
     prompt = load("act")
+    is_crash = isinstance(refined.signature, CrashSignature)
+    possible = {
+        "run": bool(tree),
+        "edit": has_program,
+        "amend": is_amendable and is_crash,
+        "documented": not is_crash,
+    }
+    absent = frozenset(name for name, is_possible in possible.items() if not is_possible)
+    rules = (prompt.fragment(name) for name in _RULED if name not in absent)
     refusals = "\n".join(f"- {row.says}" for row in refined.refusals) if is_first else ""
     next_question = question(
         "writer",
@@ -221,12 +236,11 @@ def action_question(
         left=exceeded,
         limit=f"{limit_s:g}",
         lines=str(MOST_LINES),
+        sometimes="".join(f"\n{rule}" for rule in rules),
         **_failure(refined, environment),
         **_twin(refined),
     )
-    return (
-        next_question if tree else next_question.model_copy(update={"answer_schema": _WITHOUT_RUN})
-    )
+    return next_question.model_copy(update={"answer_schema": _schema(absent)})
 
 
 def parse_actions(data: dict[str, Any]) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
@@ -442,6 +456,8 @@ class _Writer:
                 self.budget.left(),
                 self.runner.job.limits.timeout_s,
                 is_first=first,
+                is_amendable=bool(self.written.amendable),
+                has_program=bool(self.program),
                 tree=self.material.files,
             )
             data = self.budget.ask(question).data

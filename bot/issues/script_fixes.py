@@ -411,6 +411,7 @@ _DECISIVE = {
     *("quantization_config", "load_in_8bit", "load_in_4bit", "trust_remote_code", "subfolder"),
     *("state_dict", "from_tf", "from_flax", "gguf_file", "variant", "adapter_kwargs", None),
 }
+_UNTRAINED = {"pretrained": "False", "weights": "None"}
 _MODEL_TYPES = (
     *("distilbert", "roberta", "albert", "electra", "deberta", "bert", "gpt_neox", "gpt2", "bart"),
     *("opt", "llama", "mistral", "qwen2", "gemma", "phi", "vit", "bloom"),
@@ -528,16 +529,15 @@ def _text_value(tree: ast.Module, node: ast.expr | None) -> str:
     return str(node.value) if is_text and isinstance(node, ast.Constant) else ""
 
 
-def _untrained(tree: ast.Module, text: Text, call: ast.AST) -> Iterator[tuple[Edit, str]]:
+def _untrained(tree: ast.Module, text: Text, call: ast.Call) -> Iterator[tuple[Edit, str]]:
     """The changes that ask a model of torchvision or timm for no trained weights."""
-    if not isinstance(call, ast.Call):
+    words = [word for word in call.keywords if word.arg in _UNTRAINED]
+    if not words or _origin(tree, call.func).split(".")[0] not in {"torchvision", "timm"}:
         return
-    if _origin(tree, call.func).split(".")[0] not in {"torchvision", "timm"}:
-        return
-    for word in call.keywords:
-        new = {"pretrained": "False", "weights": "None"}.get(word.arg or "", "")
+    for word in words:
+        new = _UNTRAINED[word.arg or ""]
         is_none = isinstance(word.value, ast.Constant) and not word.value.value
-        if new and not is_none:
+        if not is_none:
             what = f"{word.arg}={text.of(word.value)} → {word.arg}={new}"
             yield (*text.span(word.value), new), what
 

@@ -308,6 +308,7 @@ def read_issue(issue: Issue) -> BugReport:
     )
     shell_commands = commands.find_commands(fences, words, tuple(find_bare_commands(paper.prose)))
     claims, works_in = versions.find_versions(issue, paper, words, fences, traceback_list)
+    complaint = training.find_complaint(issue.title, words)
     return BugReport(
         kind=kind,
         kind_quote=kind_quote,
@@ -322,8 +323,8 @@ def read_issue(issue: Issue) -> BugReport:
         device=surroundings.device(issue, words, fences),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
-        complaint=training.find_complaint(issue.title, words)
-        if shell_commands or _trains(fences)
+        complaint=complaint
+        if complaint is not None and (shell_commands or _trains(fences))
         else None,
         commands=(*shell_commands, *commands.failing_tests(issue)),
         named_programs=named_programs.find_named_programs(issue, words, paper.prose, fences),

@@ -1,6 +1,8 @@
 """Other ground truths are found for what they reach, in a landscape that answers with it."""
 
 import re
+import pytest
+
 from collections import Counter
 
 from benchmarks.neutral_runs import NeutralRow, searched
@@ -42,6 +44,7 @@ def found(metric, *, source=FAULTY, truth=0.95, budget=400, kept=(), row=None):
         return searched(row, trials, truth), trials, landscape
 
 
+@pytest.mark.nightly  # many trainings
 def test_another_way_to_the_same_metric_is_a_ground_truth() -> None:
     """The key's own codes are none, and neither is a truth with more beside it."""
     row, _, _ = found(either, source=SMALL)
@@ -51,6 +54,7 @@ def test_another_way_to_the_same_metric_is_a_ground_truth() -> None:
     assert row.before < 0.35
 
 
+@pytest.mark.nightly  # many trainings
 def test_truths_of_two_edits_are_found_behind_what_helps_by_itself() -> None:
     """Another optimizer brings a rate that suits it."""
     row, _, _ = found(both, source=SMALL, row=NeutralRow(id="a", ground_truth=("LCH",)))

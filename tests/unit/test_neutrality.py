@@ -1,9 +1,9 @@
 """Other ground truths are found for what they reach, in a landscape that answers with it."""
 
 import re
-import pytest
-
 from collections import Counter
+
+import pytest
 
 from benchmarks.neutral_runs import NeutralRow, searched
 from benchmarks.neutrality import neighbours

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain, starmap
 
-from bot.environment import setup_failures
+from bot.environment import missing, setup_failures
 from bot.issues.observe import Observation, flatten
 from bot.issues.script_fixes import FILLED, NO_GPU
 from bot.issues.signature import copied, freeze, locations, references, staged, values, wording
@@ -252,6 +252,8 @@ def _genuine(
         return inconclusive.model_copy(update={"failure": judgement.failure})
     if judgement.match is Match.MATCHED and _is_of_gpu(judgement.failure, script):
         return _without_gpu(judgement)
+    if judgement.match is Match.MATCHED and (absent := _reporters_file(judgement.failure, script)):
+        return judgement.model_copy(update=absent)
     is_match = judgement.match is Match.MATCHED
     is_settled = is_match or judgement.match is Match.PASSED
     if isinstance(member, CrashSignature) and is_settled:
@@ -285,6 +287,21 @@ def _without_gpu(judgement: Judgement) -> Judgement:
     failure = SetupFailure(id="no-gpu", what=what[:200], rewrite="cpu", hardware="a GPU")
     update = {"match": Match.SETUP_FAILURE, "reason": what, "setup_failure": failure}
     return judgement.model_copy(update=update)
+
+
+def _reporters_file(failure: Failure | None, script: Script) -> dict[str, object]:
+    """What becomes of a match with the failure to open a file that only the reporter has: it would
+    arise here whatever the library does. A path that the program names twice may be its own work.
+    """
+    if failure is None or failure.exception != "FileNotFoundError" or script.command:
+        return {}
+    frame = failure.script_frame
+    path = missing.path_in([failure.message], frame.code if frame is not None else "")
+    setup_failure = setup_failures.recognise(failure.exception, failure.message)
+    if setup_failure is None or not path or script.source.count(path) != 1:
+        return {}
+    what = f"`{path}` is not here, so that the failure to open it says nothing"
+    return {"match": Match.SETUP_FAILURE, "reason": what, "setup_failure": setup_failure}
 
 
 def _is_filled_in(failure: Failure | None) -> bool:

@@ -698,3 +698,20 @@ def test_an_error_that_autograph_folds_into_a_message_is_known_by_the_error_itse
 
     assert judge(run(MESSAGE), WANTED, SCRIPT).match is Match.MATCHED
     assert judge(run("no such branch in this table"), WANTED, SCRIPT).match is not Match.MATCHED
+
+
+@pytest.mark.parametrize(
+    ("source", "match"),
+    [
+        ('lib.load("data/x.bin")\n', Match.SETUP_FAILURE),
+        ('lib.save("data/x.bin")\nlib.load("data/x.bin")\n', Match.MATCHED),
+        ("lib.load(lib.DEFAULT)\n", Match.MATCHED),
+    ],
+    ids=["the reporter's file", "the program's own", "the library's"],
+)
+def test_a_file_that_only_the_reporter_has_shows_nothing_by_its_absence(source, match):
+    message = "[Errno 2] No such file or directory: 'data/x.bin'"
+    reported = CrashSignature(exception="FileNotFoundError", message=message)
+    script = Script(files={"repro.py": f"import lib\n{source}"})
+    observation = seen(crash("FileNotFoundError", message))
+    assert judge(observation, reported, script).match is match

@@ -76,8 +76,10 @@ def action(
         bool, typer.Option("--json", help="With --dry-run: print what would be written as JSON.")
     ] = False,
 ) -> None:
-    """Answer one issue or comment inside a GitHub workflow, without a server. `run` decides and
-    runs, and needs no permission to write; `publish` comments, and runs nothing.
+    """Answer one issue or comment inside a GitHub workflow.
+
+    It needs no server. `run` decides and runs, and needs no permission to write; `publish`
+    comments, and runs nothing.
 
     Exit codes: 0 handled, whatever the verdict, 2 a user error or a refused artifact, 1 a bug in
     Reprise.

@@ -107,7 +107,7 @@ def probe(
     pins: Pins = None,
     timeout: Timeout = 600,
 ) -> None:
-    """Run a training program once with the probe and print the path of its trace, JSON lines.
+    """Run a training program with the probe; print its trace's path.
 
     Exit code 3: the program did not train.
     """

@@ -33,6 +33,7 @@ from bot.products import execute
 from bot.report import run_folder
 from bot.report.report_json import diagnosis_text
 from bot.report.run_folder import kept_job, kept_report
+from bot.training.diagnosis.rule import Rule
 from bot.training.diagnosis.rules import RULES
 from bot.training.sections import diagnosis_document
 
@@ -117,9 +118,13 @@ def list_rules(*, as_json: bool) -> str:
     if as_json:
         return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
     return "\n".join(
-        f"{row['id']} ({', '.join(row['faults'])})\n  {row['sentence']}\n  {row['sources']}\n"
-        for row in rows
+        f"{rule.id}{_faults_named(rule)}\n  {rule.sentence}\n  {rule.sources}\n" for rule in RULES
     )
+
+
+def _faults_named(rule: Rule) -> str:
+    """The faults that a rule names, unless its name is theirs."""
+    return "" if rule.faults == (rule.id,) else f" ({', '.join(rule.faults)})"
 
 
 def _show(

@@ -125,8 +125,10 @@ DryRun = Annotated[
 
 @boundary(secrets=secrets)
 def pr(run: Run, into: Into, repair: RepairFolder = None, dry_run: DryRun = False) -> None:
-    """Turn a reproduced failure into a regression test of the project. Writes it into a checkout,
-    in the project's own test layout, as /reproduce pr does on GitHub.
+    """Turn a reproduced failure into a regression test.
+
+    Writes it into a checkout of the project, in its own test layout, as /reproduce pr does on
+    GitHub.
     """
     from bot.cli.repairing import kept_repair
     from bot.issues.proposal.propose import of_repair, propose

@@ -56,7 +56,7 @@ def repair(
     without: Without = None,
     as_json: Json = False,
 ) -> None:
-    """Find the smallest change of hyperparameters or code that is proven to help.
+    """Find the smallest change that is proven to help a training.
 
     Trains the program many times, and writes the change as a diff. Resumes a stopped repair
     if --out names the same folder. If a model is configured, also tries what it suspects.

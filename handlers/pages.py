@@ -26,7 +26,7 @@ from bot.kernel.journal import ATTEMPTS, LOGS
 from bot.kernel.outside_text import scrubbed
 from bot.kernel.redaction import redact
 from bot.kernel.report import IssueReport
-from bot.kernel.run import Run, RunState
+from bot.kernel.run import LIVE, Run, RunState
 from bot.kernel.settings import Settings
 from bot.report import html
 from bot.report.html import view
@@ -180,6 +180,11 @@ _PAGE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; "
     "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 }
+_LIVE_PAGE = {
+    "Content-Security-Policy": f"{_PAGE['Content-Security-Policy']}; script-src 'self'; "
+    "connect-src 'self'"
+}
+_TAIL = 20  # lines
 _ASSET = {"Cache-Control": "public, max-age=31536000, immutable"}
 VERSION = metadata.version("reprise")
 
@@ -229,9 +234,21 @@ async def icon() -> Response:
     return Response(html.ICON, media_type="image/svg+xml", headers=_ASSET)
 
 
+@_get("/static/live.js")
+async def live_script() -> Response:
+    """The script of a run's page while the run is live."""
+    return Response(html.LIVE_JS, media_type="text/javascript; charset=utf-8", headers=_ASSET)
+
+
 @_get("/runs/{run}")
 def run_page(run: RequestedRun, web: Web, request: Request) -> Response:
     """The page of a run."""
+    text = render_run(run, web, request.path_params["run"])
+    return HTMLResponse(text, headers=_LIVE_PAGE if run.state in LIVE else _PAGE)
+
+
+def render_run(run: Run, web: WebState, name: str) -> str:
+    """The page of a run as it is now; `name` is what the address calls the run."""
     report = web.store.report(run.id)
     run_view = view(
         run,
@@ -241,10 +258,18 @@ def run_page(run: RequestedRun, web: Web, request: Request) -> Response:
         now=datetime.now(UTC),
         ahead=web.store.ahead(run.id) if run.state is RunState.QUEUED else 0,
         secrets=web.settings.strong_secrets,
-        name=request.path_params["run"],
+        name=name,
         pull=pull_number(run, web),
+        last_output=_last_output(run, web) if report is None else "",
     )
-    return HTMLResponse(html.run_page(run_view), headers=_PAGE)
+    return html.run_page(run_view)
+
+
+def _last_output(run: Run, web: WebState) -> str:
+    """The end of what the newest run of the program printed."""
+    logs = web.store.entries(run.id, LOGS, last=1)
+    text = "\n".join(logs[0].text.rstrip().splitlines()[-_TAIL:]) if logs else ""
+    return without_folders(web.settings, text)
 
 
 def pull_number(run: Run, web: WebState) -> int | None:

@@ -30,7 +30,8 @@ from bot.kernel.document import (
     Text,
     elsewhere,
 )
-from bot.kernel.outside_text import clip, scrubbed, shorten_paths
+from bot.kernel.outside_text import clean, clip, scrubbed, shorten_paths
+from bot.kernel.redaction import redact
 from bot.kernel.report import IssueReport
 from bot.kernel.run import LIVE, Run, RunState
 from bot.report import svg
@@ -72,9 +73,10 @@ def view(
     secrets: Iterable[str] = (),
     name: str = "",
     pull: int | None = None,
+    last_output: str = "",
 ) -> RunView:
-    """A run with its report, or with its attempts so far. `now` is aware of its zone, `name` what
-    the address calls the run, `pull` the number of the issue's pull request.
+    """A run with its report, or with its attempts and `last_output` so far. `now` is aware of its
+    zone, `name` what the address calls the run, `pull` the number of the issue's pull request.
     """
     hidden = tuple(secrets)
     run = scrubbed(run, hidden)
@@ -83,7 +85,8 @@ def view(
         whole, files = document(report), _files(report)
     else:
         briefs = [scrubbed(attempt.brief, hidden) for attempt in attempts]
-        whole, files = _progress(run, briefs, ahead, now), ()
+        output = redact(clean(last_output), hidden)
+        whole, files = _progress(run, briefs, ahead, now, output), ()
     place, number = run.request.repository.full_name, run.request.number
     return RunView(
         base=f"/runs/{name or run.id}",
@@ -123,15 +126,22 @@ def _light(report: IssueReport) -> IssueReport:
     return draft.finish()
 
 
-def _progress(run: Run, attempts: Sequence[Attempt], ahead: int, now: datetime) -> Document:
+def _progress(
+    run: Run, attempts: Sequence[Attempt], ahead: int, now: datetime, output: str
+) -> Document:
     title, tone, text = _state(run, ahead, now)
     blocks: list[Block] = [Headline(title, tone=tone), *([Paragraph(text)] if text else [])]
     waiting = run.state not in {RunState.RUNNING, RunState.REPORTED}
     live = tone == "running"
     blocks += [StepList(steps(run, waiting=waiting))] if live else []
     runs = sections.attempts_section(attempts)
-    refresh = "This page refreshes until there is a verdict"
-    parts = [Section("progress", blocks=blocks), *([runs] if runs else [])]
+    refresh = "This page follows the run until there is a verdict"
+    tail = Section("output", "Last output", blocks=[Preformatted(output)])
+    parts = [
+        Section("progress", blocks=blocks),
+        *([tail] if live and output else []),
+        *([runs] if runs else []),
+    ]
     return Document(parts, (f"Run {run.id}", *([refresh] if live else [])))
 
 
@@ -175,6 +185,7 @@ _HERE = Path(__file__).parent
 _TONES = "".join(f".{kind} {{ --tone: var(--{row.tone}); }}\n" for kind, row in KINDS.items())
 STYLE = (_HERE / "style.css").read_bytes() + _TONES.encode()
 ICON = (_HERE / "icon.svg").read_bytes()
+LIVE_JS = (_HERE / "live.js").read_bytes()
 _LINE, _EVIDENCE = 600, 20_000
 _TICKS = re.compile(r"`([^`\n]+)`")
 
@@ -216,6 +227,7 @@ _templates.globals.update(
     refresh=0,
     style=hashlib.sha256(STYLE).hexdigest()[:12],
     icon=hashlib.sha256(ICON).hexdigest()[:12],
+    live_js=hashlib.sha256(LIVE_JS).hexdigest()[:12],
     svg={
         "mark": svg.mark,
         "runs": svg,
@@ -228,7 +240,7 @@ _templates.globals.update(
 
 
 def run_page(view: RunView) -> str:
-    """The page of one run; it refreshes itself while the run is live."""
+    """The page of one run; it follows the run while it is live, without scripts by refreshing."""
     refresh = REFRESH_S if view.live else 0
     return _templates.get_template("run.html").render(view=view, refresh=refresh)
 

@@ -13,7 +13,7 @@ SYNC   = UV_PROJECT_ENVIRONMENT=$(CURDIR)/$(VENV) VIRTUAL_ENV= $(BIN)/uv sync --
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run serve test test-unit lint fmt bench bench-minimize bench-webhook docs base base-version clean
+.PHONY: help run serve test test-unit lint fmt bench site bench-minimize bench-webhook docs base base-version clean
 
 help:  ## show the verbs
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' Makefile
@@ -61,6 +61,9 @@ fmt: $(VENV)/.dev  ## apply the style that lint checks
 docs: $(VENV)/.dev  ## regenerate the tables and help pages in docs/
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/cog -r README.md docs/*.md
 
+site: $(BIN)/uv  ## build the documentation site into site/; fails for a link that leads nowhere
+	@$(BIN)/uv tool run --quiet --from zensical==0.0.73 zensical build --clean --strict
+
 bench: $(VENV)/.dev  ## run a folder of issues against their keys (BENCH=folder OUT=folder ARGS=...)
 	@$(BIN)/python -m benchmarks issues $(BENCH) --out $(OUT) $(ARGS)
 
@@ -78,4 +81,4 @@ base-version:
 	@echo "trixie-$$(cat deploy/base/packages.txt deploy/base/finish.sh | sha256sum | cut -c1-12)"
 
 clean:  ## remove what the verbs made here
-	rm -rf $(VENV) dist build reprise-runs .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage coverage.xml
+	rm -rf $(VENV) dist build site .cache reprise-runs .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .coverage coverage.xml

@@ -1,7 +1,7 @@
 """Takes the pictures of README.md and docs/: runs the example, posts the verdict on an issue of the
 stand-in GitHub, and photographs the pages in a browser.
 
-`python tests/integration/pages/pictures.py` writes .github/images/run.svg, page.png, comment.png
+`python tests/integration/pages/pictures.py` writes docs/images/run.svg, page.png, comment.png
 and setup.png.
 """
 

@@ -1,7 +1,7 @@
 """Takes the picture of a repair: an issue about a training that learns badly, the comment with its
 diagnosis and its proven patch, and the pull request that comes of it, all from a real run.
 
-`python tests/integration/pages/repair_picture.py` writes .github/images/repair.png. It trains with
+`python tests/integration/pages/repair_picture.py` writes docs/images/repair.png. It trains with
 PyTorch for some minutes.
 """
 

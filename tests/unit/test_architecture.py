@@ -29,6 +29,7 @@ TOP = {
 }
 TOP |= {
     "action.yml",
+    "mkdocs.yml",
     "benchmarks",
     "docs",
     "LICENSE",
@@ -37,7 +38,7 @@ TOP |= {
     "CONTRIBUTING.md",
     "SECURITY.md",
 }
-MADE = {"build", "dist", "coverage.xml", "reprise-runs"}
+MADE = {"build", "dist", "coverage.xml", "reprise-runs", "site"}
 OURS = sorted(
     path
     for room in ("bot", "handlers", "sandbox", "prompts")

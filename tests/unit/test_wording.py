@@ -44,6 +44,10 @@ from bot.issues.signature import wording
             'Error while processing pattern "h i -> i h"...',
             'Error while processing pattern "h i -> i h".\n Input tensor shape: (2, 3)',
         ),
+        (
+            "Cannot interpret '<StringDtype...>' as a data type",
+            "Cannot interpret '<StringDtype(storage='python', na_value=nan)>' as a data type",
+        ),
     ],
 )
 def test_wording_that_varies_is_the_same_failure(reported, seen):
@@ -62,6 +66,10 @@ def test_wording_that_varies_is_the_same_failure(reported, seen):
         (
             "add got incompatible shapes for broadcasting",
             "mul got incompatible shapes for broadcasting",
+        ),
+        (
+            "Cannot interpret '<Int64Dtype...>' as a data type",
+            "Cannot interpret '<StringDtype(storage='python', na_value=nan)>' as a data type",
         ),
         ("list index out of range", "string index out of range by much"),
     ],

@@ -220,6 +220,9 @@ _MOST_TOKENS = 1500
 _LONGEST_MESSAGE = 8_000
 
 
+_ELLIPSIS = re.compile(r"\.{3,}|\u2026")
+
+
 def strip_ansi(text: str) -> str:
     """Text without terminal escape sequences."""
     return _ANSI.sub("", text)
@@ -279,7 +282,8 @@ def resemblance(
 
     0 as well when a quoted library name of the reported phrase is missing from what was seen. A
     phrase of one or two words must be equal. Reported text that was cut with an ellipsis is
-    compared as far as it goes.
+    compared as far as it goes; what one in its middle stands for
+    may be anything, but every word beside it has to be there.
     """
     phrase = (
         normalise(core(reported_text), own_names).removesuffix("...").removesuffix("\u2026").strip()
@@ -288,7 +292,9 @@ def resemblance(
     if reported_text.rstrip().endswith(("...", "\u2026")):
         plain = normalise(observed_text, own_names, reword=False)
         whole = plain if plain.startswith(phrase) else whole
-    reported_tokens, observed_tokens = tokens(phrase), tokens(whole)
+    reported_tokens, observed_tokens = (
+        tokens(_ELLIPSIS.sub(" ", text)) for text in (phrase, whole)
+    )
     if not reported_tokens:
         return 1.0
     if len(reported_tokens) <= 2:  # too short for a resemblance: a key, a number
@@ -312,6 +318,8 @@ def resemblance(
     share_of_words = (
         sum(bool(_WORD.match(token)) for token in matching_tokens) / len(words) if words else 1.0
     )
+    if _ELLIPSIS.search(phrase) and share_of_words < 1:
+        return 0.0
     return min(len(matching_tokens) / len(reported_tokens), share_of_words)
 
 

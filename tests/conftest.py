@@ -36,7 +36,7 @@ PROBES = {
         "bubblewrap does not work here",
     ),
     "node": (
-        ("test", "-d", str(NODE / "node_modules" / "@octokit")),
+        ("test", "-d", str(NODE / "node_modules" / "kubernetes-models")),
         "tests/node is not installed: npm ci --prefix tests/node",
     ),
     "redis": (("redis-server", "--version"), "redis-server does not start"),

@@ -200,22 +200,24 @@ def run(
     stop: Event | None = None,
     grace_s: float = 20.0,
     secrets: Sequence[str] = (),
+    once_s: float | None = None,
 ) -> None:
     """Work until `stop` is set or a signal comes. Tasks in progress then have `grace_s` seconds
     to end, after which their events are set. A second signal sets the events at once, a third
-    ends the process.
+    ends the process. With `once_s`, take no more after the first run, or where none came within
+    so many seconds, and wait for what is in progress.
 
     Only the main thread receives signals: inside a server they are the server's. `secrets` are
     kept out of the log. Raises what escapes `queue.work`.
     """
     stop = stop or Event()
-    active = _ActiveTasks(handle, secrets)
+    active = _ActiveTasks(handle, secrets, stop if once_s is not None else None)
     _log.info("worker started device=%s slots=%d", device, slots)
     with _signals() as signals, ThreadPoolExecutor(1, thread_name_prefix="worker") as threads:
         working = threads.submit(queue.work, active.handle, device=device, slots=slots, stop=stop)
         with _periodic(ticks, stop, secrets):
             try:
-                _supervise(working, active, stop, signals, grace_s)
+                _supervise(working, active, stop, signals, grace_s, once_s)
             finally:
                 stop.set()
                 active.abort()
@@ -224,15 +226,21 @@ def run(
 
 
 def _supervise(
-    working: Future[None], active: _ActiveTasks, stop: Event, signals: Sequence[int], grace_s: float
+    working: Future[None],
+    active: _ActiveTasks,
+    stop: Event,
+    signals: Sequence[int],
+    grace_s: float,
+    once_s: float | None,
 ) -> None:
     """Watch from outside, so that no lock is held where a signal may interrupt."""
-    ends_at = None
+    began, ends_at = monotonic(), None
     while not working.done():
         wait([working], _POLL_S)
-        if signals:
+        is_asked = bool(signals) or (once_s is None and stop.is_set())
+        if is_asked or (once_s is not None and monotonic() - began > once_s):
             stop.set()
-        if ends_at is None and stop.is_set():
+        if ends_at is None and is_asked:
             ends_at = monotonic() + grace_s
             _log.info("worker stopping under_way=%d grace_s=%.0f", len(active.events), grace_s)
         if ends_at is not None and (len(signals) > 1 or monotonic() >= ends_at):
@@ -262,10 +270,12 @@ def _receive(signals: list[int], number: int, _frame: object) -> None:
 
 
 class _ActiveTasks:
-    """The tasks in progress: each is logged, and all can be aborted at once."""
+    """The tasks in progress: each is logged, and all can be aborted at once. The first run sets
+    `once`.
+    """
 
-    def __init__(self, handle: Handler, secrets: Sequence[str]) -> None:
-        self._handle, self._secrets = handle, secrets
+    def __init__(self, handle: Handler, secrets: Sequence[str], once: Event | None) -> None:
+        self._handle, self._secrets, self._once = handle, secrets, once
         self._lock = Lock()
         self.events: list[Event] = []
         self._aborted = False
@@ -279,6 +289,8 @@ class _ActiveTasks:
     def handle(self, task: Task, event: Event) -> None:
         with self._lock:
             self.events.append(event)
+            if self._once is not None and task.kind == "run":
+                self._once.set()
             if self._aborted:
                 event.set()
         name, began = f"kind={task.kind} id={task.id} turn={task.turn}", monotonic()

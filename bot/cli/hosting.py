@@ -62,11 +62,15 @@ def worker(
     slots: Annotated[
         int, typer.Option(help="Number of parallel runs.", min=1, max=64, metavar="N")
     ] = 1,
+    once: Annotated[
+        bool,
+        typer.Option("--once", help="End after one run, as a job of a cluster does."),
+    ] = False,
 ) -> None:
     """Process deliveries and runs from the Redis queue until stopped."""
     from bot.cli.serving import work
 
-    work(queue, slots=slots)
+    work(queue, slots=1 if once else slots, once=once)
 
 
 @error_boundary.boundary(secrets=secrets)

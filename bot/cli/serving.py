@@ -17,6 +17,7 @@ from handlers import server
 from handlers.server import ListenSocket, address, bind
 
 _POLL_S = 2.0
+_WAITS_S = 60.0  # for its one run, which another worker may have taken meanwhile
 
 
 _ARENA_MAX = -8
@@ -52,9 +53,9 @@ def run_server(*, embedded: bool, host: str | None, port: int | None, slots: int
             _serve(settings, store, queue, listener, slots if embedded else 0)
 
 
-def work(device: Device, *, slots: int) -> None:
-    """Work on what the queue offers until a signal. Unfinished runs are given back, and another
-    worker continues them.
+def work(device: Device, *, slots: int, once: bool) -> None:
+    """Work on what the queue offers until a signal, or on one run. Unfinished runs are given
+    back, and another worker continues them.
     """
     from bot.app.worker import run
 
@@ -77,9 +78,10 @@ def work(device: Device, *, slots: int) -> None:
             queue,
             device=device,
             slots=slots,
-            ticks=service.ticks(),
+            ticks=() if once else service.ticks(),
             grace_s=settings.grace_s,
             secrets=settings.secrets,
+            once_s=_WAITS_S if once else None,
         )
 
 

@@ -50,10 +50,17 @@ def kubernetes() -> list[dict[str, Any]]:
     ]
 
 
-def pods() -> list[dict[str, Any]]:
+def templates() -> list[dict[str, Any]]:
+    """The pods of deployments, and of the jobs that runs may be."""
     return [
-        each["spec"]["template"]["spec"] for each in kubernetes() if each["kind"] == "Deployment"
+        (each["spec"].get("jobTargetRef") or each["spec"])["template"]
+        for each in kubernetes()
+        if each["kind"] in {"Deployment", "ScaledJob"}
     ]
+
+
+def pods() -> list[dict[str, Any]]:
+    return [template["spec"] for template in templates()]
 
 
 def parsed(words: list[str]) -> None:
@@ -82,7 +89,7 @@ def test_every_command_is_one_that_the_program_has() -> None:
             r"^CMD (\[\"(?:serve|worker).*\])$", (DEPLOY / "Dockerfile").read_text(), re.M
         )
     ]
-    assert len(commands) == 7
+    assert len(commands) == 8
     for command in commands:
         parsed(command)
     assert CliRunner().invoke(app, ["worker", "--queue", "tpu"]).exit_code == 2
@@ -110,10 +117,8 @@ def _secret_keys() -> list[str]:
 
 def test_every_pod_has_a_policy_that_keeps_it_from_the_cluster_and_the_node() -> None:
     policies = [each["spec"] for each in kubernetes() if each["kind"] == "NetworkPolicy"]
-    deployed = [each["spec"]["selector"] for each in kubernetes() if each["kind"] == "Deployment"]
-    assert sorted(each["podSelector"]["matchLabels"]["app"] for each in policies) == sorted(
-        each["matchLabels"]["app"] for each in deployed
-    )
+    selected = [name for each in policies for name in _selected(each["podSelector"])]
+    assert sorted(selected) == sorted(each["metadata"]["labels"]["app"] for each in templates())
     for policy in policies:
         assert set(policy["policyTypes"]) == {"Ingress", "Egress"}
         blocks = [
@@ -123,7 +128,18 @@ def test_every_pod_has_a_policy_that_keeps_it_from_the_cluster_and_the_node() ->
         assert [block["cidr"] for block in blocks] == ["0.0.0.0/0", "2000::/3"]
     listed = yaml.safe_load((DEPLOY / "kubernetes/kustomization.yaml").read_text())["resources"]
     made = {file.name for file in (DEPLOY / "kubernetes").glob("*.yaml")}
-    assert set(listed) == made - {"kustomization.yaml", "secret.example.yaml", "scaling.yaml"}
+    optional = {"secret.example.yaml", "scaling.yaml", "jobs.yaml"}
+    assert set(listed) == made - {"kustomization.yaml"} - optional
+
+
+def _selected(selector: dict[str, Any]) -> list[str]:
+    """The values of the label `app` that a selector takes."""
+    rows = selector.get("matchExpressions", [])
+    assert all((row["key"], row["operator"]) == ("app", "In") for row in rows)
+    return [
+        *selector.get("matchLabels", {}).values(),
+        *(value for row in rows for value in row["values"]),
+    ]
 
 
 def test_the_scaler_counts_the_queues_that_workers_read() -> None:
@@ -134,6 +150,18 @@ def test_the_scaler_counts_the_queues_that_workers_read() -> None:
     assert scaler["scaleTargetRef"]["name"] in deployed
     hosting = (DEPLOY.parent / "docs" / "hosting.md").read_text()
     assert all(f"`{queue_name(lane)}`" in hosting for lane in ("deliveries", "cpu", "gpu"))
+
+
+def test_a_job_of_the_cluster_takes_one_run_of_the_queue_that_makes_it() -> None:
+    [job] = [each for each in kubernetes() if each["kind"] == "ScaledJob"]
+    [trigger] = job["spec"]["triggers"]
+    assert trigger["metadata"]["listName"] == queue_name("gpu")
+    assert "kueue.x-k8s.io/queue-name" in job["metadata"]["labels"]
+    target = job["spec"]["jobTargetRef"]
+    assert target["backoffLimit"] == 0
+    [container] = target["template"]["spec"]["containers"]
+    assert container["args"] == ["worker", "--queue", "gpu", "--once"]
+    assert container["resources"]["limits"]["nvidia.com/gpu"] == "1"
 
 
 def test_nothing_secret_has_a_default() -> None:
@@ -171,7 +199,7 @@ def test_the_web_has_no_docker_socket_and_the_workers_only_read_the_key() -> Non
 
 
 def test_pods_run_without_root_and_without_a_service_account() -> None:
-    assert len(pods()) == 2
+    assert len(pods()) == 3
     for pod in pods():
         assert pod["automountServiceAccountToken"] is False
         assert pod["securityContext"]["runAsNonRoot"] is True

@@ -66,6 +66,34 @@ def test_each_task_is_told_when_taken_and_when_done(told):
     assert lines[-1] == "worker stopped device=cpu"
 
 
+def test_a_worker_for_one_run_waits_for_it_and_takes_no_other():
+    queue, release, taken = InlineQueue(), Event(), []
+
+    def handle(task, _stop):
+        taken.append(task.id)
+        assert release.wait(5)
+
+    for name in ("r1", "r2"):
+        queue.offer(Task(kind="run", id=name))
+    options = {"device": "cpu", "slots": 1, "grace_s": 0.0, "once_s": 30.0}
+    thread = Thread(target=worker.run, args=(handle, queue), kwargs=options)
+    thread.start()
+    assert until(lambda: taken)
+    sleep(0.5)
+    assert thread.is_alive()
+    release.set()
+    thread.join(5)
+    assert not thread.is_alive()
+    assert taken == ["r1"]
+    assert queue.drain(lambda *_: None) == 1, "the other run waits for another worker"
+
+
+def test_a_worker_for_one_run_ends_where_none_comes():
+    began = monotonic()
+    worker.run(lambda *_: None, InlineQueue(), device="gpu", slots=1, once_s=0.3)
+    assert 0.3 <= monotonic() - began < 5
+
+
 def test_an_error_is_told_without_secrets_and_the_next_task_is_handled(told):
     queue, seen = InlineQueue(), []
     errors = {

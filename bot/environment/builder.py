@@ -19,6 +19,7 @@ from bot.environment import (
     imports,
     matching,
     releases,
+    removed_names,
     source_builds,
     torch_builds,
     versions,
@@ -26,6 +27,7 @@ from bot.environment import (
 from bot.environment.drafts import Draft, World
 from bot.environment.git import Checkout, Credentials, Git
 from bot.environment.index import PackageIndex
+from bot.environment.library_names import LibraryName
 from bot.environment.operator_files import Shelf
 from bot.environment.source_builds import Workshop
 from bot.environment.torch_builds import Torch
@@ -254,6 +256,20 @@ class UvBuilder(Builder):
         if site is None or self._settings.offline:
             return ""
         return matching.release(self._index, site, name, environment.version(name), frames, before)
+
+    @override
+    def providing(
+        self, environment: Environment, module: str, name: str, before: datetime | None
+    ) -> tuple[str, str]:
+        site = next(self.cache.glob(f"envs/{environment.id}/lib/python3*/site-packages"), None)
+        if site is None or self._settings.offline:
+            return "", ""
+        distribution, version = removed_names.distribution_of(site, module)
+        lacking = LibraryName(module, name)
+        newest = distribution and removed_names.release_with(
+            self._index, distribution, version, lacking, before
+        )
+        return (distribution, newest) if newest else ("", "")
 
     @override
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:

@@ -81,6 +81,14 @@ class Builder(Protocol):
         which frames of a traceback quote; "" when none is known.
         """
 
+    def providing(
+        self, environment: Environment, module: str, name: str, before: datetime | None
+    ) -> tuple[str, str]:
+        """The distribution that has a module, and its newest release, not much newer than a day,
+        that has a name in it which the installed one lacks (or the module, without a name); ("",
+        "") when none is known.
+        """
+
     def releases(self, name: str) -> tuple[str, ...]:
         """Every version that the index still offers, oldest first; empty when unknown."""
 

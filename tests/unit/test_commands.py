@@ -51,6 +51,7 @@ def commands(block, after=TRACE):
             {},
         ),
         ("poetry run python train.py", ("train.py",), "", {}),
+        ("python .\\lab1\\train.py -o a\\ b", ("./lab1/train.py", "-o", "a b"), "", {}),
         ("python train.py > log.txt 2>&1", ("train.py",), "", {}),
         ("pip install -r requirements.txt\npython train.py", ("train.py",), "", {}),
     ],
@@ -58,6 +59,16 @@ def commands(block, after=TRACE):
 def test_a_command_is_read_as_a_shell_would(block, argv, folder, variables):
     command = commands(block)[0]
     assert (command.argv, command.folder, command.variables) == (argv, folder, variables)
+
+
+def test_a_command_knows_those_before_it_in_its_folder():
+    rows = commands("cd a\npython make.py && python train.py --x 1\ncd b; python other.py")
+    before = {row.argv: row.before for row in rows}
+    assert before == {
+        ("make.py",): (),
+        ("train.py", "--x", "1"): (("make.py",),),
+        ("other.py",): (),
+    }
 
 
 @pytest.mark.parametrize(

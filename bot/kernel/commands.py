@@ -9,7 +9,8 @@ from typing import Protocol
 from bot.kernel.bug import Fence, FenceKind, Issue, Quote, ShellCommand
 
 _PROMPT = re.compile(
-    r"^\s*(?:\([\w.-]{1,40}\)\s*)?(?:[\w.-]{1,40}@[^\s$#]{1,80}[$#]|[$%>!]|PS [^>]{1,80}>)\s*"
+    r"^\s*(?:\([\w.-]{1,40}\)\s*)?(?:[\w.-]{1,40}@[^\s$#]{1,80}[$#]|[$%>!]|PS [^>]{1,80}>"
+    r"|[A-Za-z]:[\\/][^>\n]{0,200}>)\s*"
 )
 _SEPARATOR = re.compile(r"\s*(?:&&|;|\|\|)\s*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,60}=.{0,300}", re.S)

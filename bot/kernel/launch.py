@@ -94,6 +94,11 @@ def spec(
     data = data_for(environment, files) if tree else ()
     files = {name: text for name, text in files.items() if not _is_below(name, data)}
     variables = {**_variables(environment, options, seed), **script.variables}
+    if tree and script.command[0] != "-m" and _is_about_imports(signature):
+        # Python itself puts only the folder of the script on the path.
+        own = [environment.tree, f"{environment.tree}/src"]
+        paths = [one for one in variables["PYTHONPATH"].split(":") if one not in own]
+        variables["PYTHONPATH"] = ":".join(paths)
     words, up = (*(script.command or (script.entry,)),), ""
     if script.folder:
         up = "../" * len(PurePosixPath(script.folder).parts)
@@ -134,6 +139,12 @@ def spec(
         device=options.environment.device,
         label=label,
     )
+
+
+def _is_about_imports(signature: AnySignature) -> bool:
+    """Whether the reported failure is that something cannot be imported."""
+    names = {getattr(member, "exception", "") for member in members_of(signature)}
+    return bool(names & {"ImportError", "ModuleNotFoundError"})
 
 
 def data_for(environment: Environment, tree: Iterable[str]) -> tuple[DataMount, ...]:

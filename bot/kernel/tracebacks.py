@@ -204,7 +204,8 @@ def message(
             break
         message_lines.append(line)
     words = "\n".join(message_lines).strip()[:20_000]
-    words = words[:-1] if _ends_span(message_lines) else words
+    in_brackets = words.endswith(")") and words.count(")") == words.count("(") + 1
+    words = words[:-1] if in_brackets or _ends_span(message_lines) else words
     return words, start + len(message_lines)
 
 

@@ -59,6 +59,7 @@ def reproduced(
             python="3.11",
             interpreter=sys.executable,
             packages=tuple(packages),
+            variables={"PYTHONPATH": f"{tree}:{tree}/src"},
             commit=ref or HEAD,
             tree=str(tree),
         )
@@ -187,3 +188,12 @@ def test_a_fix_of_the_day_of_the_report_does_not_hide_what_was_before(
     notes = [note.text for note in report.notes]
     moved = f"not observed at commit {HEAD[:12]}, but at {BEFORE[:12]}" in notes
     assert moved is (kind == "reproduced")
+
+
+def test_an_import_that_fails_is_made_with_the_path_that_python_makes(tmp_path: Path) -> None:
+    """The root of the tree is put on the path to help programs, not to hide this failure."""
+    helped = {"nn/main.py": f"import helpers\n{CALL}", "nn/parts.py": FAULT, "helpers.py": ""}
+    body = "```\npython nn/main.py\n```\nModuleNotFoundError: No module named 'helpers'"
+    assert reproduced(tmp_path, helped, body).verdict.kind == "reproduced"
+    body = f"```\npython nn/main.py\n```\n{TRACE.replace('main.py', 'nn/main.py')}"
+    assert reproduced(tmp_path, helped, body).verdict.kind == "reproduced"

@@ -27,7 +27,6 @@ from bot.environment import (
 from bot.environment.drafts import Draft, World
 from bot.environment.git import Checkout, Credentials, Git
 from bot.environment.index import PackageIndex
-from bot.environment.library_names import LibraryName
 from bot.environment.operator_files import Shelf
 from bot.environment.source_builds import Workshop
 from bot.environment.torch_builds import Torch
@@ -38,6 +37,7 @@ from bot.kernel.environment import (
     Claimed,
     Environment,
     EnvironmentSpec,
+    LibraryName,
     OperatorFiles,
     Package,
     PinSource,
@@ -259,17 +259,16 @@ class UvBuilder(Builder):
 
     @override
     def providing(
-        self, environment: Environment, module: str, name: str, before: datetime | None
+        self, environment: Environment, lacking: LibraryName, before: datetime | None
     ) -> tuple[str, str]:
         site = next(self.cache.glob(f"envs/{environment.id}/lib/python3*/site-packages"), None)
         if site is None or self._settings.offline:
             return "", ""
-        distribution, version = removed_names.distribution_of(site, module)
-        lacking = LibraryName(module, name)
-        newest = distribution and removed_names.release_with(
-            self._index, distribution, version, lacking, before
-        )
-        return (distribution, newest) if newest else ("", "")
+        place = removed_names.located(site, lacking)
+        if place is None:
+            return "", ""
+        version = removed_names.release_with(self._index, place, lacking, before)
+        return (place.distribution, version) if version else ("", "")
 
     @override
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:

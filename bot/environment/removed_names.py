@@ -3,16 +3,19 @@ archives of the index.
 """
 
 import ast
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from packaging.utils import canonicalize_name
 
 from bot.environment import index as environment_index
 from bot.environment.index import IndexRelease, PackageIndex
-from bot.environment.library_names import LibraryName
+from bot.kernel.environment import LibraryName
 from bot.kernel.errors import IndexUnreachable
 from bot.kernel.source.syntax import module_of
 
@@ -20,6 +23,15 @@ _SETTLING = timedelta(days=31)
 """How much newer than a report a release may be: who runs a program answers for a while."""
 _SECONDS, _MOST_READ, _MOST_FOLLOWED = 60.0, 14, 30
 _MOST_RECORD = 4 * 1024 * 1024
+_MOST_TOPS, _MOST_FILES, _MOST_DEFINING = 12, 4_000, 4
+
+
+class Located(NamedTuple):
+    """An installed distribution, and the files of it that define what was looked for."""
+
+    distribution: str
+    version: str
+    paths: tuple[str, ...] = ()
 
 
 def distribution_of(site: Path, module: str) -> tuple[str, str]:
@@ -37,21 +49,52 @@ def distribution_of(site: Path, module: str) -> tuple[str, str]:
     return "", ""
 
 
+def located(site: Path, lacking: LibraryName) -> Located | None:
+    """Where the installed packages have what a program asks for something that is not there: the
+    module, or files that define the class or the function. None where no distribution has it, or
+    where it is there after all.
+    """
+    if lacking.module:
+        distribution, version = distribution_of(site, lacking.module)
+        return Located(distribution, version) if distribution else None
+    for top in lacking.tops[:_MOST_TOPS]:
+        paths = _defining(site, top, lacking.name)
+        if paths:
+            distribution, version = distribution_of(site, top)
+            texts = {path: (site / path).read_text("utf-8", "replace") for path in paths}
+            is_there = _has_part(lacking, paths, texts.__getitem__)
+            return Located(distribution, version, paths) if distribution and not is_there else None
+    return None
+
+
+def _defining(site: Path, top: str, name: str) -> tuple[str, ...]:
+    """The files of a package that define a class or a function at their top."""
+    mark = re.compile(rb"^(?:class|def) " + re.escape(name).encode() + rb"\b", re.MULTILINE)
+    files = islice(sorted((site / top).rglob("*.py")), _MOST_FILES)
+    paths = (
+        path
+        for path in files
+        if path.stat().st_size <= _MOST_RECORD and mark.search(path.read_bytes())
+    )
+    plain = (path.relative_to(site).as_posix() for path in paths)
+    return tuple(islice((path for path in plain if "/tests/" not in path), _MOST_DEFINING))
+
+
 def release_with(
     index: PackageIndex,
-    distribution: str,
-    installed_version: str,
+    place: Located,
     lacking: LibraryName,
     before: datetime | None,
 ) -> str:
     """The version of the newest release of a distribution that has what the installed one lacks,
     of those from before a day and the month after it; "" when none that was read has it.
     """
+    distribution, installed_version = place.distribution, place.version
     try:
         releases = [row for row in index.releases(distribution) if _may_be_meant(row, before)]
     except IndexUnreachable:
         return ""
-    return _Search(index, lacking).newest(releases, installed_version)
+    return _Search(index, lacking, place.paths).newest(releases, installed_version)
 
 
 def _may_be_meant(release: IndexRelease, before: datetime | None) -> bool:
@@ -62,8 +105,10 @@ def _may_be_meant(release: IndexRelease, before: datetime | None) -> bool:
 class _Search:
     """Reads as few releases as it can: names come and go once, as a rule."""
 
-    def __init__(self, index: PackageIndex, lacking: LibraryName) -> None:
-        self.index, self.lacking = index, lacking
+    def __init__(
+        self, index: PackageIndex, lacking: LibraryName, defining: Sequence[str] = ()
+    ) -> None:
+        self.index, self.lacking, self.defining = index, lacking, defining
         self.end, self.answers = time.monotonic() + _SECONDS, dict[str, bool]()
 
     def newest(self, releases: Sequence[IndexRelease], installed_version: str) -> str:
@@ -94,7 +139,11 @@ class _Search:
             self.answers[version] = False
             try:
                 with self.index.archive_of(release) as (paths, text):
-                    self.answers[version] = has_name(self.lacking, paths, text)
+                    self.answers[version] = (
+                        _has_part(self.lacking, self.defining, text)
+                        if self.defining
+                        else has_name(self.lacking, paths, text)
+                    )
             except (*environment_index.UNREADABLE, IndexUnreachable):
                 pass
         return self.answers[version]
@@ -123,8 +172,46 @@ def has_name(
     is_package = own.endswith("__init__.py")
     stars = _starred(module, lacking.module, is_package=is_package) if depth < 2 else iter(())
     return any(
-        has_name(LibraryName(star, lacking.name), paths, text, depth + 1)
+        has_name(LibraryName(module=star, name=lacking.name), paths, text, depth + 1)
         for star in list(stars)[:_MOST_FOLLOWED]
+    )
+
+
+def _has_part(lacking: LibraryName, paths: Sequence[str], text: Callable[[str], str]) -> bool:
+    """Whether one of the files has the class or function with the attribute, the keyword or room
+    for the positional arguments.
+    """
+    for path in paths:
+        for node in module_of(text(path)).body:
+            if getattr(node, "name", "") != lacking.name:
+                continue
+            if isinstance(node, ast.ClassDef) and lacking.attribute:
+                if lacking.attribute in _names(ast.Module(node.body, [])):
+                    return True
+                continue
+            if any(_takes(function, lacking) for function in _called(node)):
+                return True
+    return False
+
+
+def _called(node: ast.stmt) -> Iterator[ast.FunctionDef]:
+    """What a call of a function or a class runs."""
+    if isinstance(node, ast.FunctionDef):
+        yield node
+    if isinstance(node, ast.ClassDef):
+        functions = (row for row in node.body if isinstance(row, ast.FunctionDef))
+        yield from (row for row in functions if row.name == "__init__")
+
+
+def _takes(function: ast.FunctionDef, lacking: LibraryName) -> bool:
+    rows = function.args
+    names = [row.arg for row in (*rows.posonlyargs, *rows.args)]
+    if lacking.keyword:
+        every = {*names, *(row.arg for row in rows.kwonlyargs)}
+        return lacking.keyword in every or rows.kwarg is not None
+    is_decorated = any("deprecate" in ast.unparse(row) for row in function.decorator_list)
+    return bool(lacking.positional) and (
+        len(names) >= lacking.positional or rows.vararg is not None or is_decorated
     )
 
 

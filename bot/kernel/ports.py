@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from bot.kernel.bug import Commit, Frame, Provided, Release
 from bot.kernel.dialogue import ModelAnswer, Question, Usage
-from bot.kernel.environment import Chunk, Environment, EnvironmentSpec, RepoSource
+from bot.kernel.environment import Chunk, Environment, EnvironmentSpec, LibraryName, RepoSource
 from bot.kernel.journal import E, EntryKind
 from bot.kernel.paper import PaperFiles
 from bot.kernel.training_types import Trial
@@ -82,11 +82,10 @@ class Builder(Protocol):
         """
 
     def providing(
-        self, environment: Environment, module: str, name: str, before: datetime | None
+        self, environment: Environment, lacking: LibraryName, before: datetime | None
     ) -> tuple[str, str]:
-        """The distribution that has a module, and its newest release, not much newer than a day,
-        that has a name in it which the installed one lacks (or the module, without a name); ("",
-        "") when none is known.
+        """The distribution of which the installed release lacks something, and the newest release,
+        not much newer than a day, that has it; ("", "") when none is known.
         """
 
     def releases(self, name: str) -> tuple[str, ...]:

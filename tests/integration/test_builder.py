@@ -31,6 +31,7 @@ from bot.kernel.environment import (
     Claimed,
     Environment,
     EnvironmentSpec,
+    LibraryName,
     PinSource,
     RepoSource,
     Requirement,
@@ -337,9 +338,15 @@ def test_the_release_whose_lines_a_traceback_quotes(
 def test_the_release_that_has_a_name_which_the_installed_one_lacks(builder: UvBuilder) -> None:
     built = builder.build(spec(wanted("renamed")))
     assert built.version("renamed") == "2.0"
-    assert builder.providing(built, "renamed", "old", SPRING) == ("renamed", "1.0")
-    assert builder.providing(built, "renamed", "other", SPRING) == ("", "")
-    assert builder.providing(built, "unheard_of", "old", SPRING) == ("", "")
+    assert builder.providing(built, LibraryName(module="renamed", name="old"), SPRING) == (
+        "renamed",
+        "1.0",
+    )
+    assert builder.providing(built, LibraryName(module="renamed", name="other"), SPRING) == ("", "")
+    assert builder.providing(built, LibraryName(module="unheard_of", name="old"), SPRING) == (
+        "",
+        "",
+    )
 
 
 def test_what_comes_as_source_is_built_in_the_sandbox_without_secrets(

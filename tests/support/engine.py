@@ -11,7 +11,14 @@ from threading import Event
 from typing import Any
 
 from bot.kernel.bug import Commit, Frame, Provided, Release
-from bot.kernel.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
+from bot.kernel.environment import (
+    BuildStep,
+    Environment,
+    EnvironmentSpec,
+    LibraryName,
+    Package,
+    RepoSource,
+)
 from bot.kernel.errors import BuildError, Stopped, UserError
 from bot.kernel.files import append, cut_unfinished, read_exchanges
 from bot.kernel.journal import EXCHANGES, E, EntryKind
@@ -87,10 +94,10 @@ class FakeBuilder:
         return version if version != built.version(name) else ""
 
     def providing(
-        self, built: Environment, module: str, name: str, before: datetime | None
+        self, built: Environment, lacking: LibraryName, before: datetime | None
     ) -> tuple[str, str]:
         """The release this fake was told to have the name (`module.name`)."""
-        distribution, version = self.names.get(f"{module}.{name}".rstrip("."), ("", ""))
+        distribution, version = self.names.get(str(lacking), ("", ""))
         is_new = version != built.version(distribution)
         return (distribution, version) if is_new else ("", "")
 

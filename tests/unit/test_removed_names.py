@@ -11,7 +11,8 @@ from packaging.version import Version
 
 from bot.environment import library_names, removed_names
 from bot.environment.index import File, IndexRelease, PackageIndex
-from bot.environment.library_names import LibraryName
+from bot.environment.removed_names import Located
+from bot.kernel.environment import LibraryName
 from sandbox.indexes import Indexes
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -30,19 +31,28 @@ START = datetime(2024, 1, 1, tzinfo=UTC)
         ("ModuleNotFoundError", "No module named 'acme.externals.six'", "acme.externals.six"),
         ("ModuleNotFoundError", "No module named 'acme'", ""),
         ("ModuleNotFoundError", "No module named 'acme.x'; 'acme' is not a package", ""),
-        ("AttributeError", "'Graph' object has no attribute 'node'", ""),
         (
             "ImportError",
             "cannot import name 'f' from 'acme' (most likely due to a circular import)",
             "",
         ),
         ("ValueError", "module 'acme' has no attribute 'CUBIC'", ""),
+        ("AttributeError", "'DataFrame' object has no attribute 'append'", "DataFrame.append"),
+        ("AttributeError", "type object 'Net' has no attribute 'x'", "Net.x"),
+        ("TypeError", "mel() got an unexpected keyword argument 'sr'", "mel(sr=\u2026)"),
+        ("TypeError", "Net.__init__() got an unexpected keyword argument 'sr'", "Net(sr=\u2026)"),
+        (
+            "TypeError",
+            "mel() takes 0 positional arguments but 3 positional arguments were given",
+            "mel() with 3 positional arguments",
+        ),
+        ("TypeError", "unsupported operand", ""),
     ],
 )
 def test_what_an_exception_says_that_a_library_lacks(
     exception: str, message: str, lacking: str
 ) -> None:
-    lacking_name = library_names.lacking_name(exception, message)
+    lacking_name = library_names.lacking_name(exception, message, ["acme"])
     assert str(lacking_name or "") == lacking
 
 
@@ -70,7 +80,7 @@ def test_what_an_exception_says_that_a_library_lacks(
     ],
 )
 def test_which_files_have_a_name(files: Mapping[str, str], has: bool) -> None:
-    lacking = LibraryName("acme.image", "CUBIC")
+    lacking = LibraryName(module="acme.image", name="CUBIC")
     assert removed_names.has_name(lacking, list(files), lambda path: files.get(path, "")) is has
 
 
@@ -105,8 +115,8 @@ def test_the_newest_release_that_has_a_name(
     tmp_path: Path, texts: list[str], installed: str, days: int, version: str
 ) -> None:
     index, day = index_of(tmp_path, *texts), START + timedelta(days=days)
-    lacking = LibraryName("acme", "CUBIC")
-    assert removed_names.release_with(index, "acme", installed, lacking, day) == version
+    lacking = LibraryName(module="acme", name="CUBIC")
+    assert removed_names.release_with(index, Located("acme", installed), lacking, day) == version
 
 
 def test_the_distribution_of_a_module_is_the_one_that_installed_it(tmp_path: Path) -> None:
@@ -116,3 +126,44 @@ def test_the_distribution_of_a_module_is_the_one_that_installed_it(tmp_path: Pat
     assert removed_names.distribution_of(tmp_path, "acme.image") == ("dm-acme", "1.2")
     assert removed_names.distribution_of(tmp_path, "other") == ("dm-acme", "1.2")
     assert removed_names.distribution_of(tmp_path, "acm") == ("", "")
+
+
+MEL = "def mel(*, sr):\n    return sr\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "part", "has"),
+    [
+        ("class Net:\n    def run(self): ...\n", {"attribute": "run"}, True),
+        ("class Net:\n    run = walk = None\n", {"attribute": "run"}, True),
+        ("class Net:\n    def go(self):\n        run = 1\n", {"attribute": "run"}, False),
+        ("class Other:\n    def run(self): ...\n", {"attribute": "run"}, False),
+        ("def Net(a, *, run=1): ...\n", {"keyword": "run"}, True),
+        ("def Net(a, **rest): ...\n", {"keyword": "run"}, True),
+        ("class Net:\n    def __init__(self, run): ...\n", {"keyword": "run"}, True),
+        ("class Net:\n    def __init__(self, walk): ...\n", {"keyword": "run"}, False),
+        ("def Net(a, b): ...\n", {"positional": 2}, True),
+        ("def Net(a, *, b): ...\n", {"positional": 2}, False),
+        ("def Net(*rows): ...\n", {"positional": 2}, True),
+    ],
+)
+def test_which_definition_has_what_a_program_asks_for(
+    tmp_path: Path, text: str, part: dict[str, object], has: bool
+) -> None:
+    info = tmp_path / "acme-1.2.dist-info"
+    info.mkdir()
+    (info / "RECORD").write_text("acme/net.py,,\n")
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme" / "net.py").write_text(text)
+    lacking = LibraryName.model_validate({"name": "Net", "tops": ("other", "acme"), **part})
+    place = removed_names.located(tmp_path, lacking)
+    is_defined = "Net" in text
+    expected = Located("acme", "1.2", ("acme/net.py",)) if is_defined and not has else None
+    assert place == expected
+
+
+def test_the_newest_release_whose_function_takes_a_call(tmp_path: Path) -> None:
+    index = index_of(tmp_path, "def mel(a, b): ...", "def mel(a, b): ...", MEL, MEL)
+    lacking = LibraryName(name="mel", tops=("acme",), positional=2)
+    place = Located("acme", "1.3", ("acme/__init__.py",))
+    assert removed_names.release_with(index, place, lacking, None) == "1.1"

@@ -11,16 +11,16 @@ from bot.environment.imports import distribution
 from bot.environment.setup_failures import FILE_RULES
 from bot.issues import missing_inputs, script_fixes
 from bot.issues.runner import Runner
-from bot.issues.search import program_options, required_options, stand_ins
+from bot.issues.search import missing_weights, program_options, required_options, stand_ins
 from bot.kernel import artifacts, launch, tree_programs
-from bot.kernel.attempt import Judgement, Match, Script, SetupFailure
+from bot.kernel.attempt import Failure, Judgement, Match, Script, SetupFailure
 from bot.kernel.bug import HangSignature, ScriptFix, TrainingSignature, members_of
 from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, Requirement
 from bot.kernel.errors import BuildError
 from bot.kernel.session import CompletedRun, SearchResult
 from bot.kernel.source import symbols
 from bot.kernel.source.syntax import module_of
-from bot.kernel.trees import Tree, read_tree
+from bot.kernel.trees import Tree, read_tree, tree_files
 
 _PARTS = (
     "",
@@ -112,7 +112,10 @@ def _of_command(
     if failure is not None and failure.id in FILE_RULES:
         if (fixed := _with_steps(runner, script, tree)) is not script:
             return Fix(spec, fixed, fixed.fixes[-1].what)
-        return _with_folder(spec, environment, script, judgement)
+        if (fix := _with_folder(spec, environment, script, judgement)) is not None:
+            return fix
+    if failure is not None and (failure.id in FILE_RULES or failure.id == "offline"):
+        return _without_weights(runner, spec, script, judgement, tree)
     if failure is not None and failure.id == "arguments":
         fixed = required_options.with_arguments(script, tree)
         return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
@@ -138,6 +141,17 @@ def _with_steps(runner: Runner, script: Script, tree: Tree) -> Script:
     names = ", ".join(f"`python {' '.join(step)}`" for step in steps)
     fix = ScriptFix(what=f"ran {names} before it"[:200], why="the bug report starts them first")
     return script.model_copy(update={"steps": steps, "fixes": (*script.fixes, fix)})
+
+
+def _without_weights(
+    runner: Runner, spec: EnvironmentSpec, script: Script, judgement: Judgement, tree: Tree
+) -> Fix | None:
+    """The program without the trained weights that it could not load."""
+    members = members_of(runner.signature)
+    if judgement.failure is None or not missing_weights.may_be_left_out(runner.bug, members):
+        return None
+    fixed = missing_weights.without_weights(script, tree, judgement.failure)
+    return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
 
 
 def _with_folder(
@@ -367,11 +381,12 @@ def _with_name(
     failure, setup_failure = judgement.failure, judgement.setup_failure
     if failure is None or (setup_failure is not None and setup_failure.id != "missing-module"):
         return None
-    lacking = library_names.lacking_name(failure.exception, failure.message)
-    if lacking is None:
+    tops = _imported_tops(failure, script, read_tree(environment.tree))
+    lacking = library_names.lacking_name(failure.exception, failure.message, tops)
+    if lacking is None or (not lacking.module and _is_trees(lacking.name, environment)):
         return None
     name, version = runner.ports.builder.providing(
-        environment, lacking.module, lacking.name, runner.job.issue.created_at
+        environment, lacking, runner.job.issue.created_at
     )
     stated = {row.name for row in spec.requirements if row.rung in _STATED and row.specifier}
     versions = {other.version(name) for _, other in runner.environments.values()}
@@ -382,6 +397,25 @@ def _with_name(
     new = Requirement(name=name, specifier=f"=={version}", rung=PinSource.REPAIR, reason=reason)
     runner.note(f"{reason}; {version} does")
     return Fix(specify.add(spec, new), script, f"with {name} {version}, which has {lacking}")
+
+
+def _imported_tops(failure: Failure, script: Script, tree: Tree) -> tuple[str, ...]:
+    """The packages that the file of the tree imports in which a program ended."""
+    frame = failure.script_frame
+    paths = tree_files(frame, tree) if frame is not None else []
+    if not paths:
+        return ()
+    path = max(paths, key=len)
+    text = script.files.get(path) or tree[path].decode("utf-8", "replace")
+    tops = (name.partition(".")[0] for name in symbols.imported_modules(text))
+    return tuple(dict.fromkeys(top for top in tops if top not in imports.TORCH_FAMILY))
+
+
+def _is_trees(name: str, environment: Environment) -> bool:
+    """Whether a class or a function is one of the repository's own."""
+    mark = re.compile(rb"^\s*(?:class|def) " + re.escape(name).encode() + rb"\b", re.MULTILINE)
+    tree = read_tree(environment.tree)
+    return any(path.endswith(".py") and mark.search(text) for path, text in tree.items())
 
 
 def _extended(runner: Runner, spec: EnvironmentSpec, judgement: Judgement) -> str:

@@ -9,7 +9,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -18,7 +18,7 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import TypeAdapter, ValidationError
 
 from bot.app.github.http import ApiResponse, RestClient
-from bot.kernel.bug import Issue
+from bot.kernel.bug import DAY_END, Issue
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.settings import Settings
 
@@ -148,7 +148,10 @@ def _when(value: object) -> datetime | None:
         moment = _moment.validate_python(value)
     except ValidationError:
         return None
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    # Midnight is how a day alone is written: what came on that day counts.
+    is_day = moment.time() == time()
+    return datetime.combine(moment, DAY_END, moment.tzinfo) if is_day else moment
 
 
 def from_markdown(text: str) -> Issue:

@@ -19,6 +19,7 @@ from bot.environment import (
     imports,
     matching,
     releases,
+    removed_names,
     source_builds,
     torch_builds,
     versions,
@@ -36,6 +37,7 @@ from bot.kernel.environment import (
     Claimed,
     Environment,
     EnvironmentSpec,
+    LibraryName,
     OperatorFiles,
     Package,
     PinSource,
@@ -254,6 +256,19 @@ class UvBuilder(Builder):
         if site is None or self._settings.offline:
             return ""
         return matching.release(self._index, site, name, environment.version(name), frames, before)
+
+    @override
+    def providing(
+        self, environment: Environment, lacking: LibraryName, before: datetime | None
+    ) -> tuple[str, str]:
+        site = next(self.cache.glob(f"envs/{environment.id}/lib/python3*/site-packages"), None)
+        if site is None or self._settings.offline:
+            return "", ""
+        place = removed_names.located(site, lacking)
+        if place is None:
+            return "", ""
+        version = removed_names.release_with(self._index, place, lacking, before)
+        return (place.distribution, version) if version else ("", "")
 
     @override
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:

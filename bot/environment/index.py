@@ -211,8 +211,34 @@ def source_files(name: str, data: bytes) -> list[str]:
             archive_data = stream.read(_MOST_UNPACKED)
         with tarfile.open(fileobj=io.BytesIO(archive_data)) as pack:
             paths = pack.getnames()
-    below = (path.partition("/")[2].removeprefix("src/") for path in paths[:_MOST_FILES])
+    below = map(_installed_path, paths[:_MOST_FILES])
     return [path for path in below if path not in {"", "setup.py", "conftest.py"}]
+
+
+def source_texts(name: str, data: bytes) -> dict[str, str]:
+    """The Python files of a source archive, by the paths that `source_files` gives them. Raises
+    what `UNREADABLE` lists.
+    """
+    texts = dict[str, str]()
+    if name.endswith(".zip"):
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            for path in archive.namelist()[:_MOST_FILES]:
+                if path.endswith(".py"):
+                    texts[_installed_path(path)] = member(archive, path)
+        return texts
+    with gzip.open(io.BytesIO(data)) as stream:
+        archive_data = stream.read(_MOST_UNPACKED)
+    with tarfile.open(fileobj=io.BytesIO(archive_data)) as pack:
+        for entry in pack.getmembers()[:_MOST_FILES]:
+            stream_of_file = pack.extractfile(entry) if entry.isfile() else None
+            if entry.name.endswith(".py") and stream_of_file is not None:
+                text = stream_of_file.read(_MOST_MEMBER).decode("utf-8", "replace")
+                texts[_installed_path(entry.name)] = text
+    return texts
+
+
+def _installed_path(path: str) -> str:
+    return path.partition("/")[2].removeprefix("src/")
 
 
 # The package index, asked directly: releases, their upload dates and their files (PEP 503, 691,
@@ -376,6 +402,23 @@ class PackageIndex:
         except UNREADABLE:
             pass
         return None, ""
+
+    @contextmanager
+    def archive_of(self, release: IndexRelease) -> Iterator[tuple[list[str], Callable[[str], str]]]:
+        """The paths that a release installs and what reads the text of one, "" where it has no
+        such file: of its wheel, else of its source archive. Raises IndexUnreachable and what
+        `UNREADABLE` lists.
+        """
+        wheel = next((file for file in release.files if file.name.endswith(".whl")), None)
+        if wheel is not None:
+            with open_wheel(self.opened(wheel)) as archive:
+                yield archive.namelist(), lambda path: member(archive, path)
+        elif release.source is not None:
+            data = self.download(release.source, _MOST_SOURCE, PAGE_S)
+            texts = source_texts(release.source.name, data)
+            yield list(texts), lambda path: texts.get(path, "")
+        else:
+            raise ValueError("the release has no files")
 
     def opened(self, file: File) -> IO[bytes]:
         """A file of the index, fetched as it is read."""

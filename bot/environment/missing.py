@@ -21,6 +21,7 @@ _PATHS = tuple(
         r"Found 0 (?:files|images) in(?: subfolders of)?:? (?P<path>\S+?)\.?(?:\s|$)",
         r"present in the root directory .* place it in (?P<path>\S+?)\.?(?:\s|$)",
         r"(?P<path>[^\s;'\"]{1,300}); No such file or directory",  # TensorFlow
+        r"Parent directory (?P<path>\S{1,300}) does not exist",  # torch
     )
 )
 _ARGUMENT = re.compile(r"\(\s*(?:\w+\s*=\s*)?['\"](?P<path>[^'\"]+)['\"]")

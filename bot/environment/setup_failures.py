@@ -115,7 +115,7 @@ RULES: tuple[SetupFailureRule, ...] = (
     _rule("missing-file", r"(?:No such file or directory|Unable to (?:open|find)[^:]*|file (?:was )?not found|does not exist)[: ]*[bB]?['\"]?([^'\"\n]{1,200})",
           "needs", _INPUT, only="FileNotFoundError OSError NotFoundError"),
     _rule("missing-data", r"Dataset (?:metadata file )?not found(?: or corrupted)?\b|is not present in the root directory|Couldn't find any class folder in"
-          r"|Found 0 (?:files|images) in|[^\s;'\"]{1,300}; No such file or directory", "needs", _INPUT,
+          r"|Found 0 (?:files|images) in|[^\s;'\"]{1,300}; No such file or directory|Parent directory \S{1,300} does not exist", "needs", _INPUT,
           only="RuntimeError FileNotFoundError NotFoundError"),
     _rule("arguments", r"the following arguments are required|^usage: ", "needs", "the command line the program was started with"),
 )  # fmt: skip

@@ -273,9 +273,13 @@ def at_version(spec: EnvironmentSpec, new: Requirement) -> EnvironmentSpec:
     bounds = tuple(
         constraint for constraint in spec.constraints if constraint.name not in followers
     )
-    return spec.model_copy(
-        update={"requirements": requirements, "constraints": bounds, "repo": None}
-    )
+    in_tree = spec.repo is not None and spec.repo.in_place
+    update = {
+        "requirements": requirements,
+        "constraints": bounds,
+        "repo": spec.repo if in_tree else None,
+    }
+    return spec.model_copy(update=update)
 
 
 def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requirement | None:
@@ -303,6 +307,21 @@ def under_test(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> Requir
             if requirement.rung is PinSource.ISSUE and requirement.name != "torch"
         ),
         None,
+    )
+
+
+def quoted_ones(spec: EnvironmentSpec, report: BugReport, issue: Issue) -> tuple[Requirement, ...]:
+    """The requirements of which a traceback may quote lines that tell their release: the package
+    under test; for a program in its tree, that of each library on the stack.
+    """
+    if spec.repo is None or not spec.repo.in_place:
+        target = under_test(spec, report, issue)
+        return (target,) if target is not None else ()
+    frames = (frame for row in report.tracebacks for frame in row.frames if frame.package)
+    names = {imports.installed_as(imports.distribution(frame.package)) for frame in frames}
+    packages = {frame.package for row in report.tracebacks for frame in row.frames}
+    return tuple(
+        row for row in spec.requirements if row.name in names or packages & {*row.modules[:1]}
     )
 
 

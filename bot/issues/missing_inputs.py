@@ -2,6 +2,7 @@
 weights that it loads; and what of the operator's it did get.
 """
 
+import posixpath
 import re
 from collections.abc import Iterator, Mapping
 
@@ -59,6 +60,21 @@ def _without_file(
         reason = f"the program opens `{path}`, a file of the reporter's own"
         return NeedsInfo(reason=reason, items=(f"`{path}`, or a program that makes one like it",))
     return triage.needs_reader(_why(path, judgement, environment, tree))
+
+
+def folder_to_write(judgement: Judgement, script: Script, environment: Environment) -> str:
+    """The folder, by its place in the tree, that a program ended for want of as it wrote a file;
+    "" where it was no such failure, or the folder is there.
+    """
+    frame = judgement.failure.script_frame if judgement.failure is not None else None
+    path = missing.in_tree(_path(judgement), script.folder)
+    if frame is None or not path or not _WRITES.search(frame.code) or _ABSOLUTE.match(path):
+        return ""
+    is_folder = any("Parent directory" in message for message in _messages(judgement))
+    folder = path if is_folder else posixpath.dirname(path)
+    names = {*read_tree(environment.tree), *script.files}
+    is_there = any(name.startswith(f"{folder}/") for name in names)
+    return "" if not folder or is_there or folder.startswith("..") else folder
 
 
 def _why(

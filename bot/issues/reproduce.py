@@ -21,7 +21,7 @@ from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
 from bot.issues.reading import issue as reading_issue
 from bot.issues.runner import IssueSession, Runner, judging
-from bot.issues.search import report_programs
+from bot.issues.search import quoted_calls, report_programs
 from bot.issues.search.commit_fit import fitting_commit
 from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
@@ -216,6 +216,7 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
         return _with_modules(draft, options, tree)
     if not scripts and is_library:
         return draft
+    scripts = tuple(quoted_calls.call_as_quoted(script, bug) for script in scripts)
     program = scripts[0] if scripts else tree_programs.beside("", "")
     declared = tree_requirements.for_program(tree, program, job.issue.body)
     source = tree_programs.imports(scripts, tree, optional=not declared.requirements)

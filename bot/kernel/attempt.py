@@ -48,12 +48,14 @@ class Script(Record):
     With a `command` it runs in the repository under test: the command (what follows the
     interpreter) starts it in `folder`, in the tree of the environment's commit. Of its files those
     that are `edited`, by a fix or because they are ours, lie over the tree.
+    `steps` are other commands that are run before it, in the same run.
     One that was made of such a program may contain a copy of the repository's `fault_code`.
     """
 
     files: dict[str, str]
     entry: str = "repro.py"
     command: tuple[str, ...] = ()
+    steps: tuple[tuple[str, ...], ...] = ()
     folder: str = ""
     edited: tuple[str, ...] = ()
     variables: dict[str, str] = {}
@@ -79,7 +81,8 @@ class Script(Record):
         text = "\0".join(f"{name}\0{text}" for name, text in sorted(self.files.items()))
         if self.command:
             variables = [f"{name}={value}" for name, value in sorted(self.variables.items())]
-            text = "\0".join((text, self.folder, *self.command, *variables))
+            steps = (word for step in self.steps for word in ("\0", *step))
+            text = "\0".join((text, self.folder, *self.command, *variables, *steps))
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
+from datetime import datetime, time
 from enum import StrEnum
 from typing import Annotated, Literal
 
@@ -16,6 +16,10 @@ from bot.kernel.values import Record
 
 MOST_BODY = 65_536
 """Characters of an issue's body, GitHub's own limit. What is beyond them is not read."""
+
+
+DAY_END = time(23, 59, 59)
+"""The time of a report of which only the day is known."""
 
 
 class Issue(Record):
@@ -32,6 +36,11 @@ class Issue(Record):
     labels: tuple[str, ...] = ()
     url: str = ""
     clone_url: str = ""
+
+    @property
+    def has_day_only(self) -> bool:
+        """Whether only the day of the report is known."""
+        return self.created_at is not None and self.created_at.time() == DAY_END
 
 
 class Quote(Record):
@@ -204,10 +213,12 @@ class ShellCommand(Record):
     shell, before a `.sh` file), the folder that the commands before it change to (below the
     repository), the variables that it sets, and the words as the report has them. One that the
     report does not state is the start of a file that a `frame` of its traceback or its words
-    (`named`) tell of: to be looked up in the tree, and a guess.
+    (`named`) tell of: to be looked up in the tree, and a guess. `before` are the commands that the
+    same block starts earlier in the same folder, each as its `argv`.
     """
 
     argv: tuple[str, ...]
+    before: tuple[tuple[str, ...], ...] = ()
     source: Literal["", "frame", "named"] = ""
     folder: str = ""
     variables: dict[str, str] = {}

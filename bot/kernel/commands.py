@@ -9,7 +9,8 @@ from typing import Protocol
 from bot.kernel.bug import Fence, FenceKind, Issue, Quote, ShellCommand
 
 _PROMPT = re.compile(
-    r"^\s*(?:\([\w.-]{1,40}\)\s*)?(?:[\w.-]{1,40}@[^\s$#]{1,80}[$#]|[$%>!]|PS [^>]{1,80}>)\s*"
+    r"^\s*(?:\([\w.-]{1,40}\)\s*)?(?:[\w.-]{1,40}@[^\s$#]{1,80}[$#]|[$%>!]|PS [^>]{1,80}>"
+    r"|[A-Za-z]:[\\/][^>\n]{0,200}>)\s*"
 )
 _SEPARATOR = re.compile(r"\s*(?:&&|;|\|\|)\s*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,60}=.{0,300}", re.S)
@@ -50,6 +51,8 @@ _NOTEBOOK_NAME = re.compile(
 _HOME = re.compile(
     r"^[^\S\n]*cd [^\n]{0,40}\$\(\s*dirname [^\n]{0,40}(?:\$0|BASH_SOURCE)", re.MULTILINE
 )
+_WINDOWS_STEP = re.compile(r"(?<=[\w.~:%-])\\(?=[\w.%])")
+"""Between the folders of a path of Windows; elsewhere such a backslash has no use."""
 _CUT = re.compile(r"^(?:\d?>{1,2}|<|\||&|2>&1)")
 _MOST, _MOST_LINES, _MOST_WORDS, _MOST_SCRIPT, _FEW = 8, 400, 100, 65_536, 3
 
@@ -167,6 +170,7 @@ def in_script(text: str, arguments: Sequence[str], folder: str) -> tuple[ShellCo
 def _of_block(fence: Fence) -> Iterator[ShellCommand]:
     text = re.sub(r"\\[ \t]*\n", " ", fence.raw)
     folder, root, variables = PurePosixPath(), "", dict[str, str]()
+    earlier = list[tuple[str, tuple[str, ...]]]()
     is_shell = fence.kind is FenceKind.SHELL
     for number, line in enumerate(text.split("\n")[:_MOST_LINES], fence.line):
         if len(line) > 2000 or not (is_shell or _PROMPT.match(line)):
@@ -181,9 +185,13 @@ def _of_block(fence: Fence) -> Iterator[ShellCommand]:
                 variables |= dict(word.split("=", 1) for word in words[1:] if "=" in word)
             elif command := _command(words):
                 argv, own = command
+                place = "" if folder == PurePosixPath() else folder.as_posix()
+                before = [words for other, words in earlier if other == place and words != argv]
+                earlier.append((place, argv))
                 yield ShellCommand(
                     argv=argv,
-                    folder="" if folder == PurePosixPath() else folder.as_posix(),
+                    before=tuple(dict.fromkeys(before))[-_FEW:],
+                    folder=place,
                     variables={**variables, **own},
                     quote=Quote(text=part.strip()[:600], line=number),
                 )
@@ -191,7 +199,7 @@ def _of_block(fence: Fence) -> Iterator[ShellCommand]:
 
 def _words(text: str) -> list[str]:
     try:
-        words = shlex.split(text, comments=True)
+        words = shlex.split(_WINDOWS_STEP.sub("/", text), comments=True)
     except ValueError:
         return []
     if not all(word.isprintable() for word in words):  # a NUL cannot be passed to a program

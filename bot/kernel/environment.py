@@ -50,6 +50,27 @@ class Requirement(Record):
         return "; ".join(filter(None, (self.reason, self.evidence)))
 
 
+class LibraryName(Record):
+    """What a program asks of a library: a `name` in a `module`, or the module itself; else, of a
+    class or function `name` whose module is not known but for the packages that may have it
+    (`tops`), an `attribute`, a `keyword` or room for so many positional arguments.
+    """
+
+    module: str = ""
+    name: str = ""
+    tops: tuple[str, ...] = ()
+    attribute: str = ""
+    keyword: str = ""
+    positional: int = 0
+
+    def __str__(self) -> str:
+        if self.keyword:
+            return f"{self.name}({self.keyword}=…)"
+        if self.positional:
+            return f"{self.name}() with {self.positional} positional arguments"
+        return ".".join(filter(None, (self.module, self.name, self.attribute)))
+
+
 class RepoSource(Record):
     """The repository under test from a clone: installed when it can be, else put on the path.
     `in_place`, it is always put on the path, for a program that runs in its tree.

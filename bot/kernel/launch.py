@@ -31,6 +31,8 @@ own files are told that there is a GPU.
 """
 CUDA_PROBE = f"{_FOLDER}/_reprise_cuda.py"
 """The file that answers them."""
+STEPS = f"{_FOLDER}/_reprise_steps.py"
+"""The file that runs other commands before the program."""
 SPLIT = "trace-split-"
 """The beginning of the file which says that the rows that a program tests on were split."""
 Part = Literal["guide", "held-out", "whole"]
@@ -92,12 +94,21 @@ def spec(
     data = data_for(environment, files) if tree else ()
     files = {name: text for name, text in files.items() if not _is_below(name, data)}
     variables = {**_variables(environment, options, seed), **script.variables}
+    if tree and script.command[0] != "-m" and _is_about_imports(signature):
+        # Python itself puts only the folder of the script on the path.
+        own = [environment.tree, f"{environment.tree}/src"]
+        paths = [one for one in variables["PYTHONPATH"].split(":") if one not in own]
+        variables["PYTHONPATH"] = ":".join(paths)
+    words, up = (*(script.command or (script.entry,)),), ""
     if script.folder:
         up = "../" * len(PurePosixPath(script.folder).parts)
         variables["REPRISE_TRACE"] = up + _FOLDER
         variables["PYTHONPATH"] = up + variables["PYTHONPATH"]
         if "HF_DATASETS_CACHE" in variables:
             variables["HF_DATASETS_CACHE"] = up + variables["HF_DATASETS_CACHE"]
+    if script.steps:
+        files[STEPS] = probe("steps.py")
+        words = ("-S", f"{up}{STEPS}", json.dumps(script.steps), *words)
     limits = Limits(wall_s=options.limits.timeout_s)
     hang = next(
         (member for member in members_of(signature) if isinstance(member, HangSignature)), None
@@ -117,7 +128,7 @@ def spec(
     if filters := _warning_filters(signature):
         variables["PYTHONWARNINGS"] = filters
     return RunSpec(
-        argv=(environment.interpreter, *(script.command or (script.entry,))),
+        argv=(environment.interpreter, *words),
         files=files,
         links={**_sets(environment), **{one.path: one.source for one in data}},
         env=variables,
@@ -128,6 +139,12 @@ def spec(
         device=options.environment.device,
         label=label,
     )
+
+
+def _is_about_imports(signature: AnySignature) -> bool:
+    """Whether the reported failure is that something cannot be imported."""
+    names = {getattr(member, "exception", "") for member in members_of(signature)}
+    return bool(names & {"ImportError", "ModuleNotFoundError"})
 
 
 def data_for(environment: Environment, tree: Iterable[str]) -> tuple[DataMount, ...]:

@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 
 from bot.kernel.bug import Commit, Frame, Provided, Release
 from bot.kernel.dialogue import ModelAnswer, Question, Usage
-from bot.kernel.environment import Chunk, Environment, EnvironmentSpec, RepoSource
+from bot.kernel.environment import Chunk, Environment, EnvironmentSpec, LibraryName, RepoSource
 from bot.kernel.journal import E, EntryKind
 from bot.kernel.paper import PaperFiles
 from bot.kernel.training_types import Trial
@@ -79,6 +79,13 @@ class Builder(Protocol):
     ) -> str:
         """A release near the installed one, and not of after a day, that has more of the lines
         which frames of a traceback quote; "" when none is known.
+        """
+
+    def providing(
+        self, environment: Environment, lacking: LibraryName, before: datetime | None
+    ) -> tuple[str, str]:
+        """The distribution of which the installed release lacks something, and the newest release,
+        not much newer than a day, that has it; ("", "") when none is known.
         """
 
     def releases(self, name: str) -> tuple[str, ...]:

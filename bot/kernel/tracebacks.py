@@ -175,7 +175,8 @@ def _is_beyond(line: str, lines: Sequence[str]) -> bool:
     as AutoGraph's "in user code:" does.
     """
     frame = _FRAME_LINE.match(line) and not any(text.rstrip().endswith(":") for text in lines)
-    return bool(LINK.search(line) or _STOP.match(line) or TITLE in line or frame)
+    is_fence = line.strip() and not line.strip().strip("`~")  # one that nobody opened
+    return bool(is_fence or LINK.search(line) or _STOP.match(line) or TITLE in line or frame)
 
 
 def message(
@@ -190,7 +191,7 @@ def message(
     message_lines = [first]
     for at in range(start + 1, min(len(lines), start + 400)):
         line = without(prefix, lines[at])
-        if _is_beyond(line, message_lines):
+        if _is_beyond(line, message_lines) or _ends_span(message_lines):
             break
         unsaid = message_lines[-1].rstrip().endswith(":") or bool(_WRAPS.search(message_lines[-1]))
         if not line.strip():
@@ -202,7 +203,15 @@ def message(
         ):
             break
         message_lines.append(line)
-    return "\n".join(message_lines).strip()[:20_000], start + len(message_lines)
+    words = "\n".join(message_lines).strip()[:20_000]
+    in_brackets = words.endswith(")") and words.count(")") == words.count("(") + 1
+    words = words[:-1] if in_brackets or _ends_span(message_lines) else words
+    return words, start + len(message_lines)
+
+
+def _ends_span(lines: Sequence[str]) -> bool:
+    """Whether a message ends with the mark that closes a span around the whole traceback."""
+    return lines[-1].rstrip().endswith("`") and sum(line.count("`") for line in lines) % 2 == 1
 
 
 def _continues(line: str, unsaid: bool) -> bool:

@@ -68,15 +68,27 @@ def propose(commands: Sequence[ShellCommand], tree: Tree) -> tuple[Script, ...]:
         if (script := _of_command(one, tree)) is not None
     ]
     own = [script for source, script in rows if not source or _is_named_test(source, script)]
-    own = own or [script for source, script in rows if source == "frame"]
+    started = [script for source, script in rows if source == "frame"]
+    # A shell script that the report names starts the file of its traceback with arguments.
+    fuller = [
+        script
+        for source, script in rows
+        if source == "named"
+        and len(script.command) > 1
+        and any(one.entry == script.entry and one.command[1:] == () for one in started)
+    ]
+    own = own or [*fuller, *started]
     distinct = {script.digest: script for script in own}
     scripts = tuple(distinct.values())[:_MOST]
     entries = {script.entry for script in scripts}
-    others = (
-        script
-        for source, script in rows
-        if source == "named" and not _is_named_test(source, script)
-    )
+    others = [
+        *(script for script in started if script.entry not in entries),
+        *(
+            script
+            for source, script in rows
+            if source == "named" and not _is_named_test(source, script)
+        ),
+    ]
     guesses = {script.digest: script for script in others if script.entry not in entries}
     return (*scripts, *list(guesses.values())[:_MOST_GUESSES])
 

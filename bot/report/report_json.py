@@ -268,7 +268,15 @@ class SignatureOut(BaseModel):
     model_config = ConfigDict(frozen=True, extra="allow", ser_json_inf_nan="strings")
 
     kind: Literal[
-        "crash", "output", "nonfinite", "warning", "hang", "observation", "training", "any"
+        "crash",
+        "output",
+        "nonfinite",
+        "warning",
+        "hang",
+        "observation",
+        "training",
+        "test",
+        "any",
     ]
     hash: str = Field(description="SHA-256 of the canonical JSON of the other fields.")
 

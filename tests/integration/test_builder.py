@@ -31,6 +31,7 @@ from bot.kernel.environment import (
     Claimed,
     Environment,
     EnvironmentSpec,
+    LibraryName,
     PinSource,
     RepoSource,
     Requirement,
@@ -174,6 +175,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
     index.source("early", "1.0", "2024-01-01")
     index.wheel("picky", "1.0", "2024-01-01", requires=("alpha==1.0.1",))
     index.source("gamma", "3.1", "2024-01-01")
+    index.wheel("renamed", "1.0", "2024-01-01", files={"__init__.py": "old = 1\n"})
+    index.wheel("renamed", "2.0", "2024-02-01", files={"__init__.py": "new = 1\n"})
     index.wheel("setuptools", "80.0", "2025-01-01")
     return index, root / "cache"
 
@@ -330,6 +333,20 @@ def test_the_release_whose_lines_a_traceback_quotes(
     built = builder.build(spec(wanted("alpha"), at=before or SUMMER))
     frame = Frame(path="x", package="alpha", module_path="alpha/__init__.py", line=1, code=code)
     assert builder.fitting(built, "alpha", (frame,), before) == fits
+
+
+def test_the_release_that_has_a_name_which_the_installed_one_lacks(builder: UvBuilder) -> None:
+    built = builder.build(spec(wanted("renamed")))
+    assert built.version("renamed") == "2.0"
+    assert builder.providing(built, LibraryName(module="renamed", name="old"), SPRING) == (
+        "renamed",
+        "1.0",
+    )
+    assert builder.providing(built, LibraryName(module="renamed", name="other"), SPRING) == ("", "")
+    assert builder.providing(built, LibraryName(module="unheard_of", name="old"), SPRING) == (
+        "",
+        "",
+    )
 
 
 def test_what_comes_as_source_is_built_in_the_sandbox_without_secrets(

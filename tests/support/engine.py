@@ -11,7 +11,14 @@ from threading import Event
 from typing import Any
 
 from bot.kernel.bug import Commit, Frame, Provided, Release
-from bot.kernel.environment import BuildStep, Environment, EnvironmentSpec, Package, RepoSource
+from bot.kernel.environment import (
+    BuildStep,
+    Environment,
+    EnvironmentSpec,
+    LibraryName,
+    Package,
+    RepoSource,
+)
 from bot.kernel.errors import BuildError, Stopped, UserError
 from bot.kernel.files import append, cut_unfinished, read_exchanges
 from bot.kernel.journal import EXCHANGES, E, EntryKind
@@ -28,8 +35,8 @@ class FakeBuilder:
 
     `failing` maps a distribution name to the first cause with which a build that asks for it fails;
     `on_build` replaces the whole answer. `released` and `changelogs` are what the index says of a
-    distribution, `wrong` why a guessed one is not meant, and `lines` which release has the lines
-    that a traceback quotes. `built` lists what was asked for, in order.
+    distribution, `wrong` why a guessed one is not meant, `lines` which release has the lines that a
+    traceback quotes, and `names` which has a name (`module.name`) that others lack. `built` lists what was asked for, in order.
     """
 
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -40,6 +47,7 @@ class FakeBuilder:
     changelogs: Mapping[str, str] = field(default_factory=dict)
     wrong: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[str, str] = field(default_factory=dict)
+    names: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
         """Answer at once with a made-up environment, or with the failure that was asked for."""
@@ -84,6 +92,14 @@ class FakeBuilder:
         """The release this fake was told to have the lines."""
         version = self.lines.get(name, "")
         return version if version != built.version(name) else ""
+
+    def providing(
+        self, built: Environment, lacking: LibraryName, before: datetime | None
+    ) -> tuple[str, str]:
+        """The release this fake was told to have the name (`module.name`)."""
+        distribution, version = self.names.get(str(lacking), ("", ""))
+        is_new = version != built.version(distribution)
+        return (distribution, version) if is_new else ("", "")
 
     def releases(self, name: str) -> tuple[str, ...]:
         """The versions this fake was told about."""

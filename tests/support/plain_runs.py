@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bot.kernel import launch
 from bot.kernel.training_types import TrainingProgram
-from sandbox.port import RunResult
+from sandbox.port import RunResult, RunSpec
 
 STUBS = Path(__file__).parent / "stub_frameworks"
 
@@ -67,4 +67,27 @@ def run_with_probe(
         stderr=done.stderr,
         seconds=0.1,
         artifacts={f".reprise/{file.name}": file.read_bytes() for file in probe.glob("trace-*")},
+    )
+
+
+def run_spec(spec: RunSpec) -> RunResult:
+    """A run of its files and words in a folder of its own, with what it leaves behind."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        for name, data in spec.files.items():
+            (root / name).parent.mkdir(parents=True, exist_ok=True)
+            (root / name).write_bytes(data)
+        variables = {"PATH": os.environ["PATH"], "HOME": folder, **spec.env}
+        done = subprocess.run(
+            spec.argv, cwd=root / spec.cwd, env=variables, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
+        paths = [path for pattern in spec.artifacts for path in root.glob(pattern)]
+        artifacts = {path.relative_to(root).as_posix(): path.read_bytes() for path in paths}
+    return RunResult(
+        exit_code=done.returncode,
+        stdout=done.stdout,
+        stderr=done.stderr,
+        seconds=1.0,
+        artifacts=artifacts,
     )

@@ -51,6 +51,7 @@ def commands(block, after=TRACE):
             {},
         ),
         ("poetry run python train.py", ("train.py",), "", {}),
+        ("python .\\lab1\\train.py -o a\\ b", ("./lab1/train.py", "-o", "a b"), "", {}),
         ("python train.py > log.txt 2>&1", ("train.py",), "", {}),
         ("pip install -r requirements.txt\npython train.py", ("train.py",), "", {}),
     ],
@@ -58,6 +59,16 @@ def commands(block, after=TRACE):
 def test_a_command_is_read_as_a_shell_would(block, argv, folder, variables):
     command = commands(block)[0]
     assert (command.argv, command.folder, command.variables) == (argv, folder, variables)
+
+
+def test_a_command_knows_those_before_it_in_its_folder():
+    rows = commands("cd a\npython make.py && python train.py --x 1\ncd b; python other.py")
+    before = {row.argv: row.before for row in rows}
+    assert before == {
+        ("make.py",): (),
+        ("train.py", "--x", "1"): (("make.py",),),
+        ("other.py",): (),
+    }
 
 
 @pytest.mark.parametrize(
@@ -199,6 +210,32 @@ def test_without_a_command_the_outermost_frame_tells_the_file():
     assert (script.entry, script.command) == ("tools/train.py", ("tools/train.py",))
 
 
+def test_after_a_command_the_file_in_which_the_traceback_starts_is_tried():
+    """The command may start it as another process."""
+    commands_of_scripts = [script.command for script in proposed("python train.py --x 1")]
+    assert commands_of_scripts == [("train.py", "--x", "1"), ("tools/train.py",)]
+    assert [row.command for row in proposed("cd tools; python train.py --x 1")] == [
+        ("train.py", "--x", "1")
+    ]
+
+
+def test_a_shell_script_that_the_report_names_tells_the_arguments_of_the_failing_file():
+    tree = {**TREE, "run/long.sh": b"for n in 1 2; do\n  python tools/train.py --x 3\ndone\n"}
+    bug = read_issue(Issue(title="it fails", body=f"I ran the file run/long.sh.\n{TRACE}"))
+    scripts = tree_programs.propose(tree_programs.commands(bug), tree)
+    assert [row.command for row in scripts] == [
+        ("tools/train.py", "--x", "3"),
+        ("tools/train.py",),
+    ]
+
+
+def test_a_prompt_of_windows_marks_a_command():
+    body = "C:\\Users\\me\\repo>python3 -m lib.train --x 5\nIt fails (ValueError: no size '5')"
+    bug = read_issue(Issue(title="it fails", body=body))
+    assert [row.argv for row in bug.commands] == [("-m", "lib.train", "--x", "5")]
+    assert [row.message for row in bug.tracebacks] == ["no size '5'"]
+
+
 def test_a_file_that_the_tree_lacks_is_not_guessed():
     assert proposed("python absent.py", after="") == ()
 
@@ -209,7 +246,7 @@ def test_a_command_may_not_change_how_python_or_the_sandbox_starts():
 
 
 def test_what_the_modules_of_the_tree_need_from_elsewhere_is_installed():
-    text = tree_programs.imports(proposed("python train.py"), TREE)
+    text = tree_programs.imports(proposed("python train.py")[:1], TREE)
     assert set(text.split("\n")) == {"import numpy", "import scipy", "import yaml"}
 
 

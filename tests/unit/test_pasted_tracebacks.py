@@ -168,3 +168,27 @@ def test_a_line_of_prose_about_a_file_is_no_frame():
     body = f"It is in utils.py, line 12, I think.\n\nutils.py, line 12\n\n```\n{LAST}\n```"
     (row,) = read_issue(Issue(title="It stops", body=body)).tracebacks
     assert row.frames == ()
+
+
+STRAY = """```
+Traceback (most recent call last):
+  File "run.py", line 3, in <module>
+    d["a"]
+KeyError: ('a', 'b')
+``
+```"""
+SPAN = """`Traceback (most recent call last):
+  File "run.py", line 3, in <module>
+    d["a"]
+KeyError: ('a', 'b')`
+I changed it as follows:
+` d.get("a")`"""
+
+
+@pytest.mark.parametrize("body", [STRAY, SPAN])
+def test_marks_that_close_a_block_or_a_span_are_no_part_of_a_message(body):
+    assert frames(body)[:2] == ("KeyError", "('a', 'b')")
+
+
+def test_marks_inside_a_message_stay():
+    assert frames(STRAY.replace("('a', 'b')", "no `a`, use `b`"))[1] == "no `a`, use `b`"

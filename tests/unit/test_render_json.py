@@ -4,15 +4,16 @@ import json
 import math
 from importlib.resources import files
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
 
-from bot.kernel.bug import OutputSignature, signature_hash
+from bot.kernel.bug import AnySignature, OutputSignature, signature_hash
 from bot.kernel.job import Note
 from bot.kernel.report import IssueReport
 from bot.report import schema
-from bot.report.report_json import report_json, report_text
+from bot.report.report_json import SignatureOut, report_json, report_text
 
 REPORTS = Path(__file__).parent.parent / "golden" / "reports"
 NAMES = sorted(path.stem for path in REPORTS.glob("*.json"))
@@ -209,3 +210,9 @@ def test_without_a_model_there_is_no_plan() -> None:
 
 def test_the_shipped_schema_of_a_papers_report_is_the_one_of_the_types() -> None:
     assert schema.paper_schema_text() == schema.generate_paper_schema()
+
+
+def test_every_kind_of_signature_can_be_published() -> None:
+    types = get_args(get_args(AnySignature)[0])
+    kinds = {get_args(each.model_fields["kind"].annotation)[0] for each in types}
+    assert kinds == {*get_args(SignatureOut.model_fields["kind"].annotation)}

@@ -120,7 +120,7 @@ def test_markdown_with_front_lines(tmp_path: Path) -> None:
     issue = sources.load(kept(tmp_path, text, "issue.md"), SETTINGS)
     assert issue.title == "The title"
     assert (issue.repository, issue.number, issue.labels) == ("acme/pool", 7, ("bug", "nn"))
-    assert issue.created_at == datetime(2024, 5, 1, tzinfo=UTC)
+    assert issue.created_at == datetime(2024, 5, 1, 23, 59, 59, tzinfo=UTC)
     assert issue.body == "### Steps\n\n```\n# no\n```\n"
 
 

@@ -18,6 +18,7 @@ _START = re.compile(
     r"(?:[Pp]ython[\d.]{0,5}(?:\.exe)?|pytest|py\.test|torchrun|accelerate\slaunch|deepspeed|bash|sh"
     r"|\./[\w./-]{1,200}\.sh)(?=\s{1,4}\S|$)"
 )
+_WINDOWS_PROMPT = re.compile(r"^\s*(?:PS )?[A-Za-z]:[\\/][^>\n]{0,200}>\s{0,4}(?=[A-Za-z])")
 _STEP = re.compile(r"^(?:cd|export|git clone|pip3? install|conda activate|source)\s")
 _ORNAMENT = re.compile(r"^(?:[\s>*_#+-]|\d{1,3}[.)]\s){0,12}(?:\$\s)?")
 _LEADS = re.compile(
@@ -48,7 +49,7 @@ def find_bare_commands(prose: Sequence[ProseLine]) -> Iterator[ShellCommand]:
     steps, after = list[str](), 0
     lines = prose[:_MOST_LINES]
     for at, line in enumerate(lines):
-        text = line.text[:2000]
+        text = _WINDOWS_PROMPT.sub("", line.text[:2000])
         plain = _ORNAMENT.sub("", text)
         if at < after or not text.strip():
             continue

@@ -174,7 +174,8 @@ def _unquoted(words: str) -> str:
     words = words.strip(" `*")
     for mark in "\"'":
         words = words.strip(mark) if words.count(mark) % 2 else words
-    return words.strip()
+    in_brackets = words.endswith(")") and words.count(")") == words.count("(") + 1
+    return (words[:-1] if in_brackets else words).strip()
 
 
 def makes(programs: str, name: str) -> bool:

@@ -6,19 +6,21 @@ import ast
 import re
 from dataclasses import dataclass
 
-from bot.environment import imports, package_names, specify
+from bot.environment import imports, library_names, package_names, specify
 from bot.environment.imports import distribution
-from bot.issues import script_fixes
+from bot.environment.setup_failures import FILE_RULES
+from bot.issues import missing_inputs, script_fixes
 from bot.issues.runner import Runner
-from bot.issues.search import program_options
-from bot.kernel import artifacts, launch
-from bot.kernel.attempt import Judgement, Match, Script
+from bot.issues.search import missing_weights, program_options, required_options, stand_ins
+from bot.kernel import artifacts, launch, tree_programs
+from bot.kernel.attempt import Failure, Judgement, Match, Script, SetupFailure
 from bot.kernel.bug import HangSignature, ScriptFix, TrainingSignature, members_of
-from bot.kernel.environment import Environment, EnvironmentSpec, PinSource
+from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, Requirement
 from bot.kernel.errors import BuildError
 from bot.kernel.session import CompletedRun, SearchResult
+from bot.kernel.source import symbols
 from bot.kernel.source.syntax import module_of
-from bot.kernel.trees import read_tree
+from bot.kernel.trees import Tree, read_tree, tree_files
 
 _PARTS = (
     "",
@@ -34,6 +36,8 @@ _PARTS = (
     ".functional",
 )
 MOST_FIXES = 5
+_MOST_COMMAND_FIXES = 12
+"""A program of a repository has more to get past than a snippet has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +56,7 @@ def run(
     environment, seed = runner.build(spec), runner.job.limits.seed
     with runner.stage("search", doing or change):
         completed = runner.run(script, environment, seed, "search", change)
-    for _ in range(MOST_FIXES):
+    for _ in range(_MOST_COMMAND_FIXES if script.command else MOST_FIXES):
         fix = next_fix(runner, spec, environment, script, completed)
         if fix is None:
             break
@@ -60,7 +64,9 @@ def run(
             environment = runner.build(fix.spec)
         except BuildError as error:
             runner.note(f"{fix.change}: {error}")
-            break
+            fix = _without_module(spec, environment, script, completed.judgement)
+            if fix is None:
+                break
         spec, script = fix.spec, fix.script
         with runner.stage("search", fix.change):
             completed = runner.run(script, environment, seed, "search", fix.change)
@@ -79,19 +85,102 @@ def next_fix(
     if run.match is Match.UNDECIDED:
         ended_by_clock = run.attempt.execution.timed_out
         return _shorter(runner, spec, environment, script) if ended_by_clock else None
-    if script.command and (earlier := _before_refusal(runner, script, run.judgement)) is not None:
-        return _without_options(spec, environment, earlier, script)
-    if script.command and _lacks_gpu(run.judgement):
-        return _without_gpu(spec, environment, script, run.judgement)
+    if script.command and (fix := _of_command(runner, spec, environment, script, run.judgement)):
+        return fix
     if failure is None:
         return None
     if failure.module or failure.requirement:
         text = failure.requirement
         if text.startswith("["):
             text = _extended(runner, spec, run.judgement) + text
-        return _install(runner, spec, script, failure.module, text)
+        fix = _install(runner, spec, environment, script, (failure.module, text))
+        return fix or _without_module(spec, environment, script, run.judgement)
+    return _in_program(runner, spec, environment, script, failure)
+
+
+def _of_command(
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    judgement: Judgement,
+) -> Fix | None:
+    """What helps a program of a repository: other options, the CPU, another release."""
+    if (earlier := _before_refusal(runner, script, judgement)) is not None:
+        return _without_options(spec, environment, earlier, script)
+    failure, tree = judgement.setup_failure, read_tree(environment.tree)
+    if failure is not None and failure.id in FILE_RULES:
+        if (fixed := _with_steps(runner, script, tree)) is not script:
+            return Fix(spec, fixed, fixed.fixes[-1].what)
+        if (fix := _with_folder(spec, environment, script, judgement)) is not None:
+            return fix
+    if failure is not None and (failure.id in FILE_RULES or failure.id == "offline"):
+        return _without_weights(runner, spec, script, judgement, tree)
+    if failure is not None and failure.id == "arguments":
+        fixed = required_options.with_arguments(script, tree)
+        return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
+    if _lacks_gpu(judgement):
+        return _without_gpu(spec, environment, script, judgement)
+    return _with_name(runner, spec, environment, script, judgement)
+
+
+def _with_steps(runner: Runner, script: Script, tree: Tree) -> Script:
+    """The program after the commands that the report starts before it; the very script where it
+    has none, or they were run.
+    """
+    command = next((row for row in runner.bug.commands if row.argv == script.command), None)
+    if command is None or script.steps:
+        return script
+    rows = (
+        tree_programs.propose((command.model_copy(update={"argv": argv, "before": ()}),), tree)
+        for argv in command.before
+    )
+    steps = tuple(row[0].command for row in rows if row and row[0].folder == script.folder)
+    if not steps:
+        return script
+    names = ", ".join(f"`python {' '.join(step)}`" for step in steps)
+    fix = ScriptFix(what=f"ran {names} before it"[:200], why="the bug report starts them first")
+    return script.model_copy(update={"steps": steps, "fixes": (*script.fixes, fix)})
+
+
+def _without_weights(
+    runner: Runner, spec: EnvironmentSpec, script: Script, judgement: Judgement, tree: Tree
+) -> Fix | None:
+    """The program without the trained weights that it could not load."""
+    members = members_of(runner.signature)
+    if judgement.failure is None or not missing_weights.may_be_left_out(runner.bug, members):
+        return None
+    fixed = missing_weights.without_weights(script, tree, judgement.failure)
+    return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
+
+
+def _with_folder(
+    spec: EnvironmentSpec, environment: Environment, script: Script, judgement: Judgement
+) -> Fix | None:
+    """The program with the empty folder that it writes to and that git does not keep."""
+    path = missing_inputs.folder_to_write(judgement, script, environment)
+    if not path:
+        return None
+    name = f"{path}/.keep"
+    fix = ScriptFix(what=f"made the folder `{path}`"[:200], why="the program writes to it")
+    update = {
+        "files": {**script.files, name: ""},
+        "edited": (*script.edited, name),
+        "fixes": (*script.fixes, fix),
+    }
+    return Fix(spec, script.model_copy(update=update), fix.what)
+
+
+def _in_program(
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    failure: SetupFailure,
+) -> Fix | None:
+    """What helps in the text of the program."""
     fixed, change = script, ""
-    if failure.rewrite == "cpu":
+    if failure.rewrite == "cpu" and not script.command:
         fixed, change = (
             _edit(script, *script_fixes.to_cpu(script.source)),
             "on the CPU instead of a GPU",
@@ -211,22 +300,122 @@ def _without_options(
     whys = {fix.why for fix in refused.fixes[len(earlier.fixes) :]}
     if script_fixes.NO_GPU in whys:
         return _answered(spec, earlier, is_told=False)
+    if script_fixes.TOO_LONG not in whys:
+        fixed = required_options.with_arguments(refused, read_tree(environment.tree))
+        return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not refused else None
     fixed = program_options.lower_constants(earlier, read_tree(environment.tree))
     return Fix(spec, fixed, "with fewer iterations") if fixed is not earlier else None
 
 
 def _install(
-    runner: Runner, spec: EnvironmentSpec, script: Script, module: str, text: str
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    lacking: tuple[str, str],
 ) -> Fix | None:
+    """The program with what it lacks (a module or a requirement) installed and, of a repository's
+    program, all else that it imports anywhere and that the environment lacks, if that can be.
+    """
+    module, text = lacking
     new = specify.missing(module, text, runner.bug, spec)
     if new is None:
         return None
     wider = runner.matched(specify.add(spec, new))
+    if script.command and module and environment.tree:
+        others = runner.matched(_with_imports(runner, wider, environment, script))
+        wider = others if others != wider and _is_buildable(runner, others) else wider
     additions = [
         requirement for requirement in wider.requirements if requirement not in spec.requirements
     ]
     change = f"with {', '.join(item.name + item.specifier for item in additions)} installed"
     return Fix(wider, script, change) if additions else None
+
+
+def _with_imports(
+    runner: Runner, spec: EnvironmentSpec, environment: Environment, script: Script
+) -> EnvironmentSpec:
+    """The spec with what the program and the modules of the tree that it reaches import."""
+    text = tree_programs.imports((script,), read_tree(environment.tree))
+    for module in symbols.imported_modules(text):
+        new = specify.missing(module, "", runner.bug, spec)
+        if new is not None and not environment.version(new.name):
+            spec = specify.add(spec, new)
+    return spec
+
+
+def _is_buildable(runner: Runner, spec: EnvironmentSpec) -> bool:
+    try:
+        runner.build(spec)
+    except BuildError:
+        return False
+    return True
+
+
+def _without_module(
+    spec: EnvironmentSpec, environment: Environment, script: Script, judgement: Judgement
+) -> Fix | None:
+    """A repository's program with a module that can be imported, but not used, for one that no
+    distribution gives it here.
+    """
+    failure = judgement.setup_failure
+    if not script.command or failure is None or not failure.module.isidentifier():
+        return None
+    fixed = stand_ins.with_stand_in(script, failure.module, read_tree(environment.tree))
+    return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
+
+
+_STATED = {PinSource.OPTION, PinSource.ISSUE}
+
+
+def _with_name(
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    judgement: Judgement,
+) -> Fix | None:
+    """The program with the newest release of a library that has the name for want of which it
+    ended: whoever saw another failure had one. A release that the report states stays.
+    """
+    failure, setup_failure = judgement.failure, judgement.setup_failure
+    if failure is None or (setup_failure is not None and setup_failure.id != "missing-module"):
+        return None
+    tops = _imported_tops(failure, script, read_tree(environment.tree))
+    lacking = library_names.lacking_name(failure.exception, failure.message, tops)
+    if lacking is None or (not lacking.module and _is_trees(lacking.name, environment)):
+        return None
+    name, version = runner.ports.builder.providing(
+        environment, lacking, runner.job.issue.created_at
+    )
+    stated = {row.name for row in spec.requirements if row.rung in _STATED and row.specifier}
+    versions = {other.version(name) for _, other in runner.environments.values()}
+    if not name or name in {*stated, *imports.TORCH_FAMILY} or version in versions:
+        return None
+    installed = environment.version(name)
+    reason = f"the program asks for {lacking}, which {name} {installed} does not have"
+    new = Requirement(name=name, specifier=f"=={version}", rung=PinSource.REPAIR, reason=reason)
+    runner.note(f"{reason}; {version} does")
+    return Fix(specify.add(spec, new), script, f"with {name} {version}, which has {lacking}")
+
+
+def _imported_tops(failure: Failure, script: Script, tree: Tree) -> tuple[str, ...]:
+    """The packages that the file of the tree imports in which a program ended."""
+    frame = failure.script_frame
+    paths = tree_files(frame, tree) if frame is not None else []
+    if not paths:
+        return ()
+    path = max(paths, key=len)
+    text = script.files.get(path) or tree[path].decode("utf-8", "replace")
+    tops = (name.partition(".")[0] for name in symbols.imported_modules(text))
+    return tuple(dict.fromkeys(top for top in tops if top not in imports.TORCH_FAMILY))
+
+
+def _is_trees(name: str, environment: Environment) -> bool:
+    """Whether a class or a function is one of the repository's own."""
+    mark = re.compile(rb"^\s*(?:class|def) " + re.escape(name).encode() + rb"\b", re.MULTILINE)
+    tree = read_tree(environment.tree)
+    return any(path.endswith(".py") and mark.search(text) for path, text in tree.items())
 
 
 def _extended(runner: Runner, spec: EnvironmentSpec, judgement: Judgement) -> str:

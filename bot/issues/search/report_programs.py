@@ -6,14 +6,16 @@ import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC
 
 from bot.environment import imports, releases, specify, versions
 from bot.issues import confirm as issues_confirm, script_fixes
 from bot.issues.confirm import Decision, confirm
 from bot.issues.reading import code
 from bot.issues.runner import Runner, judging
-from bot.issues.search import recovery
+from bot.issues.search import recovery, required_options, stand_ins
 from bot.issues.signature import freeze, values
+from bot.kernel import tree_programs
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import (
     AnySignature,
@@ -40,6 +42,7 @@ from bot.kernel.session import SearchResult
 from bot.kernel.source import syntax
 from bot.kernel.source.syntax import is_call_of, module_of, tree_of
 from bot.kernel.tree_programs import GUESSED
+from bot.kernel.trees import read_tree
 
 # BugReport → the programs that the report implies, the likeliest first.
 
@@ -49,6 +52,7 @@ _JOINED_AT_MOST = 200_000
 """Characters of all drafts together: to find the names that a program lacks takes 5 s a million."""
 _VERSIONS = re.compile(r"__version__|\bsys\.(?:version|platform)\b|\bplatform\.\w+\(")
 _LOADS = re.compile(r"from_pretrained|load_state_dict|create_model|hf_hub_download|get_weight")
+_MOST_OF_DAY, _MOST_PATHS = 4, 60
 _ASIDE = {Role.FIX, Role.EXPECTED, Role.CONTRAST, Role.SOURCE}
 
 
@@ -399,7 +403,7 @@ def _facets(
 
 def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     """The verdict, but no negative one on a program with values that are not the reporter's."""
-    why = {script_fixes.OPEN, script_fixes.UNTRAINED}
+    why = {script_fixes.OPEN, script_fixes.UNTRAINED, stand_ins.ABSENT, *required_options.WHYS}
     changes = [fix.what for fix in script.fixes if fix.why in why]
     if not isinstance(verdict, NotReproduced | DifferentFailure):
         return verdict
@@ -409,7 +413,7 @@ def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         return issues_confirm.undecided(verdict, reason)
     if not changes:
         return verdict
-    reason = f"the program ran with values that are not the reporter's ({'; '.join(changes)[:300]})"
+    reason = f"the program ran with what is not the reporter's ({'; '.join(changes)[:300]})"
     return issues_confirm.undecided(verdict, reason)
 
 
@@ -431,24 +435,28 @@ def _as_quoted(runner: Runner, spec: EnvironmentSpec) -> EnvironmentSpec:
 def _fit_release(
     runner: Runner, spec: EnvironmentSpec, *, is_pinned: bool
 ) -> EnvironmentSpec | None:
-    """The spec at the neighbouring release that has the lines which the report's traceback quotes;
-    None where the installed one has them, or no other is known to.
+    """The spec at the neighbouring releases that have the lines which the report's traceback
+    quotes, of the package under test or, for a program in its tree, of every library on the stack;
+    None where the installed ones have them, or no others are known to.
     """
-    issue, environment = runner.job.issue, runner.build(spec)
-    target = specify.under_test(spec, runner.bug, issue)
-    frames = releases.quoted_frames(runner.bug, target) if target is not None else ()
-    if target is None or not frames or spec.repo is not None:
+    in_tree = spec.repo is not None and spec.repo.in_place
+    if spec.repo is not None and not in_tree:
         return None
-    is_option = target.rung is PinSource.OPTION
-    if is_option or is_pinned is not bool(versions.exact_version(target.specifier)):
-        return None
-    version = runner.ports.builder.fitting(environment, target.name, frames, issue.created_at)
-    if not version:
-        return None
-    runner.note(
-        f"the quoted traceback fits {target.name} {version}, not {environment.version(target.name)}"
-    )
-    return specify.at_version(spec, specify.of_release(target, version))
+    issue, environment, moved_spec = runner.job.issue, runner.build(spec), spec
+    for target in specify.quoted_ones(spec, runner.bug, issue):
+        frames = releases.quoted_frames(runner.bug, target)
+        is_option = target.rung is PinSource.OPTION
+        is_other = is_pinned is not bool(versions.exact_version(target.specifier))
+        if not frames or is_option or is_other or (in_tree and target.name in imports.TORCH_FAMILY):
+            continue
+        version = runner.ports.builder.fitting(environment, target.name, frames, issue.created_at)
+        if version:
+            runner.note(
+                f"the quoted traceback fits {target.name} {version}, not "
+                f"{environment.version(target.name)}"
+            )
+            moved_spec = specify.at_version(moved_spec, specify.of_release(target, version))
+    return moved_spec if moved_spec is not spec else None
 
 
 def note_place(runner: Runner) -> None:
@@ -482,6 +490,26 @@ def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResu
     fixes = "; ".join(fix.what for fix in script.fixes)
     change = f"with {fixes}" if fixes else "as reported"
     return recovery.run(runner, spec, script, change, f"running {script.origin}")
+
+
+def _earlier_that_day(runner: Runner, result: SearchResult) -> Iterator[EnvironmentSpec]:
+    """The spec at the earlier commits of the day of the report, where no more than the day is known
+    and where they differ in what the program imports of its tree: the fix may be of that day too.
+    """
+    issue, environment, spec = runner.job.issue, result.environment, result.spec
+    commits, script = runner.ports.commits, result.script
+    is_in_tree = spec.repo is not None and spec.repo.in_place and not spec.repo.ref
+    if commits is None or spec.repo is None or not is_in_tree or not issue.has_day_only:
+        return
+    tree = read_tree(environment.tree)
+    paths = tree_programs.reachable([script.entry], tree) if script.entry in tree else ()
+    changes = commits.changes(spec.repo, environment.commit, paths[:_MOST_PATHS], _MOST_OF_DAY)
+    day = issue.created_at.date() if issue.created_at is not None else None
+    for change in changes if paths else ():
+        if change.date is None or change.date.astimezone(UTC).date() != day:
+            return
+        repo = spec.repo.model_copy(update={"ref": commits.commit(spec.repo, f"{change.id}^").id})
+        yield spec.model_copy(update={"repo": repo})
 
 
 def _passing_row(first_result: SearchResult, result: SearchResult) -> Comparison:
@@ -539,7 +567,8 @@ def _elsewhere(runner: Runner, first_result: SearchResult, decision: Decision) -
     others = specify.alternatives(
         first_result.spec, runner.bug, runner.job.issue, first_result.environment
     )
-    for spec in (*([spec_that_fits] if spec_that_fits is not None else []), *others):
+    fitting_specs = [spec_that_fits] if spec_that_fits is not None else []
+    for spec in (*fitting_specs, *_earlier_that_day(runner, first_result), *others):
         try:
             runner.say("environment", "not observed yet: trying other versions")
             result = _pursue(runner, spec, first_result.script)
@@ -554,7 +583,11 @@ def _elsewhere(runner: Runner, first_result: SearchResult, decision: Decision) -
             continue
         confirmed, match = confirm(runner, result)
         if match is Match.MATCHED:
-            runner.note(f"not observed with {version_texts[0]}")
+            commits = (first_result.environment.commit[:12], result.environment.commit[:12])
+            if commits[0] != commits[1]:
+                runner.note(f"not observed at commit {commits[0]}, but at {commits[1]}")
+            else:
+                runner.note(f"not observed with {version_texts[0]}")
             row = _passing_row(first_result, result)
             return replace(decision, verdict=confirmed, result=result, facets=(row,))
     verdict = decision.verdict

@@ -1,0 +1,105 @@
+"""What a program of a repository asks for on its command line and the report leaves out: as the
+README starts it, else the plainest value of each option that it requires.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from bot.kernel import tree_programs
+from bot.kernel.attempt import Script
+from bot.kernel.bug import ScriptFix, ShellCommand
+from bot.kernel.commands import read_commands
+from bot.kernel.source.syntax import module_of, name_of, nodes
+from bot.kernel.trees import Tree
+
+DOCUMENTED = "it asks for arguments, and the README starts it so"
+REQUIRED = "it asks for arguments that the bug report does not give"
+WHYS = (DOCUMENTED, REQUIRED)
+"""Why a program got arguments. What passes with them says nothing."""
+_README = re.compile(r"readme(?:\.\w{1,8})?", re.IGNORECASE)
+_BLANK = re.compile(r"<[^<>\n]{1,80}>")
+"""A word that the reader is to replace; a shell would read a file's name in it."""
+_OPEN = re.compile(r"[$\u2026{}]|\.\.\.|^\[|path[_/-]to", re.IGNORECASE)
+_BULLET = re.compile(r"^\s*(?:[-*+]\s+|\d{1,2}[.)]\s+)?`*")
+_PLAINEST = {"int": "1", "float": "0.1"}
+_MOST_README = 100_000
+
+
+def with_arguments(script: Script, tree: Tree) -> Script:
+    """A program of a tree with the arguments that it asks for; the very script where neither the
+    README nor its source tells them.
+    """
+    whys = {fix.why for fix in script.fixes}
+    documented = script if DOCUMENTED in whys else _as_documented(script, tree)
+    if documented is not script or REQUIRED in whys:
+        return documented
+    return _with_required(script)
+
+
+def _as_documented(script: Script, tree: Tree) -> Script:
+    for command in _readme_commands(tree):
+        scripts = tree_programs.propose((command,), tree)
+        if not scripts or scripts[0].entry != script.entry or any(map(_OPEN.search, command.argv)):
+            continue
+        own = {word.partition("=")[0] for word in script.command[1:] if word.startswith("-")}
+        added = _without(scripts[0].command[1:], own)
+        if added:
+            words = (script.command[0], *added, *script.command[1:])
+            return _started(script, words, DOCUMENTED)
+    return script
+
+
+def _readme_commands(tree: Tree) -> Iterator[ShellCommand]:
+    """The commands of the READMEs, those nearest to the root first."""
+    paths = (path for path in tree if _README.fullmatch(PurePosixPath(path).name))
+    for path in sorted(paths, key=lambda path: (path.count("/"), path))[:3]:
+        text = _BLANK.sub("{}", tree[path][:_MOST_README].decode("utf-8", "replace"))
+        yield from read_commands([_BULLET.sub("", line).rstrip("` ") for line in text.splitlines()])
+
+
+def _without(words: tuple[str, ...], names: set[str]) -> list[str]:
+    """Words without some options and their values."""
+    others, is_value = list[str](), False
+    for word in words:
+        if word.startswith("-"):
+            is_value = word.partition("=")[0] in names
+        if not is_value:
+            others.append(word)
+    return others
+
+
+def _with_required(script: Script) -> Script:
+    """A program with the plainest value of each option that its own file requires; the very script
+    where one has none.
+    """
+    command, words = set(script.command), list[str]()
+    for call in nodes(module_of(script.source), ast.Call):
+        keywords = {one.arg: one.value for one in call.keywords if one.arg}
+        if name_of(call.func) != "add_argument" or not _is_true(keywords.get("required")):
+            continue
+        names = [str(one.value) for one in call.args if isinstance(one, ast.Constant)]
+        value = _plainest(keywords.get("choices"), keywords.get("type"))
+        if not names or not value:
+            return script
+        if command.isdisjoint(names):
+            words += [max(names, key=len), value]
+    return _started(script, (*script.command, *words), REQUIRED) if words else script
+
+
+def _is_true(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
+
+
+def _plainest(choices: ast.expr | None, kind: ast.expr | None) -> str:
+    """The first choice, or the plainest number; "" for a text, which may be any."""
+    parts = choices.elts if isinstance(choices, ast.List | ast.Tuple) else []
+    if parts and isinstance(parts[0], ast.Constant):
+        return str(parts[0].value)
+    return _PLAINEST.get(name_of(kind), "") if kind is not None else ""
+
+
+def _started(script: Script, command: tuple[str, ...], why: str) -> Script:
+    fix = ScriptFix(what=f"started as `python {' '.join(command)}`"[:200], why=why)
+    return script.model_copy(update={"command": command, "fixes": (*script.fixes, fix)})

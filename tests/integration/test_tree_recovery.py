@@ -1,0 +1,199 @@
+"""Programs of a repository that end before the reported failure are brought to it: really run."""
+
+import hashlib
+import sys
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+
+import pytest
+
+from bot.kernel.bug import DAY_END, Commit, Issue
+from bot.kernel.environment import Environment, EnvironmentSpec, Package
+from bot.kernel.job import PROOFS
+from bot.kernel.ports import Commits, Ports
+from bot.kernel.report import IssueReport
+from bot.products import execute as run
+from tests.support.engine import FakeCommits
+from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryJournal
+from tests.support.jobs import issue_job
+from tests.support.plain_runs import run_spec
+from tests.support.sandbox import FakeSandbox
+
+DAY, HEAD, BEFORE = date(2026, 1, 2), "a" * 40, "b" * 40
+FAULT = "def go(rows):\n    return rows[3]\n"
+TRACE = """
+```
+Traceback (most recent call last):
+  File "/home/me/acme/main.py", line 9, in <module>
+    go([])
+  File "/home/me/acme/parts.py", line 2, in go
+    return rows[3]
+IndexError: list index out of range
+```
+"""
+
+
+def reproduced(
+    place: Path,
+    files: dict[str, str],
+    body: str,
+    commits: Commits | None = None,
+    **index: object,
+) -> IssueReport:
+    """The report on a program of a tree with these files; a file below a folder that has the name
+    of a commit is of that commit alone.
+    """
+    for path, text in {"parts.py": FAULT, **files}.items():
+        (place / path).parent.mkdir(parents=True, exist_ok=True)
+        (place / path).write_text(text)
+
+    def build(spec: EnvironmentSpec) -> Environment:
+        packages = [
+            Package(name=row.name, version=row.specifier.removeprefix("==") or "1.0", rung=row.rung)
+            for row in spec.requirements
+        ]
+        ref = spec.repo.ref if spec.repo is not None else ""
+        tree = place / ref if ref else place
+        return Environment(
+            id=hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:24],
+            python="3.11",
+            interpreter=sys.executable,
+            packages=tuple(packages),
+            variables={"PYTHONPATH": f"{tree}:{tree}/src"},
+            commit=ref or HEAD,
+            tree=str(tree),
+        )
+
+    day = datetime.combine(DAY, DAY_END, UTC)
+    issue = Issue(title="go fails", body=body, repository="acme/acme", created_at=day)
+    ports = Ports(
+        sandbox=FakeSandbox(run_spec),
+        builder=FakeBuilder(on_build=build, **index),  # type: ignore[arg-type]
+        journal=MemoryJournal(),
+        clock=FrozenClock(step=0.1),
+        listener=ListListener(),
+        commits=commits,
+    )
+    return run(issue_job(issue, repo="/clone", without=PROOFS), ports)
+
+
+CALL = "from parts import go\ngo([])\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "what"),
+    [
+        (
+            {"main.py": f"from no_such_thing.parts import f, g as h\nimport no_such_thing\n{CALL}"},
+            "an empty module stands in for `no_such_thing`",
+        ),
+        (
+            {
+                "main.py": "import argparse\np = argparse.ArgumentParser()\n"
+                f"p.add_argument('-n', '--number', type=int, required=True)\np.parse_args()\n{CALL}"
+            },
+            "started as `python main.py --number 1`",
+        ),
+        (
+            {"main.py": f"with open('out/log.txt', 'w') as file:\n    pass\n{CALL}"},
+            "made the folder `out`",
+        ),
+        (
+            {
+                "main.py": "from parts import go\ndef demo(): ...\n"
+                "if __name__ == '__main__':\n    demo()\n    # go([])\n"
+                "def go(rows):\n    import parts\n    parts.go(rows)\n"
+            },
+            "called `go([])` in place of `demo()`",
+        ),
+    ],
+)
+def test_what_comes_before_the_failure_is_got_past(
+    tmp_path: Path, files: dict[str, str], what: str
+) -> None:
+    report = reproduced(tmp_path, files, f"It fails.\n{TRACE}")
+    assert report.script is not None
+    changes = [fix.what for fix in report.script.fixes]
+    assert report.verdict.kind == "reproduced", (report.verdict, changes)
+    assert what in changes
+
+
+def test_the_use_of_a_stand_in_is_no_failure_of_the_report(tmp_path: Path) -> None:
+    files = {"main.py": f"import no_such_thing\nno_such_thing.Net(3)\n{CALL}"}
+    report = reproduced(tmp_path, files, f"It fails.\n{TRACE}")
+    assert report.verdict.kind == "setup_failed"
+    assert "no_such_thing" in report.verdict.reason
+
+
+def test_what_passes_with_a_stand_in_refutes_nothing(tmp_path: Path) -> None:
+    files = {"main.py": "import no_such_thing\nfrom parts import go\ngo([1, 2, 3, 4])\n"}
+    report = reproduced(tmp_path, files, f"```\npython main.py\n```\n{TRACE}")
+    assert report.verdict.kind == "inconclusive"
+    assert "stands in for `no_such_thing`" in report.verdict.reason
+
+
+@pytest.mark.parametrize("joint", [" && python ", "\npython ", "; python "])
+def test_the_commands_before_the_failing_one_make_what_it_reads(tmp_path: Path, joint: str) -> None:
+    files = {
+        "make.py": "import pathlib\npathlib.Path('made.txt').write_text('x')\n",
+        "main.py": f"open('made.txt').read()\n{CALL}",
+    }
+    body = f"```\npython make.py{joint}main.py\n```\n{TRACE}"
+    report = reproduced(tmp_path, files, body)
+    assert report.verdict.kind == "reproduced", report.verdict
+    assert not report.verdict.doubt, "the program itself signs its trace"
+    assert report.script is not None
+    assert report.script.steps == (("make.py",),)
+    assert report.script.fixes[-1].what == "ran `python make.py` before it"
+
+
+def test_a_step_that_fails_ends_the_run(tmp_path: Path) -> None:
+    files = {"make.py": "raise SystemExit(3)\n", "main.py": f"open('made.txt').read()\n{CALL}"}
+    body = f"```\npython make.py && python main.py\n```\n{TRACE}"
+    report = reproduced(tmp_path, files, body)
+    assert report.verdict.kind == "inconclusive"
+
+
+def test_the_release_that_has_a_name_is_installed(tmp_path: Path) -> None:
+    """A name of the standard library stands for one of a library that its new release lacks."""
+    files = {"main.py": f"import os\nif not os.environ.get('OLD'):\n    os.gone\n{CALL}"}
+    names = {"os.gone": ("oslib", "0.9")}
+    report = reproduced(tmp_path, files, f"It fails.\n{TRACE}", names=names)
+    assert report.spec is not None
+    assert [row.specifier for row in report.spec.requirements if row.name == "oslib"] == ["==0.9"]
+    assert any("asks for os.gone, which oslib" in note.text for note in report.notes)
+
+
+@pytest.mark.parametrize(("hour", "kind"), [(12, "reproduced"), (-12, "not_reproduced")])
+def test_a_fix_of_the_day_of_the_report_does_not_hide_what_was_before(
+    tmp_path: Path, hour: int, kind: str
+) -> None:
+    fixed = "def go(rows):\n    return rows[:3]\n"
+    files = {"main.py": CALL, "parts.py": fixed}
+    old = {f"{BEFORE}/{path}": text for path, text in {**files, "parts.py": FAULT}.items()}
+    moment = datetime.combine(DAY, time(), UTC)
+    commits = FakeCommits(
+        (
+            Commit(id=BEFORE, date=moment - timedelta(days=9), subject="go"),
+            Commit(id=HEAD, date=moment + timedelta(hours=hour), subject="fix go"),
+        ),
+        files={BEFORE: {**files, "parts.py": FAULT}, HEAD: files},
+    )
+    # The lines that the report quotes tell nothing: it shows none of the tree.
+    trace = TRACE.replace("    return rows[3]\n", "").replace("    go([])\n", "")
+    report = reproduced(
+        tmp_path, {**files, **old}, f"```\npython main.py\n```\n{trace}", commits=commits
+    )
+    assert report.verdict.kind == kind
+    notes = [note.text for note in report.notes]
+    moved = f"not observed at commit {HEAD[:12]}, but at {BEFORE[:12]}" in notes
+    assert moved is (kind == "reproduced")
+
+
+def test_an_import_that_fails_is_made_with_the_path_that_python_makes(tmp_path: Path) -> None:
+    """The root of the tree is put on the path to help programs, not to hide this failure."""
+    helped = {"nn/main.py": f"import helpers\n{CALL}", "nn/parts.py": FAULT, "helpers.py": ""}
+    body = "```\npython nn/main.py\n```\nModuleNotFoundError: No module named 'helpers'"
+    assert reproduced(tmp_path, helped, body).verdict.kind == "reproduced"
+    body = f"```\npython nn/main.py\n```\n{TRACE.replace('main.py', 'nn/main.py')}"
+    assert reproduced(tmp_path, helped, body).verdict.kind == "reproduced"

@@ -1,0 +1,60 @@
+"""Arguments that a program asks for, where the report starts it without."""
+
+import pytest
+
+from bot.issues.search.required_options import DOCUMENTED, REQUIRED, with_arguments
+from bot.kernel import tree_programs
+from bot.kernel.attempt import Script
+from bot.kernel.bug import Quote, ShellCommand
+
+PARSER = """import argparse
+parser = argparse.ArgumentParser()
+parser.add_argument("-x", "--number", type=int, required=True)
+parser.add_argument("--rate", type=float, required=True)
+parser.add_argument("--mode", choices=["fast", "slow"], required=True)
+parser.add_argument("--name")
+parser.parse_args()
+"""
+README = """# Acme
+Python 3.8 is needed.
+    python other.py --size 3
+    $ python main.py --data <your data>
+    $ python main.py --number 7 --rate=0.5 \\
+        --mode fast
+"""
+
+
+def program(*argv: str, readme: str = "", source: str = PARSER) -> tuple[Script, dict[str, bytes]]:
+    tree = {"main.py": source.encode(), "other.py": b"", "README.md": readme.encode()}
+    command = ShellCommand(argv=("main.py", *argv), quote=Quote(text="main.py"))
+    (script,) = tree_programs.propose((command,), tree)
+    return script, tree
+
+
+@pytest.mark.parametrize(
+    ("argv", "command"),
+    [
+        ((), ("--number", "7", "--rate=0.5", "--mode", "fast")),
+        (("--rate", "2"), ("--number", "7", "--mode", "fast", "--rate", "2")),
+    ],
+)
+def test_the_readme_gives_what_the_report_leaves_out(
+    argv: tuple[str, ...], command: tuple[str, ...]
+) -> None:
+    script, tree = program(*argv, readme=README)
+    fixed = with_arguments(script, tree)
+    assert fixed.command == ("main.py", *command)
+    assert fixed.fixes[-1].why == DOCUMENTED
+
+
+def test_without_a_readme_each_required_option_gets_its_plainest_value() -> None:
+    script, tree = program("--mode", "slow")
+    fixed = with_arguments(script, tree)
+    assert fixed.command == ("main.py", "--mode", "slow", "--number", "1", "--rate", "0.1")
+    assert fixed.fixes[-1].why == REQUIRED
+    assert with_arguments(fixed, tree) is fixed
+
+
+def test_a_text_is_not_made_up() -> None:
+    script, tree = program(source='p.add_argument("--name", required=True)\n')
+    assert with_arguments(script, tree) is script

@@ -46,7 +46,12 @@ def paper_document(report: PaperReport, folder: str = "") -> Document:
         _section("runs", "Runs", list(_runs(report))),
         _section("claims", "Other numbers of the paper", list(_claims(result))),
         _section("notes", "Notes", list(_notes(report))),
-        Section("next", blocks=list(_last(row.next_step, folder))),
+        Section(
+            "next",
+            blocks=list(
+                _last(row.comment if report.job.issue is not None else row.next_step, folder)
+            ),
+        ),
     ]
     sections_to_show = [part for part in sections if part.blocks or part.details]
     return Document(sections_to_show, (f"Reprise {report.version}", result.title or "a paper"))

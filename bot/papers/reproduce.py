@@ -22,6 +22,7 @@ from bot.kernel.paper import (
     NumberClaim,
     NumberComparison,
     Paper,
+    PaperNeed,
     PaperResult,
     PaperVerdict,
 )
@@ -124,7 +125,7 @@ def _find_paper(session: PaperSession, draft: _Draft) -> PaperVerdict | None:
         return None
     if not job.environment.repo:
         reason = "the issue names no paper, and there is no repository to look into"
-        return PaperVerdict(kind="needs_info", reason=reason, items=(_ARXIV_ID,))
+        return _needs("paper", reason, _ARXIV_ID)
     try:
         with session.stage("source", "looking for the paper in the repository"):
             origin = paper_of_tree(_read_repository(session, draft))
@@ -132,10 +133,14 @@ def _find_paper(session: PaperSession, draft: _Draft) -> PaperVerdict | None:
         return _not_built(error)
     if origin is None:
         reason = "neither the issue nor the README or a citation file names a paper"
-        return PaperVerdict(kind="needs_info", reason=reason, items=(_ARXIV_ID,))
+        return _needs("paper", reason, _ARXIV_ID)
     session.note(f"the paper is {origin.source}, which {origin.where} names")
     draft.source = origin.source
     return None
+
+
+def _needs(what: PaperNeed, reason: str, *items: str) -> PaperVerdict:
+    return PaperVerdict(kind="needs_info", reason=reason, items=items, needs=what)
 
 
 def _read_paper(session: PaperSession, draft: _Draft) -> Paper:
@@ -162,11 +167,11 @@ def _decide(session: PaperSession, draft: _Draft, budget: ModelBudget) -> PaperV
     claim, options = draft.claim, session.job.environment
     if claim is None:
         reason = "the rules found no number of a known metric in the paper"
-        return PaperVerdict(kind="needs_info", reason=reason)
+        return _needs("number", reason)
     if not options.repo:
         names = tuple(f"the repository, such as {url}" for url in paper.repositories[:2])
         reason = "no repository was given"
-        return PaperVerdict(kind="needs_info", reason=reason, items=names or ("the repository",))
+        return _needs("repository", reason, *(names or ("the repository",)))
     try:
         with session.stage("code", "looking into the repository"):
             tree = _read_repository(session, draft)
@@ -177,7 +182,7 @@ def _decide(session: PaperSession, draft: _Draft, budget: ModelBudget) -> PaperV
         return _not_built(error)
     if prepared is None:
         reason = "the README gives no command that starts a program of the repository"
-        return PaperVerdict(kind="needs_info", reason=reason, items=("the command",))
+        return _needs("command", reason, "the command")
     return _measure(session, draft, claim, prepared)
 
 
@@ -214,7 +219,7 @@ def _unrelated(
         return None
     names = tuple(f"the paper's repository, such as {url}" for url in paper.repositories[:2])
     items = (*(names or ("the paper's repository",)), "or the command, to run it all the same")
-    return PaperVerdict(kind="needs_info", reason=reason, items=items)
+    return _needs("repository", reason, *items)
 
 
 def _build(session: PaperSession, draft: _Draft) -> PreparedProgram | None:
@@ -297,7 +302,7 @@ def _unable(first: PaperMeasurement, session: PaperSession) -> PaperVerdict | No
         return PaperVerdict(kind="needs_hardware", reason=reason, items=(first.hardware,))
     if first.lacks:
         reason = f"the program lacks {first.lacks}: {run.problem}"
-        return PaperVerdict(kind="needs_info", reason=one_line(reason), items=(first.lacks,))
+        return _needs("data", one_line(reason), first.lacks)
     if run.partial and run.value is None:
         reason = f"the program was stopped after {run.seconds:.0f} s, before it printed the number"
         return PaperVerdict(kind="budget_reached", reason=reason)

@@ -4,7 +4,7 @@ kind.
 
 from dataclasses import dataclass
 
-from bot.kernel.paper import PaperVerdictKind
+from bot.kernel.paper import PaperNeed, PaperVerdict, PaperVerdictKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,45 @@ class PaperVerdictRow:
     tone: str = "inconclusive"
     exit_code: int = 3
 
+
+@dataclass(frozen=True, slots=True)
+class NeedRow:
+    """What to do where something of a kind is missing: at a terminal, and on an issue."""
+
+    next_step: str
+    comment: str
+
+
+PAPER_NEEDS: dict[PaperNeed, NeedRow] = {
+    "paper": NeedRow(
+        "Pass the paper itself: a file, a folder or its arXiv id.",
+        "Add the paper's arXiv id to the issue, or its link to the README, then comment "
+        "`/reproduce paper`.",
+    ),
+    "number": NeedRow(
+        "Pass its LaTeX source or HTML, whose tables are read cell by cell; a number in a sentence "
+        "is read if a metric such as accuracy or RMSE stands beside it.",
+        "A number is read from tables and from sentences that name a metric such as accuracy or "
+        "RMSE. If the issue links another paper, write the right arXiv id first.",
+    ),
+    "repository": NeedRow(
+        "Pass a clone of the paper's repository with --repo; --command runs any other all the "
+        "same.",
+        "Ask in the paper's repository; `/reproduce paper command=python train.py` runs this one "
+        "all the same.",
+    ),
+    "command": NeedRow(
+        "Name it with --command 'python train.py'.",
+        "Comment `/reproduce paper command=python train.py` with the command that prints the "
+        "number.",
+    ),
+    "data": NeedRow(
+        "Mount what you have with --data PATH=DIR: PATH is where the program looks for it, DIR "
+        "where it is.",
+        "The operator of this host can provide it: see `data:` in `.github/reprise.yml`.",
+    ),
+}
+"""What can be missing, a row for each kind."""
 
 PAPER_KINDS: dict[PaperVerdictKind, PaperVerdictRow] = {
     "reproduced": PaperVerdictRow("Number reproduced", tone="agrees", exit_code=0),
@@ -57,3 +96,9 @@ PAPER_KINDS: dict[PaperVerdictKind, PaperVerdictRow] = {
         "For more time comment `/reproduce paper budget=4h`; the host's limit for a run applies.",
     ),
 }
+
+
+def next_step(verdict: PaperVerdict, *, of_issue: bool) -> str:
+    """What to do after a verdict, at a terminal or on an issue."""
+    row = PAPER_NEEDS[verdict.needs] if verdict.needs else PAPER_KINDS[verdict.kind]
+    return row.comment if of_issue else row.next_step

@@ -35,6 +35,7 @@ from bot.kernel.job import (
     RepairProgram,
     ReproduceIssue,
     ReproducePaper,
+    RequestedJob,
 )
 from bot.kernel.ports import Ports, Stage
 from bot.kernel.report import (
@@ -46,15 +47,17 @@ from bot.kernel.report import (
     RepairReport,
     ReportDraft,
     Reproduced,
+    RequestedReport,
     RunReport,
 )
-from bot.kernel.run import RunPlan
+from bot.kernel.run import JobPlan, PaperPlan, RunPlan
 from bot.kernel.session import Session
 from bot.kernel.source import training_loops
 from bot.kernel.source.syntax import tree_of
 from bot.kernel.training_types import DiagnosedRun, Repair, TrainingProgram
 from bot.kernel.trees import read_tree
 from bot.model.budget import ModelBudget
+from bot.papers.origin import named_paper
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, diagnose_recording, record_run
 from bot.training.opinion import second_opinion
@@ -315,6 +318,20 @@ def plan(
     return plan_diagnosis(issues_reproduce.plan(job, stage), job)
 
 
+def plan_job(job: RequestedJob) -> JobPlan:
+    """What will be run for a job that is asked for on an issue."""
+    if isinstance(job, ReproduceIssue):
+        return plan(job)
+    environment = job.environment
+    return PaperPlan(
+        paper=job.source or named_paper(job.issue),
+        claim=job.claim,
+        command=environment.command,
+        repo=environment.repo or "",
+        ref=environment.ref or "",
+    )
+
+
 def reproduce(job: ReproduceIssue, ports: Ports) -> IssueReport:
     """Reproduce an issue; then diagnose and repair its training where that is asked for."""
     return issues_reproduce.run(job, ports, issues_reproduce.Extension(plan_diagnosis, _train))
@@ -357,6 +374,8 @@ def execute(job: DiagnoseProgram, ports: Ports) -> DiagnosisReport: ...
 def execute(job: RepairProgram, ports: Ports) -> RepairReport: ...
 @overload
 def execute(job: ReproducePaper, ports: Ports) -> PaperReport: ...
+@overload
+def execute(job: RequestedJob, ports: Ports) -> RequestedReport: ...
 def execute(job: JobOptions, ports: Ports) -> RunReport:
     """The report of a job of any kind."""
     return ENGINE.execute(job, ports)

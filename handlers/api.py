@@ -15,7 +15,8 @@ from pydantic import BaseModel, Field
 from bot.kernel.errors import TransientError
 from bot.kernel.redaction import redact
 from bot.kernel.run import Run, RunState
-from bot.report.report_json import Published, report_json
+from bot.report.paper_json import PublishedPaper, requested_json
+from bot.report.report_json import Published
 from handlers.pages import VERSION, pull_number
 from handlers.state import RequestedRun, Web, WebState, find_run, without_folders
 
@@ -47,7 +48,7 @@ class RunStatus(BaseModel):
 class RunWithReport(RunStatus):
     """A run and its report."""
 
-    report: Published | None = Field(
+    report: Published | PublishedPaper | None = Field(
         description="The contents of report.json; null until it exists."
     )
 
@@ -88,7 +89,7 @@ def runs(
 def run_result(run: RequestedRun, web: Web, request: Request) -> JSONResponse:
     """A run's status and, once it exists, its report, which is JSON already."""
     report, hide = web.store.report(run.id), partial(without_folders, web.settings)
-    body = report and report_json(report, secrets=web.settings.strong_secrets, hide=hide)
+    body = report and requested_json(report, secrets=web.settings.strong_secrets, hide=hide)
     status = RunStatus(**_status(run, web, request.path_params["run"]))
     return JSONResponse(status.model_dump(mode="json") | {"report": body})
 

@@ -11,7 +11,16 @@ from markdown_it.token import Token
 
 from bot.kernel.markdown import block_tokens
 from bot.kernel.run import Choices, Command
-from bot.report.verbs import CHOICES, HABITS, PREFIX, VERBS, WORDS, Option, Word
+from bot.report.verbs import (
+    HABITS,
+    OPTIONS,
+    PREFIX,
+    VERBS,
+    WORDS,
+    Option,
+    Word,
+    option_for,
+)
 
 # Which lines of a comment are its author's own words: no code, no quotation, no fold, nothing
 # that GitHub hides.
@@ -109,6 +118,7 @@ _MOST_PROBLEMS = 4
 # Most comments hold no command; this one pass is all that they cost.
 _HINT = re.compile(rf"^ {{0,3}}{PREFIX}(?=\s|$)", re.IGNORECASE | re.MULTILINE)
 _HASH = re.compile(r"[0-9a-f]{32,64}", re.ASCII)
+_OPTION = re.compile(rf"(?:{'|'.join(sorted({option.key for option in OPTIONS}))})=", re.IGNORECASE)
 _LONGEST_WORD = 40
 
 
@@ -151,7 +161,7 @@ def _commands(lines: Iterable[str]) -> tuple[Command, ...]:
 
 
 def _command(line: str) -> Command:
-    text, words = line[:_MOST_TEXT], _with_command(line.split()[1:])
+    text, words = line[:_MOST_TEXT], _joined(line.split()[1:])
     if len(line) > _MOST_TEXT or len(words) > _MOST_WORDS:
         limits = f"{_MOST_WORDS} words, {_MOST_TEXT} characters"
         problem = f"This line is too long for a command (at most {limits})."
@@ -163,10 +173,19 @@ def _command(line: str) -> Command:
     return _parse_options(text, word, words[1:] if has_verb else words)
 
 
-def _with_command(words: list[str]) -> list[str]:
-    """The words, with all that follows `command=` as one."""
+def _joined(words: list[str]) -> list[str]:
+    """The words, with all that follows `command=` as one, and with `claim=` all before the next
+    option.
+    """
     at = next((at for at, one in enumerate(words) if one.lower().startswith("command=")), None)
-    return words if at is None else [*words[:at], " ".join(words[at:])]
+    if at is not None:
+        return [*_joined(words[:at]), " ".join(words[at:])]
+    at = next((at for at, one in enumerate(words) if one.lower().startswith("claim=")), None)
+    if at is None:
+        return words
+    after = range(at + 1, len(words))
+    end = next((other for other in after if _OPTION.match(words[other])), len(words))
+    return [*words[:at], " ".join(words[at:end]), *words[end:]]
 
 
 def _parse_options(text: str, word: Word, rest: list[str]) -> Command:
@@ -236,7 +255,7 @@ def parse_choices(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
     keys: set[str] = set()
     for word in words:
         key, _, value = word.partition("=")
-        option = CHOICES.get(key.lower())
+        option = option_for(key.lower(), of)
         problem = _unusable(word, key, option, of) or (
             f"`{key.lower()}=` is given twice." if key.lower() in keys else ""
         )
@@ -259,7 +278,7 @@ def parse_choices(words: Iterable[str], of: Word) -> tuple[Choices, list[str]]:
 def _unusable(word: str, key: str, option: Option | None, of: Word) -> str:
     """Why a word is no option of this command, "" when it is one."""
     if option is None:
-        usual = (choice.key for choice in CHOICES.values() if choice.only in {"", of.verb})
+        usual = (choice.key for choice in OPTIONS if choice.only in {"", of.verb})
         near = closest(key, usual)
         kind = "is not an option" if "=" in word else "is neither a command nor an option"
         hint = f"; the closest one is `{near}=`." if near else "."

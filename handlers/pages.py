@@ -25,12 +25,12 @@ from bot.kernel.errors import RepriseError
 from bot.kernel.journal import ATTEMPTS, LOGS
 from bot.kernel.outside_text import scrubbed
 from bot.kernel.redaction import redact
-from bot.kernel.report import IssueReport
+from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.run import LIVE, Run, RunState
 from bot.kernel.settings import Settings
 from bot.report import html
 from bot.report.html import view
-from bot.report.report_json import report_text
+from bot.report.paper_json import requested_text
 from bot.report.svg import png, standalone, training
 from handlers.state import RequestedRun, Web, WebState, without_folders
 
@@ -282,13 +282,13 @@ def pull_number(run: Run, web: WebState) -> int | None:
 @_get("/runs/{run}/repro.py")
 def script(run: RequestedRun, web: Web) -> Response:
     """The script shown on the page."""
-    return _download(_report(run, web).script, "repro.py", web)
+    return _download(_issue_report(run, web).script, "repro.py", web)
 
 
 @_get("/runs/{run}/original.py")
 def original(run: RequestedRun, web: Web) -> Response:
     """The script before minimization."""
-    less = smaller(_report(run, web).reduced)
+    less = smaller(_issue_report(run, web).reduced)
     return _download(less.before if less is not None else None, "original.py", web)
 
 
@@ -296,15 +296,19 @@ def original(run: RequestedRun, web: Web) -> Response:
 def report_file(run: RequestedRun, web: Web) -> Response:
     """The report for programs."""
     hide = partial(without_folders, web.settings)
-    text = report_text(_report(run, web), secrets=web.settings.strong_secrets, hide=hide)
+    text = requested_text(_report(run, web), secrets=web.settings.strong_secrets, hide=hide)
     return Response(text, media_type="application/json")
 
 
 @_get("/runs/{run}/plot.png")
 def plot(run: RequestedRun, web: Web) -> Response:
-    """The curves of the training run that was diagnosed."""
-    diagnosis = _report(run, web).diagnosis
-    svg = training(diagnosis.curves) if diagnosis is not None else ""
+    """The curves of the training run that was diagnosed, or of the paper's command."""
+    report = _report(run, web)
+    if isinstance(report, IssueReport):
+        curves = report.diagnosis.curves if report.diagnosis is not None else ()
+    else:
+        curves = report.result.curves
+    svg = training(curves) if curves else ""
     if not svg:
         raise HTTPException(404)
     return Response(png(standalone(svg)), media_type="image/png")
@@ -360,9 +364,16 @@ async def unavailable(_request: Request, _error: Exception) -> Response:
     return HTMLResponse(html.missing("Unavailable", text), 503, _PAGE | {"Retry-After": "30"})
 
 
-def _report(run: RequestedRun, web: Web) -> IssueReport:
+def _report(run: RequestedRun, web: Web) -> RequestedReport:
     report = web.store.report(run.id)
     if report is None:
+        raise HTTPException(404)
+    return report
+
+
+def _issue_report(run: RequestedRun, web: Web) -> IssueReport:
+    report = _report(run, web)
+    if not isinstance(report, IssueReport):
         raise HTTPException(404)
     return report
 

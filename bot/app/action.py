@@ -26,13 +26,15 @@ from bot.kernel.outside_text import rewritten
 from bot.kernel.report import (
     DifferentFailure,
     Inconclusive,
-    IssueReport,
     NotReproduced,
+    PaperReport,
     Reproduced,
+    RequestedReport,
 )
 from bot.kernel.run import Delivery, Run, RunState
 from bot.kernel.statistics import interval
 from bot.kernel.values import Record
+from bot.papers.comparison import is_supported
 from bot.report import comment
 
 HANDOVER = "handover.json"
@@ -52,7 +54,7 @@ class WorkflowResult(Record):
     """
 
     ordinal: int = Field(ge=0, lt=_MOST_RUNS)
-    report: IssueReport | None = None
+    report: RequestedReport | None = None
 
 
 class Handover(Record):
@@ -184,8 +186,14 @@ def _parse(path: Path) -> Handover:
         raise ArtifactRefused(f"{where[:60]} is not of the schema ({first['type']})") from None
 
 
-def _contradictions(report: IssueReport, issue: Issue) -> Iterator[str]:
+def _contradictions(report: RequestedReport, issue: Issue) -> Iterator[str]:
     """Why a report is not that of a run of this issue."""
+    if isinstance(report, PaperReport):
+        if report.job.issue is None or _text(report.job.issue) != _text(issue):
+            yield "a report is of another issue, or of another text of this one"
+        if not is_supported(report.result):
+            yield "the verdict on a number does not follow from its runs"
+        return
     if _text(report.issue) != _text(issue):
         yield "a report is of another issue, or of another text of this one"
     verdict, signature = report.verdict, report.signature
@@ -224,7 +232,7 @@ def publish_results(context: AppContext, delivery: Delivery, handover: Handover)
         _publish(context, run, results[run.request.ordinal].report)
 
 
-def _publish(context: AppContext, run: Run, report: IssueReport | None) -> None:
+def _publish(context: AppContext, run: Run, report: RequestedReport | None) -> None:
     owner, store = new_owner(), context.store
     if store.take_run(run.id, owner, context.policy.lease_s) is None:
         raise TransientError("A run of this issue is taken.", "Run the workflow again.")

@@ -47,7 +47,8 @@ def make_ports(
 ) -> Ports:
     """The world for one job; `credentials` are for cloning the repository under test, `model`
     writes what the report leaves out (None: nobody does). `data` is what the operator's folder has
-    under these names or, with `own_paths`, any path of this host.
+    under these names or, with `own_paths`, any path of this host. Papers are read from such a
+    path only then.
     """
     shelf = Shelf(
         Cache(settings.cache_dir, cancel),
@@ -55,6 +56,9 @@ def make_ports(
         settings.hub_dir,
         settings.caps["data"],
         own_paths=own_paths,
+    )
+    arxiv = ArxivPapers(
+        settings.cache_dir / "papers", settings.arxiv_url, settings.network_timeout_s
     )
     return Ports(
         sandbox=sandbox,
@@ -73,11 +77,7 @@ def make_ports(
         indexer=_indexer(settings) if model is not None else None,
         commits=GitCommits(Git(Cache(settings.cache_dir, cancel), host(), credentials=credentials)),
         cache=settings.cache_dir,
-        papers=PaperSources(
-            ArxivPapers(
-                settings.cache_dir / "papers", settings.arxiv_url, settings.network_timeout_s
-            )
-        ),
+        papers=PaperSources(arxiv) if own_paths else arxiv,
         training=training or TrainingWatch(),
     )
 

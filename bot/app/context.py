@@ -29,9 +29,9 @@ from bot.app.ports import (
 from bot.kernel.bug import Issue
 from bot.kernel.config import Config, LoadedConfig
 from bot.kernel.errors import TransientError, UserError
-from bot.kernel.job import ReproduceIssue
+from bot.kernel.job import RequestedJob
 from bot.kernel.ports import Journal, Listener
-from bot.kernel.report import IssueReport
+from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.run import Delivery, Repository, Run
 
 # Names of runs in addresses. A public repository's run goes by its id, which cannot be guessed; a
@@ -79,14 +79,14 @@ class JobRunner(Protocol):
 
     def __call__(
         self,
-        job: ReproduceIssue,
+        job: RequestedJob,
         *,
         journal: Journal,
         listener: Listener,
         cancel: Event,
         clone: CloneToken | None,
         earlier: IssueReport | None = None,
-    ) -> IssueReport:
+    ) -> RequestedReport:
         """Reproduce. `clone` is the token for a private repository. With `earlier`, the report
         of a reproduced run, only its proofs are made; then BuildError and Stopped are raised too.
         """

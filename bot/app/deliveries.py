@@ -32,7 +32,7 @@ from bot.app.requests import (
 )
 from bot.kernel.config import Config
 from bot.kernel.errors import UserError
-from bot.kernel.run import LIVE, Choices, Command, Delivery, Run, RunState
+from bot.kernel.run import LIVE, Choices, Command, Delivery, PaperPlan, Run, RunState
 from bot.report import replies, verbs
 from bot.report.markdown import inline
 from bot.report.replies import configuration, problems
@@ -126,6 +126,10 @@ class Commands:
         branch or a tag will do: a bare hash may be that of anybody's pull request.
         """
         ref = run_request.job.environment.ref
+        if ref is None and isinstance(run_request.plan, PaperPlan):
+            # The README's command is whatever stands there now, and nothing that is pushed later.
+            assert self._event.delivery.repository is not None
+            ref = self._event.delivery.repository.default_branch
         if ref is None:
             return run_request
         commits = (
@@ -326,9 +330,7 @@ def _decide(event: IssueEvent) -> Settled | None:
     context, config, is_opening = event.context, event.config, event.delivery.trigger == "opened"
     person = event.issue.author if is_opening else event.delivery.sender
     run_request = request(event, person)
-    verdict = run_request.plan.verdict
-    no_bug = is_opening and verdict is not None and verdict.kind == "not_a_bug"
-    if no_bug or _ignored(person, config):
+    if (is_opening and run_request.plan.is_no_bug) or _ignored(person, config):
         return None
     if not is_opening and not app_context.labels(context, event.target, person):
         return None

@@ -21,11 +21,19 @@ from bot.issues import build_report
 from bot.kernel.attempt import Attempt
 from bot.kernel.dialogue import Usage
 from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
-from bot.kernel.job import PROOFS, Note, ReproduceIssue
+from bot.kernel.job import PROOFS, Note, ReproducePaper, RequestedJob
 from bot.kernel.journal import ATTEMPTS, LOGS, PROGRAMS, E, EntryKind
+from bot.kernel.paper import PaperResult, PaperVerdict
 from bot.kernel.ports import Journal, Progress
 from bot.kernel.redaction import redact
-from bot.kernel.report import AnyVerdict, BudgetReached, Cancelled, IssueReport, SetupFailed
+from bot.kernel.report import (
+    BudgetReached,
+    Cancelled,
+    IssueReport,
+    PaperReport,
+    RequestedReport,
+    SetupFailed,
+)
 from bot.kernel.run import Run, RunState
 from bot.report import comment
 from bot.report.comment import progress_line
@@ -64,7 +72,7 @@ def earlier_journal(store: AppStore, run: Run, owner: str) -> IssueReport | None
     """
     newest = _newest_reproduced(store, run) if run.request.proof in PROOFS else None
     report = store.report(newest.id) if newest is not None else None
-    if newest is None or report is None:
+    if newest is None or not isinstance(report, IssueReport):
         return None
     if report.reconstruction is not None and "model" in run.request.job.without:
         return None  # an approval is for the programs that were shown, none of which is a model's
@@ -98,7 +106,9 @@ def _newest_reproduced(store: AppStore, run: Run) -> Run | None:
     return next(same, None)
 
 
-def _same(one: ReproduceIssue, other: ReproduceIssue) -> bool:
+def _same(one: RequestedJob, other: RequestedJob) -> bool:
+    if one.kind != other.kind or one.issue is None or other.issue is None:
+        return False
     issue = (one.issue.title, one.issue.body) == (other.issue.title, other.issue.body)
     options = one.model_dump(exclude=_FOLLOWS)
     return issue and options == other.model_dump(exclude=_FOLLOWS)
@@ -287,7 +297,7 @@ class _Execution:
             self._count_cost(report)
         return stored_run
 
-    def _reproduce(self, stop: Event) -> IssueReport | None:
+    def _reproduce(self, stop: Event) -> RequestedReport | None:
         """The engine's report; None when another worker goes on with the run."""
         run, cancel = self._run, Event()
         earlier = earlier_journal(self._store, run, self._owner)
@@ -312,7 +322,7 @@ class _Execution:
         progress: ProgressReporter,
         cancel: Event,
         earlier: IssueReport | None,
-    ) -> IssueReport:
+    ) -> RequestedReport:
         request, engine = self._run.request, self._context.engine
         private = request.job.environment.repo and request.repository.private
         try:
@@ -327,7 +337,9 @@ class _Execution:
             )
             if earlier is not None:
                 try:
-                    draft = work(earlier=earlier).draft()
+                    report = work(earlier=earlier)
+                    assert isinstance(report, IssueReport)
+                    draft = report.draft()
                     draft.cost = Usage()  # the run that asked the models has counted their cost
                     return draft.finish()
                 except Stopped:
@@ -339,7 +351,7 @@ class _Execution:
             reason = " ".join(filter(None, [str(error), error.fix]))
             return self._empty_report(SetupFailed(reason=reason))
 
-    def _log_defects(self, report: IssueReport) -> IssueReport:
+    def _log_defects(self, report: RequestedReport) -> RequestedReport:
         """Move the tracebacks of our own errors from the report to the log."""
         for proof, traceback in report.defects.items():
             hidden = redact(traceback, self._policy.secrets)
@@ -348,9 +360,9 @@ class _Execution:
         draft.defects = {}
         return draft.finish()
 
-    def _interrupted(self, report: IssueReport, over_time: bool) -> IssueReport | None:
+    def _interrupted(self, report: RequestedReport, over_time: bool) -> RequestedReport | None:
         """The report with why it ended, as its verdict or a note; None when another goes on."""
-        verdict: AnyVerdict
+        verdict: Cancelled | BudgetReached
         if over_time:
             why = f"stopped at the limit of {self._policy.run_minutes} minutes per job"
             verdict = BudgetReached(reason=why)
@@ -359,6 +371,8 @@ class _Execution:
             verdict = _cancelled(by, len(report.attempts))
         else:
             return None
+        if isinstance(report, PaperReport):
+            return _interrupted_paper(report, verdict, why)
         draft = report.draft()
         if report.verdict.kind == "cancelled":
             draft.verdict = verdict
@@ -367,14 +381,21 @@ class _Execution:
             draft.notes, draft.interrupted = (Note(kind="run", text=note), *draft.notes), note
         return draft.finish()
 
-    def _empty_report(self, verdict: AnyVerdict, attempts: tuple[Attempt, ...] = ()) -> IssueReport:
-        issue, version = self._run.request.job.issue, metadata.version("reprise")
+    def _empty_report(
+        self, verdict: Cancelled | SetupFailed, attempts: tuple[Attempt, ...] = ()
+    ) -> RequestedReport:
+        job, version = self._run.request.job, metadata.version("reprise")
         attempts_within_limit = build_report.within_limit(attempts)
+        if isinstance(job, ReproducePaper):
+            result = PaperResult(verdict=PaperVerdict(kind=verdict.kind, reason=verdict.reason))
+            return PaperReport(
+                job=job, result=result, attempts=attempts_within_limit, version=version
+            )
         return IssueReport(
-            issue=issue, verdict=verdict, attempts=attempts_within_limit, version=version
+            issue=job.issue, verdict=verdict, attempts=attempts_within_limit, version=version
         )
 
-    def _count_cost(self, report: IssueReport) -> None:
+    def _count_cost(self, report: RequestedReport) -> None:
         """Count the cost of models. A run that starts anew asks them again, and both count."""
         if report.cost.calls:
             self._store.note_cost(self._run.id, **report.cost.model_dump(exclude={"estimated"}))
@@ -409,6 +430,20 @@ class _Execution:
                 publish.react(context, run.request, "confused")
         except (TransientError, UserError) as error:
             _log.warning("run %s: the failure is not on GitHub: %s", run.id, error)
+
+
+def _interrupted_paper(
+    report: PaperReport, verdict: Cancelled | BudgetReached, why: str
+) -> PaperReport:
+    """The report with why it ended, as its verdict; a note where the runs had decided before."""
+    draft = report.draft()
+    if report.verdict.kind == "cancelled":
+        stop = PaperVerdict(kind=verdict.kind, reason=verdict.reason)
+        draft.result = report.result.model_copy(update={"verdict": stop})
+    else:
+        note = f"{why}: the verdict is final, but what the contradictions cost may be incomplete"
+        draft.notes, draft.interrupted = (Note(kind="run", text=note), *report.notes), note
+    return draft.finish()
 
 
 def _cancelled(by: str, attempts: int) -> Cancelled:

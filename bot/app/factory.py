@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from bot.app.ports import AppStore, CloneToken, GitHub, Queue
 from bot.kernel.errors import UserError
-from bot.kernel.job import ReproduceIssue
+from bot.kernel.job import ReproduceIssue, RequestedJob
 from bot.kernel.ports import Journal, Listener
-from bot.kernel.report import IssueReport
+from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.settings import Settings
 
 if TYPE_CHECKING:
@@ -143,14 +143,14 @@ class _Engine:
 
     def __call__(
         self,
-        job: ReproduceIssue,
+        job: RequestedJob,
         *,
         journal: Journal,
         listener: Listener,
         cancel: Event,
         clone: CloneToken | None,
         earlier: IssueReport | None = None,
-    ) -> IssueReport:
+    ) -> RequestedReport:
         from bot.app import bootstrap
         from bot.environment.git import Credentials
         from bot.issues.proof import proofs
@@ -168,4 +168,6 @@ class _Engine:
             model=bootstrap.model_of(job, self._settings, journal),
             data=job.environment.data,
         )
-        return execute(job, ports) if earlier is None else proofs.resume_proofs(earlier, job, ports)
+        if earlier is not None and isinstance(job, ReproduceIssue):
+            return proofs.resume_proofs(earlier, job, ports)
+        return execute(job, ports)

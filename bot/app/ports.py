@@ -15,7 +15,7 @@ from pydantic import Field
 
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.journal import E, EntryKind
-from bot.kernel.report import IssueReport
+from bot.kernel.report import RequestedReport
 from bot.kernel.run import Delivery, NewRun, ProposedFile, Run, RunState, TreeEntry
 from bot.kernel.values import Record
 
@@ -490,10 +490,10 @@ class AppStore(Protocol):
         ones.
         """
 
-    def put_report(self, run: str, owner: str, report: IssueReport) -> bool:
+    def put_report(self, run: str, owner: str, report: RequestedReport) -> bool:
         """Store the report; RUNNING becomes REPORTED."""
 
-    def report(self, run: str) -> IssueReport | None:
+    def report(self, run: str) -> RequestedReport | None:
         """The report of a run, once there is one; None for one that is too large to read, which
         only older releases stored.
         """

@@ -21,7 +21,7 @@ from bot.issues.verdicts import KINDS, LABELS, VerdictKind
 from bot.kernel.document import Code, Hyperlink, Inline, Text
 from bot.kernel.errors import RepriseError, TransientError, UserError
 from bot.kernel.files import RepositoryFiles
-from bot.kernel.report import IssueReport
+from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.run import NewRun, Run, RunState
 from bot.report import comment as report_comment, replies
 from bot.report.comment import requested_by
@@ -41,6 +41,7 @@ def choose_runs(runs: Sequence[Run]) -> tuple[Run, ...]:
     newest that is reproduced or has a proven repair, and the other of the two for the same text of
     the issue. Raises UserError where there is none.
     """
+    runs = [run for run in runs if run.request.proof != "paper"]
     proven = [run for run in runs if run.patch == "proven"]
     worth = [run for run in runs if run.verdict == "reproduced" or run in proven]
     runs_with_patch = [run for run in runs if run.patch]
@@ -56,7 +57,7 @@ def choose_runs(runs: Sequence[Run]) -> tuple[Run, ...]:
 
 
 def _text(run: Run) -> tuple[str, str]:
-    issue = run.request.job.issue
+    issue = run.request.issue
     return issue.title, issue.body
 
 
@@ -105,11 +106,12 @@ def files_of(repository: RepositoryReader, state: RepositoryState) -> Repository
     return RepositoryFiles(repository.entries(state.head), repository.text)
 
 
-def hint(context: AppContext, run: Run, report: IssueReport, where: Target) -> Text:
+def hint(context: AppContext, run: Run, report: RequestedReport, where: Target) -> Text:
     """How to get the proven patch of a run as a pull request; "" where there can be none, as far as
     is known now, or where it is in one.
     """
-    repair, number = report.repair, run.request.number
+    repair = report.repair if isinstance(report, IssueReport) else None
+    number = run.request.number
     comment = context.store.comment(where.repository, number, PULL_REQUEST)
     if repair is None or not repair.proven or (comment is not None and comment.digest == run.id):
         return ""
@@ -232,11 +234,13 @@ def show(context: AppContext, run: Run, body: str, *, revive: bool = True) -> No
     upsert(context, target(run.request), run.request.number, STICKY, body, revive=revive)
 
 
-def label(context: AppContext, run: Run, report: IssueReport) -> None:
-    """Put the verdict's label on the issue and remove our others."""
-    is_open = report.repaired_instead or report.needs_reader
+def label(context: AppContext, run: Run, report: RequestedReport) -> None:
+    """Put the verdict's label on the issue and remove our others. A paper has none: its number is
+    reproduced where the issue is not.
+    """
+    is_open = not isinstance(report, IssueReport) or report.repaired_instead or report.needs_reader
     label_of_verdict = None if is_open else KINDS[report.verdict.kind].label
-    if label_of_verdict is None or run.request.job.issue.number is None:
+    if label_of_verdict is None or run.request.issue.number is None:
         return
     others = tuple(name for name in LABELS if name != label_of_verdict.name)
     where = target(run.request)
@@ -282,14 +286,15 @@ def announce(
     store.finish_run(run.id, owner)
 
 
-def _show(context: AppContext, run: Run, report: IssueReport) -> None:
+def _show(context: AppContext, run: Run, report: RequestedReport) -> None:
     """Update the comment, the label and the reaction. A run that was cancelled before it ran
     anything does not replace an earlier verdict.
     """
     before, run_to_show = _last_decided(context, run.request, run.id), run
     if report.verdict.kind == "cancelled" and not report.attempts and before is not None:
         run_to_show, report = before, context.store.report(before.id) or report
-    if report.needs_reader and run.request.trigger == "opened" and not _is_shown(context, run):
+    needs_reader = isinstance(report, IssueReport) and report.needs_reader
+    if needs_reader and run.request.trigger == "opened" and not _is_shown(context, run):
         return  # nobody asked, and there is nothing to say or to ask
     show(context, run, _final(context, run_to_show, report, before if run_to_show is run else None))
     try:
@@ -318,7 +323,7 @@ def refresh(context: AppContext, request: NewRun) -> None:
         show(context, run, _final(context, run, report, before), revive=False)
 
 
-def _final(context: AppContext, run: Run, report: IssueReport, before: Run | None) -> str:
+def _final(context: AppContext, run: Run, report: RequestedReport, before: Run | None) -> str:
     """The comment with a verdict; it links the pull request and an earlier run."""
     ends: list[Text] = [requested_by(run), report.interrupted]
     if before is not None:
@@ -340,7 +345,7 @@ def pull_request(context: AppContext, run: Run) -> Inline:
     if comment is None:
         return ""
     pull = comment.comment
-    home = run.request.job.issue.url.removesuffix(f"/issues/{number}")
+    home = run.request.issue.url.removesuffix(f"/issues/{number}")
     address = f"{home.removesuffix(f'/pull/{number}')}/pull/{pull}"
     return Hyperlink(f"draft pull request {pull}", address, own=True)
 

@@ -64,9 +64,13 @@ def automatic(context: AppContext, run: Run) -> None:
     """
     where, by = publish.target(run.request), run.approved_by or run.request.requester
     report = context.store.report(run.id)
-    proven = report is not None and report.repair is not None and report.repair.proven
-    is_eligible = proven or (report is not None and report.verdict.kind == "reproduced")
-    if not is_eligible or context.config(where).pull_request == "off":
+    if not isinstance(report, IssueReport):
+        return
+    proven = report.repair is not None and report.repair.proven
+    if (
+        not (proven or report.verdict.kind == "reproduced")
+        or context.config(where).pull_request == "off"
+    ):
         return
     if not app_context.writes(context, where, by):
         return
@@ -98,7 +102,9 @@ def open_pull_request(context: AppContext, runs: Sequence[Run], *, again: bool =
     where there can be none.
     """
     runs_and_reports = ((run, context.store.report(run.id)) for run in runs)
-    reports_by_run = {run.id: report for run, report in runs_and_reports if report is not None}
+    reports_by_run = {
+        run.id: report for run, report in runs_and_reports if isinstance(report, IssueReport)
+    }
     if not reports_by_run:
         raise UserError("The run's report is no longer stored.", "Comment `/reproduce` first.")
     with context.github.writable(publish.target(runs[0].request)) as writer:

@@ -19,6 +19,8 @@ from bot.kernel.job import (
     Extra,
     ProofOptions,
     ReproduceIssue,
+    ReproducePaper,
+    RequestedJob,
     RunLimits,
     TrainingOptions,
 )
@@ -26,15 +28,15 @@ from bot.kernel.run import (
     LIVE,
     Choices,
     Command,
+    JobPlan,
     NewRun,
     Repository,
     Run,
-    RunPlan,
     RunState,
     approval_hash,
 )
 from bot.kernel.training_types import RepairRequest
-from bot.products import plan
+from bot.products import plan_job
 from bot.report import comment, replies
 
 # The daily limits of the host, a repository and a person, as they stand within one decision.
@@ -96,6 +98,8 @@ def _exceeded(limits: list[_Limit]) -> str:
 
 PLAN_CHANGED = "Reprise (its plan has changed)"
 _SINGLE_PROOF_MINUTES = 30
+_SHARE_OF_LIMIT = 0.8  # of the host's minutes, for the runs of a paper
+_MOST_PAPER_RUNS = 40
 _REPLY = -1  # in place of a command's number
 _MOST_REPLIES = 20  # a day, to one person in one repository
 _ONE_OPENING = timedelta(minutes=5)  # GitHub tells of a new issue and of each of its labels
@@ -105,8 +109,8 @@ _ONE_OPENING = timedelta(minutes=5)  # GitHub tells of a new issue and of each o
 class RunRequest:
     """One request of a delivery: who wants to run what. `ordinal` counts a comment's commands."""
 
-    job: ReproduceIssue
-    plan: RunPlan
+    job: RequestedJob
+    plan: JobPlan
     requester: str
     proof: Extra | None = None
     ordinal: int = 0
@@ -121,11 +125,45 @@ def request(
     assert event.delivery.repository is not None
     command = command or Command(text="")
     proof = next((name for name in get_args(Extra) if name == command.verb), None)
-    job = _job(event, command, event.delivery.repository, proof)
-    return RunRequest(job, plan(job), requester, proof, ordinal)
+    repository = event.delivery.repository
+    job: RequestedJob = (
+        _paper_job(event, command.choices, repository)
+        if proof == "paper"
+        else _issue_job(event, command, repository, proof)
+    )
+    return RunRequest(job, plan_job(job), requester, proof, ordinal)
 
 
-def _job(
+def _environment(event: IssueEvent, choices: Choices, repository: Repository) -> EnvironmentOptions:
+    usual = event.config.defaults
+    return EnvironmentOptions(
+        python=choices.python or usual.python,
+        pins=choices.pins,
+        repo=repository.clone_url or None if usual.clone != "never" else None,
+        ref=choices.ref,
+        command=choices.command or "",
+        data=event.config.data,
+        device=choices.device or usual.device,
+    )
+
+
+def _paper_job(event: IssueEvent, choices: Choices, repository: Repository) -> ReproducePaper:
+    """The job for the paper of this repository. It ends before the host's limit stops it."""
+    limits = RunLimits()
+    minutes = choices.minutes or ReproducePaper.model_fields["minutes"].default
+    runs = choices.runs or ReproducePaper.model_fields["runs"].default
+    return ReproducePaper(
+        source="",
+        issue=event.issue,
+        claim=choices.claim or "",
+        minutes=min(minutes, _SHARE_OF_LIMIT * event.context.policy.run_minutes),
+        runs=min(runs, _MOST_PAPER_RUNS),
+        environment=_environment(event, choices, repository),
+        limits=RunLimits(timeout_s=choices.timeout_s or limits.timeout_s, seed=choices.seed or 0),
+    )
+
+
+def _issue_job(
     event: IssueEvent, command: Command, repository: Repository, proof: Extra | None
 ) -> ReproduceIssue:
     choices, config = command.choices, event.config
@@ -134,19 +172,14 @@ def _job(
     timeout_s = choices.timeout_s or usual.timeout
     diagnosed = config.diagnose if proof is None else proof in {"diagnose", "repair"}
     repair = _repair(choices) if proof == "repair" else None
+    only_for_commands = not (repository.private or choices.ref) and usual.clone == "auto"
+    environment = {
+        "for_commands": only_for_commands,
+        "weights": weights_named(event.issue, event.context.policy.weights),
+    }
     return ReproduceIssue(
         issue=event.issue,
-        environment=EnvironmentOptions(
-            python=choices.python or usual.python,
-            pins=choices.pins,
-            repo=repository.clone_url or None if usual.clone != "never" else None,
-            ref=choices.ref,
-            command=choices.command or "",
-            for_commands=not (repository.private or choices.ref) and usual.clone == "auto",
-            data=config.data,
-            weights=weights_named(event.issue, event.context.policy.weights),
-            device=choices.device or usual.device,
-        ),
+        environment=_environment(event, choices, repository).model_copy(update=environment),
         limits=RunLimits(
             timeout_s=timeout_s,
             training_timeout_s=max(timeout_s, usual.training_timeout),
@@ -168,19 +201,19 @@ def _repair(choices: Choices) -> RepairRequest:
     return RepairRequest(**{name: value for name, value in values.items() if value is not None})
 
 
-def plan_hash(job: ReproduceIssue, run_plan: RunPlan) -> str:
+def plan_hash(job: RequestedJob, run_plan: JobPlan) -> str:
     """The hash of all that an approval covers: the programs, the signature and every option."""
     options = job.model_dump_json(exclude={"issue"})
     text = f"{run_plan.hash}\0{options}"
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def plan_of(run: Run) -> RunPlan:
+def plan_of(run: Run) -> JobPlan:
     """The plan of a stored run, as it is made now."""
-    return plan(run.request.job)
+    return plan_job(run.request.job)
 
 
-def is_plan(run: Run, job: ReproduceIssue, run_plan: RunPlan) -> bool:
+def is_plan(run: Run, job: RequestedJob, run_plan: JobPlan) -> bool:
     """Whether the hash of a stored run is that of this plan. It never is where a version before
     the run's id was part of the hash has stored the run.
     """
@@ -289,10 +322,10 @@ def opened_twice(event: IssueEvent, run_request: RunRequest, ledger: AppStore) -
     """Whether another event of the same opening has started a run already."""
     if not event.context.policy.keeps_runs:
         return _opened_with_label(event, run_request)
-    at, text = event.delivery.received_at, (run_request.job.issue.title, run_request.job.issue.body)
+    at, text = event.delivery.received_at, (event.issue.title, event.issue.body)
     return any(
         run.request.trigger in {"opened", "labeled"}
-        and (run.request.job.issue.title, run.request.job.issue.body) == text
+        and (run.request.issue.title, run.request.issue.body) == text
         and run.request.asked_at is not None
         and abs(run.request.asked_at - at) < _ONE_OPENING
         for run in ledger.runs(repository=event.target.repository, number=event.number)
@@ -303,12 +336,12 @@ def _opened_with_label(event: IssueEvent, run_request: RunRequest) -> bool:
     """Whether a label came with the issue, whose opening has an event of its own that starts a
     run.
     """
-    delivery, issue, verdict = event.delivery, event.issue, run_request.plan.verdict
+    delivery, issue = event.delivery, event.issue
     if delivery.trigger != "labeled" or event.config.triggers.opened == "off":
         return False
     if issue.created_at is None or delivery.received_at - issue.created_at >= _ONE_OPENING:
         return False
-    if verdict is not None and verdict.kind == "not_a_bug":
+    if run_request.plan.is_no_bug:
         return False
     author_may = event.config.author_may_run
     return author_may or writes(event.context, event.target, issue.author)
@@ -322,9 +355,9 @@ def without_model(run_request: RunRequest) -> RunRequest:
     )
 
 
-def with_job(request: RunRequest, job: ReproduceIssue) -> RunRequest:
+def with_job(request: RunRequest, job: RequestedJob) -> RunRequest:
     """The same with other options, and so with another plan."""
-    return replace(request, job=job, plan=plan(job))
+    return replace(request, job=job, plan=plan_job(job))
 
 
 def _new(event: IssueEvent, run_request: RunRequest, state: RunState) -> NewRun:

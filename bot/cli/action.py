@@ -20,9 +20,9 @@ from bot.app.ports import CloneToken, GitHub, Permission, Write
 from bot.cli import error_boundary
 from bot.cli.error_boundary import say
 from bot.kernel.errors import UserError
-from bot.kernel.job import ReproduceIssue
+from bot.kernel.job import RequestedJob
 from bot.kernel.ports import Journal, Listener, Progress
-from bot.kernel.report import IssueReport
+from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.run import Delivery
 from bot.kernel.settings import Settings, WorkflowSettings, load, secrets
 
@@ -203,7 +203,7 @@ def _same_repository(event: WorkflowEvent, repository: str) -> None:
 class Ending:
     """What the first job came to. `comments` are those that the second one would write."""
 
-    reports: tuple[IssueReport, ...]
+    reports: tuple[RequestedReport, ...]
     defects: int
     comments: tuple[str, ...]
     has_answer: bool
@@ -272,7 +272,7 @@ def _folder(out: Path, ordinal: int) -> Path:
 
 
 def _keep(
-    path: Path, context: AppContext, run: Run, report: IssueReport, settings: Settings
+    path: Path, context: AppContext, run: Run, report: RequestedReport, settings: Settings
 ) -> None:
     """A run folder, for people and for `reprise pr`; nothing of it is published."""
     from contextlib import closing
@@ -281,7 +281,7 @@ def _keep(
     from bot.kernel.outside_text import rewritten
     from bot.kernel.redaction import redact
     from bot.report.comment import comment
-    from bot.report.report_json import report_text
+    from bot.report.paper_json import requested_text
 
     hide = partial(redact, secrets=settings.secrets)
     with closing(error_boundary.open_folder(path)) as folder:
@@ -292,7 +292,7 @@ def _keep(
             folder.append(LOGS, rewritten(log, hide))
         folder.finish(
             report,
-            json_text=report_text(report, secrets=settings.secrets),
+            json_text=requested_text(report, secrets=settings.secrets),
             markdown=comment(report, run=path.name, secrets=settings.secrets),
             state=rewritten(report, hide).model_dump_json(),
         )
@@ -318,14 +318,14 @@ class _LoggingEngine:
 
     def __call__(
         self,
-        job: ReproduceIssue,
+        job: RequestedJob,
         *,
         journal: Journal,
         listener: Listener,
         cancel: Event,
         clone: CloneToken | None,
         earlier: IssueReport | None = None,
-    ) -> IssueReport:
+    ) -> RequestedReport:
         from rich.console import Console
 
         from bot.cli.runner import PlainLines

@@ -4,7 +4,7 @@ from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from bot.kernel.bug import Issue
 from bot.kernel.training_types import RepairRequest, TrainingProgram
@@ -16,8 +16,10 @@ Proof = Literal["control", "bisect", "minimize"]
 
 PROOFS: tuple[Proof, ...] = get_args(Proof)
 
-Extra = Literal["control", "bisect", "minimize", "diagnose", "repair"]
-"""A proof, or the diagnosis or repair of the training: what a command may ask for by name."""
+Extra = Literal["control", "bisect", "minimize", "diagnose", "repair", "paper"]
+"""A proof, the diagnosis or repair of the training, or a paper's number: what a command may ask for
+by name.
+"""
 
 Part = Literal[
     "model", "refine", "context", "checks", "feedback", "probe", "contrast",
@@ -207,12 +209,14 @@ class RepairProgram(ProgramJob):
 
 class ReproducePaper(JobOptions):
     """Reproduce a number of a paper with its repository. `source` is a file, a folder, an archive
-    or an arXiv id; `claim` are the words that choose the number, "" for the main result. All runs
+    or an arXiv id, "" for the paper that the `issue` or the repository names; `claim` are the words
+    that choose the number, "" for the one that the issue means, or the main result. All runs
     together take at most `minutes`; `runs` is the most of them with seeds of their own.
     """
 
     kind: Literal["reproduce_paper"] = "reproduce_paper"
     source: str
+    issue: Issue | None = None
     claim: str = ""
     minutes: float = Field(60.0, gt=0)
     runs: int = Field(5, ge=1, le=40)
@@ -220,6 +224,8 @@ class ReproducePaper(JobOptions):
     @property
     def name(self) -> str:
         """What people call the job."""
+        if not self.source and self.issue is not None:
+            return f"{self.issue.repository}-{self.issue.number}"
         return f"paper-{PurePosixPath(self.source).name or 'folder'}"
 
 
@@ -228,6 +234,22 @@ Job = Annotated[
     Field(discriminator="kind"),
 ]
 """What can be asked for, a closed set."""
+
+
+def _kind_of(data: Any) -> Any:
+    """The kind of a job or a report; those of earlier releases do not say that they are issues."""
+    if isinstance(data, dict):
+        return data.get("kind", "reproduce_issue")
+    return getattr(data, "kind", "reproduce_issue")
+
+
+BY_KIND = Discriminator(_kind_of)
+RequestedJob = Annotated[
+    Annotated[ReproduceIssue, Tag("reproduce_issue")]
+    | Annotated[ReproducePaper, Tag("reproduce_paper")],
+    BY_KIND,
+]
+"""What can be asked for on an issue."""
 
 
 class Note(Record):

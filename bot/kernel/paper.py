@@ -209,14 +209,18 @@ PaperVerdictKind = Literal[
 ]  # fmt: skip
 
 
+PaperNeed = Literal["paper", "number", "repository", "command", "data"]
+
+
 class PaperVerdict(Record):
     """Decided by numbers alone. `items` are what is missing, or what was tried to build the
-    environment.
+    environment; `needs` is the kind of what is missing, None for no kind of its own.
     """
 
     kind: PaperVerdictKind
     reason: str
     items: tuple[str, ...] = ()
+    needs: PaperNeed | None = None
 
 
 class PaperRun(Record):

@@ -4,13 +4,14 @@ the kind of its job: all that printers and GitHub ever see, and the JSON that ot
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, Tag, model_validator
 
 from bot.kernel.attempt import Attempt, Reduced, Script
 from bot.kernel.bug import AnySignature, Bisection, BugReport, Issue
 from bot.kernel.dialogue import Reconstruction, Usage
 from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
 from bot.kernel.job import (
+    BY_KIND,
     DiagnoseProgram,
     Extra,
     Interruption,
@@ -20,7 +21,7 @@ from bot.kernel.job import (
     RepairProgram,
     ReproducePaper,
 )
-from bot.kernel.paper import PaperResult
+from bot.kernel.paper import PaperResult, PaperVerdict
 from bot.kernel.training_types import DiagnosedRun, Repair
 from bot.kernel.values import Record
 
@@ -303,6 +304,30 @@ class PaperReport(RunReport):
     kind: Literal["reproduce_paper"] = "reproduce_paper"
     job: ReproducePaper
     result: PaperResult
+
+    @property
+    def verdict(self) -> PaperVerdict:
+        """What came of it, by its kind."""
+        return self.result.verdict
+
+    def draft(self) -> "PaperReportDraft":
+        """A copy that can be changed."""
+        return PaperReportDraft(**dict(self))
+
+
+class PaperReportDraft(PaperReport, frozen=False):
+    """A paper's report that can be changed."""
+
+    def finish(self) -> PaperReport:
+        """The report, checked; it changes no more."""
+        return PaperReport(**dict(self))
+
+
+RequestedReport = Annotated[
+    Annotated[IssueReport, Tag("reproduce_issue")] | Annotated[PaperReport, Tag("reproduce_paper")],
+    BY_KIND,
+]
+"""What came of a job that was asked for on an issue."""
 
 
 AnyReport = Annotated[

@@ -12,14 +12,14 @@ from typing import Literal
 from bot.kernel.attempt import Script
 from bot.kernel.bug import AnySignature, BugReport, Issue, ShellCommand, signature_hash
 from bot.kernel.environment import EnvironmentSpec
-from bot.kernel.job import Extra, ReproduceIssue
+from bot.kernel.job import Extra, RequestedJob
 from bot.kernel.report import AnyVerdict
 from bot.kernel.values import Record
 
 # Webhook deliveries, the runs that they ask for, and the plan of a run.
 
 Verb = Literal[
-    "reproduce", "minimize", "bisect", "control", "diagnose", "repair", "pr",
+    "reproduce", "minimize", "bisect", "control", "diagnose", "repair", "paper", "pr",
     "status", "cancel", "approve", "help", "config",
 ]  # fmt: skip
 Trigger = Literal["opened", "labeled", "comment", "closed", "gone", "uninstalled"]
@@ -39,6 +39,8 @@ class Choices(Record):
     command: str | None = None
     metric: str | None = None
     budget: float | None = None
+    claim: str | None = None
+    minutes: float | None = None
 
 
 class Command(Record):
@@ -133,12 +135,18 @@ class NewRun(Record):
     comment: int | None = None
     requester: str
     trigger: Trigger
-    job: ReproduceIssue
+    job: RequestedJob
     device: Literal["cpu", "gpu"] = "cpu"
     plan: str = ""
     proof: Extra | None = None
     asked_at: datetime | None = None
     state: Literal[RunState.WAITING, RunState.QUEUED] = RunState.QUEUED
+
+    @property
+    def issue(self) -> Issue:
+        """The issue that the run is about."""
+        assert self.job.issue is not None
+        return self.job.issue
 
 
 class Run(Record):
@@ -204,6 +212,11 @@ class RunPlan(Record):
         return self.verdict is not None and self.training is None and not self.commands
 
     @property
+    def is_no_bug(self) -> bool:
+        """Whether the text is no bug report."""
+        return self.verdict is not None and self.verdict.kind == "not_a_bug"
+
+    @property
     def scripts(self) -> tuple[Script, ...]:
         """The programs in the order in which they will be tried."""
         return (self.script, *self.others) if self.script is not None else ()
@@ -221,6 +234,38 @@ class RunPlan(Record):
             *(command.model_dump_json() for command in self.commands),
         ]
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+class PaperPlan(Record):
+    """The plan of a paper's job: what runs is the `command`, "" for the one that the README gives,
+    in the repository at its `ref`. `paper` is the one that the issue names, "" where the repository
+    does.
+    """
+
+    paper: str = ""
+    claim: str = ""
+    command: str = ""
+    repo: str = ""
+    ref: str = ""
+
+    @property
+    def runs_nothing(self) -> bool:
+        """Whether there is no repository to run anything in."""
+        return not self.repo
+
+    @property
+    def is_no_bug(self) -> bool:
+        """A paper is asked for by name."""
+        return False
+
+    @property
+    def hash(self) -> str:
+        """SHA-256 over all that an approval is given to."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()
+
+
+JobPlan = RunPlan | PaperPlan
+"""What will run for a job, shown to whoever approves it."""
 
 
 # What a pull request is made of: files of the repository, a change of its own code, and what is

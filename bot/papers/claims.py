@@ -68,7 +68,7 @@ _TRAINING_PART = re.compile(r"\btrain(?:ing)?\b|\bval(?:idation)?\b|\bdev\b", re
 
 def read_claims(paper: Paper) -> tuple[NumberClaim, ...]:
     """The numbers of a paper, the main result first."""
-    names = _method_names(paper)
+    names = method_names(paper)
     tables = [table for table in paper.tables if not is_settings_table(table)]
     of_tables = (claim for table in tables for claim in _of_table(table, names))
     of_sentences = (claim for row in paper.sentences for claim in _of_sentence(row, paper))
@@ -115,7 +115,7 @@ def _says(claim: NumberClaim, part: str) -> bool:
     return fits and bool(words or match)
 
 
-def _method_names(paper: Paper) -> set[str]:
+def method_names(paper: Paper) -> set[str]:
     """What the paper calls its own method."""
     head, colon, _ = paper.title.partition(":")
     names = {head.strip().lower()} if colon and len(head.split()) <= 2 else set[str]()

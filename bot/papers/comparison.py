@@ -9,7 +9,13 @@ from typing import NamedTuple
 
 from bot.kernel.metrics import last_lines
 from bot.kernel.outside_text import clip, one_line
-from bot.kernel.paper import NumberClaim, NumberComparison, PaperRun, PaperVerdict
+from bot.kernel.paper import (
+    NumberClaim,
+    NumberComparison,
+    PaperResult,
+    PaperRun,
+    PaperVerdict,
+)
 from bot.kernel.statistics import prediction_interval
 from bot.papers.numbers import NUMBER, is_better, is_share, metric_in, number
 
@@ -144,6 +150,15 @@ def decide(claim: NumberClaim, runs: Sequence[PaperRun]) -> PaperVerdict:
             return PaperVerdict(kind="reproduced", reason=says)
         return PaperVerdict(kind="not_reproduced", reason=f"{says}; {_gap(claim, ours)}")
     return _of_few(claim, ours, [run for run in counted if not run.partial])
+
+
+def is_supported(result: PaperResult) -> bool:
+    """Whether the runs of a result lead to its verdict, as far as runs decide it."""
+    if result.verdict.kind not in {"reproduced", "not_reproduced"}:
+        return True
+    return (
+        result.claim is not None and decide(result.claim, result.runs).kind == result.verdict.kind
+    )
 
 
 def _of_few(claim: NumberClaim, ours: NumberComparison, full: Sequence[PaperRun]) -> PaperVerdict:

@@ -22,6 +22,7 @@ from bot.kernel.paper import (
     NumberClaim,
     NumberComparison,
     Paper,
+    PaperNeed,
     PaperResult,
     PaperVerdict,
 )
@@ -31,21 +32,26 @@ from bot.kernel.session import Session
 from bot.kernel.trees import Tree, read_tree
 from bot.model.budget import ModelBudget
 from bot.papers import comparison, effects, staging
-from bot.papers.claims import choose_claim, read_claims
+from bot.papers.claims import choose_claim, method_names, read_claims
 from bot.papers.criteria import read_criteria
 from bot.papers.evidence import judge
 from bot.papers.fingerprint import add_readings
+from bot.papers.issue_claim import claim_of_issue
 from bot.papers.located import Site, locate
+from bot.papers.origin import is_of_paper, named_paper, paper_of_tree
 from bot.papers.reading.read import read_paper
 from bot.papers.repository import choose_program, command_line, readme_of
 from bot.papers.runs import PaperMeasurement, PaperRunner, PaperSession, PreparedProgram
+
+_ARXIV_ID = "the paper's arXiv id, in the issue, in the README or in CITATION.cff"
 
 
 @dataclass
 class _Draft:
     """A result in the making: what is known when work ends is what the report says."""
 
-    paper: Paper
+    paper: Paper | None = None
+    source: str = ""
     claims: tuple[NumberClaim, ...] = ()
     claim: NumberClaim | None = None
     criteria: tuple[Criterion, ...] = ()
@@ -57,9 +63,10 @@ class _Draft:
         runs = tuple(row.run for row in self.measurements)
         compared = comparison.compare(self.claim, runs) if self.claim else NumberComparison()
         curves = (row.curves for row in self.measurements if row.curves)
+        paper = self.paper
         return PaperResult(
-            title=self.paper.title,
-            format=self.paper.format,
+            title=paper.title if paper is not None else "",
+            format=paper.format if paper is not None else None,
             verdict=verdict,
             claim=self.claim,
             claims=self.claims[:40],
@@ -68,8 +75,8 @@ class _Draft:
             command=command_line(self.script) if self.script is not None else "",
             commit=self.environment.commit if self.environment is not None else "",
             runs=runs,
-            repositories=self.paper.repositories,
-            problems=self.paper.problems,
+            repositories=paper.repositories if paper is not None else (),
+            problems=paper.problems if paper is not None else (),
             curves=next(curves, ()),
         )
 
@@ -79,11 +86,17 @@ def reproduce(job: ReproducePaper, ports: Ports) -> PaperReport:
     else becomes a verdict.
     """
     session, started = Session.begin(job, ports), ports.clock()
-    draft, budget = _read_paper(session), ModelBudget(ports, job.model, started)
+    draft, budget = _Draft(), ModelBudget(ports, job.model, started)
     try:
-        draft.criteria = add_readings(draft.paper, draft.claim, draft.criteria, session, budget)
-        verdict = _decide(session, draft)
+        verdict = _find_paper(session, draft) or _decide(session, draft, budget)
+    except UserError as error:
+        if job.issue is None:
+            raise
+        # Nobody stands at a command line: the issue is answered.
+        verdict = PaperVerdict(kind="needs_info", reason=str(error), items=(error.fix,))
     except Stopped:
+        if draft.paper is None and job.issue is None:
+            raise
         runs = len(draft.measurements)
         reason = f"stopped on request after {runs} run{'' if runs == 1 else 's'}"
         verdict = PaperVerdict(kind="cancelled", reason=reason)
@@ -102,52 +115,117 @@ def reproduce(job: ReproducePaper, ports: Ports) -> PaperReport:
     )
 
 
-def _read_paper(session: PaperSession) -> _Draft:
+def _find_paper(session: PaperSession, draft: _Draft) -> PaperVerdict | None:
+    """Note where the paper is, as far as it has to be looked for; the verdict where nothing names
+    one. Of an issue only arXiv ids count: no text from outside names a file of this machine.
+    """
+    job = session.job
+    draft.source = job.source or named_paper(job.issue)
+    if draft.source:
+        return None
+    if not job.environment.repo:
+        reason = "the issue names no paper, and there is no repository to look into"
+        return _needs("paper", reason, _ARXIV_ID)
+    try:
+        with session.stage("source", "looking for the paper in the repository"):
+            origin = paper_of_tree(_read_repository(session, draft))
+    except BuildError as error:
+        return _not_built(error)
+    if origin is None:
+        reason = "neither the issue nor the README or a citation file names a paper"
+        return _needs("paper", reason, _ARXIV_ID)
+    session.note(f"the paper is {origin.source}, which {origin.where} names")
+    draft.source = origin.source
+    return None
+
+
+def _needs(what: PaperNeed, reason: str, *items: str) -> PaperVerdict:
+    return PaperVerdict(kind="needs_info", reason=reason, items=items, needs=what)
+
+
+def _read_paper(session: PaperSession, draft: _Draft) -> Paper:
     """The paper, its claims and what it states. Raises UserError for a claim that is not in it."""
     job, ports = session.job, session.ports
     if ports.papers is None:
         raise UserError("There is no source of papers.", "Pass a file or a folder.")
     with session.stage("source", "reading the paper"):
-        source = ports.papers.fetch(job.source, cancel=ports.cancel)
-        draft = _Draft(read_paper(source, ports.cancel))
+        source = ports.papers.fetch(draft.source, cancel=ports.cancel)
+        paper = draft.paper = read_paper(source, ports.cancel)
     with session.stage("claims", "collecting its numbers"):
-        draft.claims = read_claims(draft.paper)
-        draft.claim = choose_claim(draft.claims, job.claim)
+        draft.claims = read_claims(paper)
+        if job.issue is not None and not job.claim:
+            draft.claim = claim_of_issue(draft.claims, job.issue)
+        draft.claim = draft.claim or choose_claim(draft.claims, job.claim)
     with session.stage("fingerprint", "collecting its hyperparameters"):
-        draft.criteria = read_criteria(draft.paper, draft.claims, draft.claim)
-    return draft
+        draft.criteria = read_criteria(paper, draft.claims, draft.claim)
+    return paper
 
 
-def _decide(session: PaperSession, draft: _Draft) -> PaperVerdict:
+def _decide(session: PaperSession, draft: _Draft, budget: ModelBudget) -> PaperVerdict:
+    paper = _read_paper(session, draft)
+    draft.criteria = add_readings(paper, draft.claim, draft.criteria, session, budget)
     claim, options = draft.claim, session.job.environment
     if claim is None:
         reason = "the rules found no number of a known metric in the paper"
-        return PaperVerdict(kind="needs_info", reason=reason)
+        return _needs("number", reason)
     if not options.repo:
-        names = tuple(f"the repository, such as {url}" for url in draft.paper.repositories[:2])
+        names = tuple(f"the repository, such as {url}" for url in paper.repositories[:2])
         reason = "no repository was given"
-        return PaperVerdict(kind="needs_info", reason=reason, items=names or ("the repository",))
+        return _needs("repository", reason, *(names or ("the repository",)))
     try:
+        with session.stage("code", "looking into the repository"):
+            tree = _read_repository(session, draft)
+        if verdict := _unrelated(session, draft, paper, tree):
+            return verdict
         prepared = _build(session, draft)
     except BuildError as error:
-        steps = tuple(f"{step.what}: {step.error}" for step in error.steps if step.error)
-        return PaperVerdict(kind="setup_failed", reason=str(error), items=steps[:4])
+        return _not_built(error)
     if prepared is None:
         reason = "the README gives no command that starts a program of the repository"
-        return PaperVerdict(kind="needs_info", reason=reason, items=("the command",))
+        return _needs("command", reason, "the command")
     return _measure(session, draft, claim, prepared)
 
 
 # The repository: its program and the environment for it.
 
 
-def _build(session: PaperSession, draft: _Draft) -> PreparedProgram | None:
-    options = session.job.environment
-    with session.stage("code", "looking into the repository"):
+def _not_built(error: BuildError) -> PaperVerdict:
+    steps = tuple(f"{step.what}: {step.error}" for step in error.steps if step.error)
+    return PaperVerdict(kind="setup_failed", reason=str(error), items=steps[:4])
+
+
+def _read_repository(session: PaperSession, draft: _Draft) -> Tree:
+    """The files of the repository, for which nothing is installed. Raises BuildError."""
+    if draft.environment is None:
+        options = session.job.environment
         bare = specify.in_place(specify.for_program(options, ""), options)
         bare = bare.model_copy(update={"requirements": (), "constraints": ()})
         draft.environment = session.build(session.matched(bare))
-        tree = read_tree(draft.environment.tree)
+    return read_tree(draft.environment.tree)
+
+
+def _unrelated(
+    session: PaperSession, draft: _Draft, paper: Paper, tree: Tree
+) -> PaperVerdict | None:
+    """The verdict on a repository of which nothing says that it is the paper's. A command that a
+    person gave runs all the same.
+    """
+    options = session.job.environment
+    if is_of_paper(tree, paper, draft.source, options.repo or "", method_names(paper)):
+        return None
+    reason = "nothing in the repository names this paper, its title or its method"
+    if options.command:
+        session.note(reason)
+        return None
+    names = tuple(f"the paper's repository, such as {url}" for url in paper.repositories[:2])
+    items = (*(names or ("the paper's repository",)), "or the command, to run it all the same")
+    return _needs("repository", reason, *items)
+
+
+def _build(session: PaperSession, draft: _Draft) -> PreparedProgram | None:
+    options = session.job.environment
+    with session.stage("code", "looking into the repository"):
+        tree = _read_repository(session, draft)
         script = choose_program(tree, draft.claim, options.command)
     if script is None:
         return None
@@ -224,7 +302,7 @@ def _unable(first: PaperMeasurement, session: PaperSession) -> PaperVerdict | No
         return PaperVerdict(kind="needs_hardware", reason=reason, items=(first.hardware,))
     if first.lacks:
         reason = f"the program lacks {first.lacks}: {run.problem}"
-        return PaperVerdict(kind="needs_info", reason=one_line(reason), items=(first.lacks,))
+        return _needs("data", one_line(reason), first.lacks)
     if run.partial and run.value is None:
         reason = f"the program was stopped after {run.seconds:.0f} s, before it printed the number"
         return PaperVerdict(kind="budget_reached", reason=reason)
@@ -237,7 +315,7 @@ def _unable(first: PaperMeasurement, session: PaperSession) -> PaperVerdict | No
 def _staged(
     runner: PaperRunner, draft: _Draft, claim: NumberClaim, tree: Tree
 ) -> PaperVerdict | None:
-    """The verdict on a program that prints a number which is _unused in its repository."""
+    """The verdict on a program that prints a number which is spelled in its repository."""
     first = draft.measurements[0].run
     if first.value is None or first.partial:
         return None

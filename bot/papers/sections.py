@@ -26,7 +26,7 @@ from bot.kernel.outside_text import clip
 from bot.kernel.paper import Criterion, PaperResult
 from bot.kernel.report import PaperReport
 from bot.papers.comparison import paper_text, value_text
-from bot.papers.verdicts import PAPER_KINDS
+from bot.papers.verdicts import PAPER_KINDS, next_step
 
 _MOST_CLAIMS, _QUOTE = 12, 160
 
@@ -35,6 +35,7 @@ def paper_document(report: PaperReport, folder: str = "") -> Document:
     """A report as a document; `folder` has what its run left."""
     result = report.result
     row = PAPER_KINDS[result.verdict.kind]
+    step = next_step(result.verdict, of_issue=report.job.issue is not None)
     title = f"{row.title}: {clip(result.claim.title, 100)}" if result.claim else row.title
     head = Headline(title, sentence(result.verdict.reason), row.tone)
     sections = [
@@ -46,7 +47,7 @@ def paper_document(report: PaperReport, folder: str = "") -> Document:
         _section("runs", "Runs", list(_runs(report))),
         _section("claims", "Other numbers of the paper", list(_claims(result))),
         _section("notes", "Notes", list(_notes(report))),
-        Section("next", blocks=list(_last(row.next_step, folder))),
+        Section("next", blocks=list(_last(step, folder))),
     ]
     sections_to_show = [part for part in sections if part.blocks or part.details]
     return Document(sections_to_show, (f"Reprise {report.version}", result.title or "a paper"))
@@ -172,7 +173,7 @@ def _runs(report: PaperReport) -> Iterator[Block]:
     if result.curves:
         yield TrainingPlot(result.curves)
     stages = [(name, f"{seconds:.1f} s") for name, seconds in report.seconds.items()]
-    if stages:
+    if stages and result.command:  # a terminal shows none, and what nothing ran for is no run
         yield Figures(stages)
 
 
@@ -193,6 +194,6 @@ def _notes(report: PaperReport) -> Iterator[Block]:
 
 def _last(next_step: str, folder: str) -> Iterator[Block]:
     if folder:
-        yield Paragraph(("Everything is in ", Strong(folder)))
+        yield Paragraph(("Everything is in ", Code(folder)))
     if next_step:
         yield Paragraph((Strong("Next:"), f" {next_step}"))

@@ -3,7 +3,7 @@ of an issue in each state.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
@@ -25,10 +25,10 @@ from bot.kernel.document import (
     Text,
     count,
 )
-from bot.kernel.job import ReproduceIssue, RunLimits
+from bot.kernel.job import ReproduceIssue, ReproducePaper, RequestedJob, RunLimits
 from bot.kernel.outside_text import clip, fence, one_line, scrubbed
 from bot.kernel.ports import Progress, Stage
-from bot.kernel.report import Inconclusive, IssueReport, NeedsHardware
+from bot.kernel.report import Inconclusive, IssueReport, NeedsHardware, RequestedReport
 from bot.kernel.run import NewRun, Run, RunState
 from bot.kernel.training_types import RepairRequest
 from bot.report import markdown
@@ -46,6 +46,14 @@ STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
     ("Write the verdict", ("report", "diagnose", "repair")),
 )
 """The stages, as readers see them."""
+
+PAPER_STEPS: tuple[tuple[str, tuple[Stage, ...]], ...] = (
+    ("Read the paper", ("source", "claims", "fingerprint")),
+    ("Find its command and build the environment", ("code", "environment")),
+    ("Run it, with several seeds", ("run",)),
+    ("Measure what contradictions cost", ("effect",)),
+)
+"""The stages of a paper's number, likewise."""
 
 _PROOFS = {"control": "control", "bisect": "bisection", "minimize": "minimizing"}
 _DEFAULTS, _MOST_OPTIONS, _NAME, _LINE = RunLimits(), 8, 80, 160
@@ -85,24 +93,35 @@ def name(login: str) -> Inline:
     return Code(clip(one_line(login), 60)) if login.strip() else "someone"
 
 
-def options_of(job: ReproduceIssue) -> list[str]:
+def options_of(job: RequestedJob) -> list[str]:
     """The options that differ from the defaults, as they are written in a command."""
     environment, runs, timeout = job.environment, job.limits.max_runs, job.limits.timeout_s
-    repair = job.training.repair if job.training is not None else None
-    pairs = {
+    training = job.training if isinstance(job, ReproduceIssue) else None
+    repair = training.repair if training is not None else None
+    pairs: dict[str, object] = {
         "python": environment.python,
         "device": environment.device if environment.device != "cpu" else None,
         "ref": environment.ref,
         "seed": job.limits.seed or None,
         "runs": runs if runs != _DEFAULTS.max_runs else None,
-        "package": job.proof.package,
+        "package": job.proof.package if isinstance(job, ReproduceIssue) else None,
         "metric": repair.metric if repair else None,
         "budget": f"{repair.budget:g}x" if repair and repair != RepairRequest() else None,
         "timeout": f"{timeout:g}" if timeout != _DEFAULTS.timeout_s else None,
         "command": environment.command,
+        **(_paper_options(job) if isinstance(job, ReproducePaper) else {}),
     }
     pins = [pin.replace("==", "=", 1) for pin in environment.pins]
     return pins + [f"{key}={value}" for key, value in pairs.items() if value]
+
+
+def _paper_options(job: ReproducePaper) -> dict[str, object]:
+    usual = ReproducePaper.model_fields
+    return {
+        "claim": job.claim,
+        "runs": job.runs if job.runs != usual["runs"].default else None,
+        "budget": f"{job.minutes:g}m" if job.minutes != usual["minutes"].default else None,
+    }
 
 
 def elapsed(seconds: float) -> str:
@@ -117,16 +136,17 @@ def elapsed(seconds: float) -> str:
 
 def steps(run: Run, *, waiting: bool) -> tuple[tuple[str, str, str], ...]:
     """The steps of a run as (state, title, current activity)."""
-    now = -1 if waiting else step(run.stage)
+    rows = PAPER_STEPS if run.request.proof == "paper" else STEPS
+    now = -1 if waiting else step(run.stage, rows)
     return tuple(
         ("now", title, present(run)) if at == now else ("done" if at < now else "later", title, "")
-        for at, (title, _) in enumerate(STEPS)
+        for at, (title, _) in enumerate(rows)
     )
 
 
-def step(stage: str) -> int:
-    """Which of STEPS a stage belongs to; an unknown one is the first."""
-    return next((at for at, (_, stages) in enumerate(STEPS) if stage in stages), 0)
+def step(stage: str, rows: Sequence[tuple[str, tuple[Stage, ...]]] = STEPS) -> int:
+    """Which of the steps a stage belongs to; an unknown one is the first."""
+    return next((at for at, (_, stages) in enumerate(rows) if stage in stages), 0)
 
 
 def present(run: Run) -> str:
@@ -163,7 +183,7 @@ _ROWS, _SCRIPT_LINES, _SCRIPT_CHARACTERS, _LEAST = 6, 12, 2_000, 40
 
 
 def comment(
-    report: IssueReport,
+    report: RequestedReport,
     *,
     run: str = "",
     secrets: Iterable[str] = (),
@@ -326,7 +346,10 @@ def working(run: Run, *, ahead: int, page: str, elapsed_s: float, attempts: int)
 def _title(run: Run, waits: bool, ahead: int) -> Headline:
     if run.cancelled_by:
         return Headline("Stopping", (name(run.cancelled_by), " cancelled it."))
-    return Headline("Queued", queued(ahead)) if waits else Headline("Reproducing this issue")
+    if waits:
+        return Headline("Queued", queued(ahead))
+    of_paper = run.request.proof == "paper"
+    return Headline("Reproducing the paper's number" if of_paper else "Reproducing this issue")
 
 
 def queued(ahead: int) -> str:
@@ -341,7 +364,7 @@ def _with_marker(document: Document) -> str:
 
 
 def final(
-    report: IssueReport,
+    report: RequestedReport,
     *,
     page: str,
     footer_help: bool = True,
@@ -372,8 +395,10 @@ def _steps(offer: Text, usual: str) -> Text:
     return (*(offer if isinstance(offer, tuple) else (offer,)), f" {usual}") if offer else usual
 
 
-def _next(report: IssueReport) -> str:
-    """What to do after this verdict."""
+def _next(report: RequestedReport) -> str:
+    """What to do after this verdict; a paper's report says it itself."""
+    if not isinstance(report, IssueReport):
+        return ""
     verdict = report.verdict
     if report.repaired_instead or report.needs_reader:
         return ""
@@ -388,9 +413,8 @@ def failed(run: Run, page: str) -> str:
     """A defect of ours, without its inside, and nothing about the bug report."""
     quote: list[Inline] = [Code(run.id)]
     quote += [" (", Hyperlink("run page", page, own=True), ")"] if page else []
-    again = (
-        "To try again, comment `/reproduce`. If it fails again, give the App's operator this id: "
-    )
+    verb = f"{PREFIX} paper" if run.request.proof == "paper" else PREFIX
+    again = f"To try again, comment `{verb}`. If it fails again, give the App's operator this id: "
     blocks: list[Block] = [
         Headline("Reprise failed", "this is a bug in Reprise, not a verdict on this bug report."),
         Paragraph(requested_by(run)),

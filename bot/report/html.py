@@ -32,7 +32,7 @@ from bot.kernel.document import (
 )
 from bot.kernel.outside_text import clean, clip, scrubbed, shorten_paths
 from bot.kernel.redaction import redact
-from bot.kernel.report import IssueReport
+from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.run import LIVE, Run, RunState
 from bot.report import svg
 from bot.report.comment import elapsed, queued, requested_by, steps, unposted_text
@@ -64,7 +64,7 @@ class RunView:
 
 def view(
     run: Run,
-    report: IssueReport | None,
+    report: RequestedReport | None,
     attempts: Sequence[Attempt],
     *,
     github_url: str,
@@ -92,7 +92,7 @@ def view(
         base=f"/runs/{name or run.id}",
         live=run.state in LIVE,
         place=f"{place}#{number}",
-        issue_title=run.request.job.issue.title or f"{place}#{number}",
+        issue_title=run.request.issue.title or f"{place}#{number}",
         issue_url=f"{github_url}/{place}/issues/{number}" if _NAME.fullmatch(place) else "",
         request=(*requested_by(run)[:-1], f" on {moment(run.created_at)}.", *_unposted_lines(run)),
         document=whole,
@@ -106,7 +106,9 @@ def _unposted_lines(run: Run) -> list[str]:
     return [f" The verdict {unposted_text(run)}."] if is_unposted else []
 
 
-def _files(report: IssueReport) -> tuple[str, ...]:
+def _files(report: RequestedReport) -> tuple[str, ...]:
+    if not isinstance(report, IssueReport):
+        return ("report.json",)
     script = ("repro.py",) if report.script is not None else ()
     original = (
         ("original.py",) if script and program_phrases.smaller(report.reduced) is not None else ()
@@ -114,10 +116,14 @@ def _files(report: IssueReport) -> tuple[str, ...]:
     return (*script, *original, "report.json")
 
 
-def _light(report: IssueReport) -> IssueReport:
+def _light(report: RequestedReport) -> RequestedReport:
     """The report without the evidence that the page does not show: searching hundreds of
     tracebacks for secrets takes long.
     """
+    if not isinstance(report, IssueReport):
+        paper = report.draft()
+        paper.attempts = tuple(run.brief for run in report.attempts)
+        return paper.finish()
     attempt_with_output = telling(report)
     draft = report.draft()
     draft.attempts = tuple(
@@ -149,7 +155,8 @@ def _state(run: Run, ahead: int, now: datetime) -> tuple[str, str, str]:
     """Title, tone and sentence of a run without a verdict."""
     if run.state is RunState.FAILED:
         defect = "This is a bug in Reprise and says nothing about the bug report."
-        again = "To try again, comment `/reproduce` on the issue."
+        verb = "/reproduce paper" if run.request.proof == "paper" else "/reproduce"
+        again = f"To try again, comment `{verb}` on the issue."
         host = f"If it fails again, give the operator this run's id: {run.id}."
         return "Reprise failed", "broken", f"{defect} {again} {host}"
     if run.state is RunState.FINISHED and run.verdict:

@@ -17,9 +17,17 @@ from bot.kernel.paper import (
     PaperVerdict,
 )
 from bot.kernel.redaction import redact
-from bot.kernel.report import PaperReport
+from bot.kernel.report import PaperReport, RequestedReport
 from bot.kernel.training_types import Curve
-from bot.report.report_json import Absent, CostOut, PublishedData, VersionsOut, json_text
+from bot.report.report_json import (
+    Absent,
+    CostOut,
+    PublishedData,
+    VersionsOut,
+    json_text,
+    report_json,
+    report_text,
+)
 
 SCHEMA_ID = "urn:reprise:paper-report:1"
 
@@ -103,6 +111,31 @@ def paper_text(
     report: PaperReport, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
 ) -> str:
     """report.json of a paper as it is written."""
+    return json_text(paper_json(report, secrets=secrets, hide=hide))
+
+
+def paper_json(
+    report: PaperReport, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """report.json of a paper as data."""
     hidden = tuple(secrets)
     data: dict[str, Any] = published_paper(report).to_json(lambda text: redact(hide(text), hidden))
-    return json_text(data)
+    return data
+
+
+def requested_text(
+    report: RequestedReport, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
+) -> str:
+    """report.json of what was asked for on an issue, of either kind."""
+    if isinstance(report, PaperReport):
+        return paper_text(report, secrets=secrets, hide=hide)
+    return report_text(report, secrets=secrets, hide=hide)
+
+
+def requested_json(
+    report: RequestedReport, *, secrets: Iterable[str] = (), hide: Callable[[str], str] = str
+) -> dict[str, Any]:
+    """The same as data."""
+    if isinstance(report, PaperReport):
+        return paper_json(report, secrets=secrets, hide=hide)
+    return report_json(report, secrets=secrets, hide=hide)

@@ -14,6 +14,7 @@ from bot.issues.sections import changes, files
 from bot.issues.verdicts import KINDS
 from bot.kernel import outside_text
 from bot.kernel.attempt import Script
+from bot.kernel.commands import read_command
 from bot.kernel.config import LoadedConfig, Origin, Problem
 from bot.kernel.document import (
     Block,
@@ -34,10 +35,10 @@ from bot.kernel.document import (
     sentence,
 )
 from bot.kernel.environment import EnvironmentSpec, Requirement
-from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue
+from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue, ReproducePaper
 from bot.kernel.outside_text import clip, one_line, scrubbed
 from bot.kernel.redaction import redact
-from bot.kernel.run import Command, NewRun, Run, RunPlan, RunState
+from bot.kernel.run import Command, JobPlan, NewRun, PaperPlan, Run, RunPlan, RunState
 from bot.report import verbs
 from bot.report.comment import LIMIT, arranged, command_with_options, name, size, unposted_text
 from bot.report.markdown import inline, print_block, print_blocks
@@ -53,16 +54,22 @@ _PROOFS: dict[Proof, tuple[Inline, ...]] = {
 }
 
 
-def waiting(draft: RunPlan, run: Run, *, page: str) -> str:
+def waiting(draft: JobPlan, run: Run, *, page: str) -> str:
     """The comment without its marker. `page` is the address of the run's page, "" for none."""
-    document = _document(draft, run.request, run.plan, page)
+    document = (
+        _paper_document(draft, run.request, run.plan, page)
+        if isinstance(draft, PaperPlan)
+        else _document(draft, run.request, run.plan, page)
+    )
     return arranged(document, LIMIT - _MARKER_ROOM, "in the bug report itself")
 
 
-def unshowable_programs(draft: RunPlan, request: NewRun) -> tuple[str, ...]:
+def unshowable_programs(draft: JobPlan, request: NewRun) -> tuple[str, ...]:
     """Which lines of which program the comment cannot show exactly as they would run, and why. Only
     a plan without any may be approved.
     """
+    if isinstance(draft, PaperPlan):
+        return ()  # no program of the issue runs
     programs = _titled_programs(draft)
     problem_list = [
         _plan_sentence(programs, title, script, part)
@@ -110,9 +117,9 @@ def _document(draft: RunPlan, request: NewRun, approval: str, page: str) -> Docu
         *_commands(draft),
         *_options(request),
         *_operator_files(request.job.environment),
-        *_proofs(request.job),
-        *_diagnosis(draft, request.job),
     ]
+    if isinstance(request.job, ReproduceIssue):
+        blocks += [*_proofs(request.job), *_diagnosis(draft, request.job)]
     footer: list[Text] = [
         "Read from the bug report; nothing has run yet",
         ("plan ", Code(approval)),
@@ -121,6 +128,45 @@ def _document(draft: RunPlan, request: NewRun, approval: str, page: str) -> Docu
     ]
     parts = [Section("plan", blocks=blocks), *_programs(draft), *_environment(draft.spec)]
     return Document(parts, footer)
+
+
+def _paper_document(draft: PaperPlan, request: NewRun, approval: str, page: str) -> Document:
+    draft, job = scrubbed(draft), request.job
+    assert isinstance(job, ReproducePaper)
+    who = (name(request.requester), " asked to reproduce a number of the paper.")
+    how = (
+        "To approve this run, someone with write permission must comment "
+        f"`/reproduce approve {approval}`."
+    )
+    shell_command = read_command(draft.command) if draft.command else None
+    which = (
+        Code(shlex.join(shell_command.words))
+        if shell_command is not None
+        else "the README's that fits best"
+    )
+    items: list[Text] = [
+        ("The paper: ", Code(draft.paper))
+        if draft.paper
+        else "The paper: the one that the README or the citation file names",
+        ("The number: ", Code(clip(one_line(draft.claim), 200)))
+        if draft.claim
+        else "The number: the one that the issue means, or the main result",
+        ("The command: ", which, ", in a clone at ", Code(draft.ref or "HEAD")),
+        f"At most {job.runs} seeds, and runs of changed programs, within {job.minutes:g} minutes",
+    ]
+    blocks = [
+        Headline("Waiting for approval", (*who, " Nothing has run yet.")),
+        Paragraph(how),
+        BulletList("What will run, in a sandbox that contains no secrets:", items),
+        *_options(request),
+        *_operator_files(job.environment),
+    ]
+    footer: list[Text] = [
+        ("plan ", Code(approval)),
+        *([Hyperlink("run page", page, own=True)] if page else []),
+        "`/reproduce cancel` withdraws this request",
+    ]
+    return Document([Section("plan", blocks=blocks)], footer)
 
 
 def approved(run: Run) -> str:
@@ -287,8 +333,7 @@ def help_text(rows: Sequence[tuple[str, str]]) -> str:
             "A command must be the first word of a line. Code blocks and quotes are ignored."
         ),
         DataTable(("Command", "What it does"), [(Code(command), does) for command, does in rows]),
-        Paragraph("Options may follow the command:"),
-        DataTable(("Option", "What it sets"), options),
+        DataTable(("Option after a command", "What it sets"), options),
     ]
     return print_blocks(blocks)
 

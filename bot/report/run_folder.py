@@ -17,7 +17,7 @@ from bot.kernel.files import append, cut_unfinished, read_exchanges, sync, write
 from bot.kernel.job import ProofOptions, ReproduceIssue, ReproducePaper
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, E, EntryKind, RunLog, log_name
 from bot.kernel.ports import Journal
-from bot.kernel.report import IssueReport
+from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.training_types import Curve
 from bot.kernel.values import Record
 from bot.report.svg import png, standalone, training
@@ -175,7 +175,7 @@ class Folder(Journal):
 
     def finish(
         self,
-        report: IssueReport,
+        report: RequestedReport,
         *,
         json_text: str,
         markdown: str,
@@ -185,7 +185,8 @@ class Folder(Journal):
         """Write the report. report.json comes last: where it exists, so does everything it names.
         `state` is the whole of it, for `kept_report`; `defects` are the tracebacks of proofs.
         """
-        scripts = dict(report.script.files) if report.script is not None else {}
+        script = report.script if isinstance(report, IssueReport) else None
+        scripts = dict(script.files) if script is not None else {}
         self._mark.seek(0)
         self._mark.truncate()
         self._mark.write("".join(f"{name}\n" for name in sorted(scripts)))

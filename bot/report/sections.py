@@ -2,12 +2,13 @@
 
 from bot.issues import program_phrases, sections
 from bot.kernel.document import Code, Document, Section, Text
-from bot.kernel.report import IssueReport
+from bot.kernel.report import IssueReport, PaperReport, RequestedReport
+from bot.papers.sections import paper_document
 from bot.training import sections as training_sections
 
 
 def document(
-    report: IssueReport,
+    report: RequestedReport,
     *,
     run: str = "",
     elsewhere: str = "",
@@ -18,6 +19,9 @@ def document(
     `elsewhere` says where the runs are that a table has no room for. `page` is the address of the
     run's page, "" for none.
     """
+    if isinstance(report, PaperReport):
+        whole = paper_document(report)
+        return Document(whole.sections, (*whole.footer, *ends))
     parts = (
         *_answer(report, page),
         sections.comparison(report),

@@ -19,6 +19,7 @@ _VERSION = re.compile(
     r"(\d{1,4}(?:\.\d{1,6}){0,3}(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d{1,9}){0,2}))(?:\+[a-z0-9.]{1,20})?",
     re.ASCII,
 )
+_TIME, _DAY = re.compile(r"(\d{1,4})([mh])", re.ASCII), 24 * 60
 _NUMBER = re.compile(r"(\d{1,12})([sm]?)", re.ASCII)
 Value = str | int | None
 
@@ -52,7 +53,7 @@ class Option:
     values: str
     does: str
     example: str
-    read: Callable[[str], Value]
+    read: Callable[[str], Value | float]
     package: str = ""
     only: Verb | Literal[""] = ""
     field: str = ""
@@ -101,6 +102,12 @@ VERBS: tuple[Word, ...] = (
         "Diagnoses its program, then looks for the smallest hyperparameter patch proven to help.",
         options=True,
         aliases=("fix",),
+    ),
+    Word(
+        "paper",
+        f"[claim=TEXT] [budget=2h] {_OPTIONS}",
+        "Compares a number of this repository's paper with runs of the repository.",
+        options=True,
     ),
     Word(
         "status",
@@ -158,6 +165,19 @@ def _program(text: str) -> Value:
 
     command = text.strip("\"'")
     return command if read_command(command) is not None else None
+
+
+def _words(text: str) -> Value:
+    """The words that choose a number, with quotation marks or without."""
+    words = text.strip("\"'“”` ")
+    return words if words.isprintable() and any(map(str.isalnum, words)) else None
+
+
+def _time(text: str) -> float | None:
+    """A time in minutes, from one minute to a day."""
+    match = _TIME.fullmatch(text)
+    minutes = int(match[1]) * (60 if match[2] == "h" else 1) if match else 0
+    return float(minutes) if 1 <= minutes <= _DAY else None
 
 
 def _version(key: str, example: str, other: str, *aliases: str) -> Option:
@@ -275,10 +295,34 @@ OPTIONS: tuple[Option, ...] = (
         _matching(r"(?-i:(?:[1-9]\d?|100)x?)", lambda text: text.removesuffix("x")),
         only="repair",
     ),
+    Option(
+        "claim",
+        "the words of a number's place in the paper, such as Table 2, ours, digits",
+        "Which number of the paper, by the words of its place or its value; "
+        "by default the one that the issue means, or the main result.",
+        "claim=Table 2, ours, digits",
+        _words,
+        only="paper",
+    ),
+    Option(
+        "budget",
+        "a time such as 90m or 2h",
+        "Time for all runs of the paper's command.",
+        "budget=2h",
+        _time,
+        only="paper",
+        field="minutes",
+    ),
 )
 
 WORDS: dict[str, Word] = {word.verb: word for word in VERBS}
-CHOICES: dict[str, Option] = {option.key: option for option in OPTIONS}
+
+
+def option_for(key: str, word: Word) -> Option | None:
+    """The option with this key of a command, or the one that it has of another."""
+    rows = [option for option in OPTIONS if option.key == key]
+    return next((row for row in rows if row.only == word.verb), next(iter(rows), None))
+
 
 HABITS: dict[str, str] = {alias: word.verb for word in VERBS for alias in word.aliases} | {
     alias: option.key for option in OPTIONS for alias in option.aliases

@@ -6,6 +6,7 @@ from importlib.metadata import version
 from bot.kernel.document import (
     Block,
     BulletList,
+    Code,
     DataTable,
     Document,
     Fold,
@@ -57,7 +58,7 @@ def diagnosis_document(run: DiagnosedRun, *, name: str, folder: str = "") -> Doc
     parts = [Section("diagnosis", blocks=head), Section("curves", blocks=plot)]
     parts += [Section("findings", blocks=list(_findings(run)))]
     parts += [Section("rest", blocks=list(_rest(run)))]
-    last: list[Block] = [Paragraph(("Everything is in ", Strong(folder)))] if folder else []
+    last: list[Block] = [Paragraph(("Everything is in ", Code(folder)))] if folder else []
     next_ = phrases.next_step(run, name)
     last += [Paragraph((Strong("Next:"), f" {next_}"))] if next_ else []
     parts += [Section("next", blocks=last)]
@@ -117,7 +118,7 @@ def repair_document(result: Repair, *, name: str, folder: str = "") -> Document:
         f"{phrases.repair_headline(result)} in {name}", phrases.repair_summary(result), tone
     )
     parts = [Section("repair", blocks=[head]), Section("patch", blocks=blocks(result, _apart))]
-    last: list[Block] = [Paragraph(("Everything is in ", Strong(folder)))] if folder else []
+    last: list[Block] = [Paragraph(("Everything is in ", Code(folder)))] if folder else []
     if folder and result.diff:
         apply = f"git apply {folder}/repair.diff"
         last.append(Paragraph((Strong("Next:"), f" Run {apply} to apply the patch.")))

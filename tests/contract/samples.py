@@ -7,8 +7,10 @@ from datetime import UTC, datetime
 from bot.kernel.attempt import Attempt, Execution, Judgement, Match, Script
 from bot.kernel.bug import Issue
 from bot.kernel.dialogue import Exchange, Message, ModelAnswer, Question, Usage
+from bot.kernel.job import ReproducePaper
 from bot.kernel.journal import RunLog
-from bot.kernel.report import Cancelled, IssueReport, Reproduced
+from bot.kernel.paper import PaperResult, PaperVerdict
+from bot.kernel.report import Cancelled, IssueReport, PaperReport, Reproduced
 from bot.kernel.run import Delivery, NewRun, Repository
 from bot.kernel.training_types import KeptTrial, Trial
 from tests.support.jobs import issue_job
@@ -70,6 +72,13 @@ def report(*, stopped: bool = False) -> IssueReport:
         runs=5, failures=5, interval=(0.48, 1.0), reason="met", determinism="deterministic"
     )
     return IssueReport(issue=issue, verdict=met, seconds={"total": float("inf")})
+
+
+def paper_report() -> PaperReport:
+    """A report of the other kind that an issue can ask for."""
+    job = ReproducePaper(source="arXiv:2310.01234", issue=Issue(title="NaN", body="94 %"))
+    verdict = PaperVerdict(kind="needs_info", reason="no command")
+    return PaperReport(job=job, result=PaperResult(verdict=verdict))
 
 
 def exchange(number: int, said: str) -> Exchange:

@@ -5,12 +5,7 @@ the fake alike.
 from __future__ import annotations
 
 import gzip
-import io
-import tarfile
-import threading
-import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Event
 
@@ -19,48 +14,17 @@ import pytest
 from bot.app.paper_sources import ArxivPapers, LocalPapers, PaperSources, arxiv_id
 from bot.kernel.errors import Stopped, TransientError, UserError
 from bot.kernel.ports import Papers
+from tests.support.arxiv import Arxiv, local_arxiv, packed
 from tests.support.papers import FakePapers
 
 SOURCE = b"\\documentclass{article}\\begin{document}\\section{A} One sentence.\\end{document}"
 NAME = "2310.01234"
 
 
-class Arxiv(BaseHTTPRequestHandler):
-    answers: dict[str, tuple[int, bytes]] = {}
-    asked: list[tuple[str, str, float]] = []
-
-    def do_GET(self) -> None:
-        self.asked.append((self.path, self.headers["User-Agent"], time.monotonic()))
-        status, body = self.answers.get(self.path, (404, b""))
-        self.send_response(status)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        pass
-
-
 @pytest.fixture
 def arxiv(tmp_path: Path) -> Iterator[ArxivPapers]:
-    Arxiv.answers, Arxiv.asked = {f"/e-print/{NAME}": (200, packed({"main.tex": SOURCE}))}, []
-    server = HTTPServer(("127.0.0.1", 0), Arxiv)
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield ArxivPapers(tmp_path / "papers", f"http://127.0.0.1:{server.server_port}", gap_s=0.5)
-    server.shutdown()
-    server.server_close()
-    thread.join()
-
-
-def packed(files: dict[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as archive:
-        for name, data in files.items():
-            info = tarfile.TarInfo(name)
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    return out.getvalue()
+    with local_arxiv({f"/e-print/{NAME}": (200, packed({"main.tex": SOURCE}))}) as url:
+        yield ArxivPapers(tmp_path / "papers", url, gap_s=0.5)
 
 
 @pytest.fixture(params=["local", "arxiv", "fake"])

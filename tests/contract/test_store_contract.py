@@ -20,7 +20,17 @@ from bot.kernel.job import Note
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
 from bot.kernel.run import Repository, RunState, approval_hash
 from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
-from tests.contract.samples import SCRIPT, WHEN, attempt, delivery, exchange, log, new_run, report
+from tests.contract.samples import (
+    SCRIPT,
+    WHEN,
+    attempt,
+    delivery,
+    exchange,
+    log,
+    new_run,
+    paper_report,
+    report,
+)
 
 KINDS = ("memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
 
@@ -261,6 +271,18 @@ def test_a_report_that_no_page_could_read_is_refused(bench: Bench) -> None:
         store.put_report(run, "w1", report().model_copy(update={"notes": (note,)}))
     assert store.report(run) is None
     assert store.put_report(run, "w1", report())
+
+
+def test_a_papers_job_and_report_come_back_as_such(bench: Bench) -> None:
+    store, made = bench.store, paper_report()
+    run = store.add_run(new_run(job=made.job, proof="paper"))[0]
+    assert run.request.job == made.job
+    store.take_run(run.id, "w1", 10)
+    assert store.put_report(run.id, "w1", made)
+    assert store.report(run.id) == made
+    done = store.run(run.id)
+    assert done is not None
+    assert (done.verdict, done.patch, done.request.issue.body) == ("needs_info", "", "94 %")
 
 
 def test_a_report_of_an_older_release_that_is_too_large_is_not_read(bench: Bench) -> None:

@@ -104,13 +104,13 @@ def test_the_same_request_again_has_another_hash_which_a_redelivery_keeps():
 
 def planned_otherwise(monkeypatch):
     """A newer version of Reprise makes another program of the same issue."""
-    usual = requests.plan
+    usual = requests.plan_job
 
     def plan(job):
         made = usual(job)
         return made.model_copy(update={"others": (made.script,)})
 
-    monkeypatch.setattr(requests, "plan", plan)
+    monkeypatch.setattr(requests, "plan_job", plan)
 
 
 def test_a_plan_that_a_newer_version_makes_otherwise_is_not_approved(monkeypatch):

@@ -14,6 +14,10 @@ from bot.kernel.ports import Progress
 from bot.kernel.report import PaperReport
 from bot.papers.reproduce import reproduce
 from bot.papers.runs import MEASUREMENTS
+from bot.papers.sections import paper_document
+from bot.report.comment import arranged
+from bot.report.terminal import print_document
+from tests.support.arxiv import packed
 from tests.support.engine import ListListener, MemoryJournal
 from tests.support.papers import CORPUS, paper_job, paper_ports, reproduced
 
@@ -272,3 +276,84 @@ def test_a_download_is_missing_data(tmp_path: Path) -> None:
     verdict = run(tmp_path, train_py=program).result.verdict
     assert verdict.kind == "needs_info"
     assert "downloads" in verdict.items[0]
+
+
+def words_of(report: PaperReport, folder: str = "") -> str:
+    return print_document(paper_document(report, folder), 100, "utf-8", colour=False)
+
+
+LATEX = (
+    b"\\documentclass{article}\\title{HalfNet: Coins}\\begin{document}\\section{Results}"
+    b"HalfNet reaches an accuracy of 0.942.\\end{document}"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "words"),
+    [
+        ("paper.pdf", b"%PDF-1.7 broken", "is a broken PDF"),
+        ("paper.tar.gz", packed({"main.tex": LATEX})[:60], "is a broken archive"),
+        ("paper.zip", b"PK\x03\x04 and no more", "is a broken archive"),
+        ("paper.tar.gz", packed({"a.py": b"1"}), "contains no paper"),
+        ("paper.md", b"", "no sentence and no table"),
+    ],
+)
+def test_a_paper_that_cannot_be_read_is_one_sentence_and_the_next_step(
+    tmp_path: Path, name: str, data: bytes, words: str
+) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(UserError, match=words) as caught:
+        reproduced(tmp_path / name, None)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "files", "readme", "reason", "step"),
+    [
+        ("# A Lemma\n\nIt holds.\n", {}, README, "no number of a known metric", "LaTeX source"),
+        (PAPER, {"train_py": COMPUTED}, "# A list library\n\nSorts.\n",
+         "nothing in the repository names this paper", "--repo"),
+        (PAPER, {"train_py": COMPUTED}, "# HalfNet\n", "gives no command", "--command 'python"),
+        (PAPER, {"train_py": "open('data/coins.csv')\n"}, README,
+         "lacks the data `data/coins.csv`", "--data PATH=DIR"),
+    ],
+)  # fmt: skip
+def test_what_is_missing_has_a_next_step_of_its_own(
+    tmp_path: Path, text: str, files: dict[str, str], readme: str, reason: str, step: str
+) -> None:
+    (tmp_path / "paper.md").write_text(text)
+    folder = repository(tmp_path, **files)
+    (folder / "README.md").write_text(readme)
+    report = reproduced(tmp_path / "paper.md", folder)
+    assert report.result.verdict.kind == "needs_info"
+    assert reason in report.result.verdict.reason
+    lines = words_of(report).splitlines()
+    said = " ".join(lines[next(at for at, row in enumerate(lines) if row.startswith("Next:")) :])
+    assert step in said
+    assert report.result.claim is None or report.result.criteria  # what was read is not lost
+
+
+def test_a_repository_that_is_not_the_papers_runs_if_a_person_names_the_command(
+    tmp_path: Path,
+) -> None:
+    folder = repository(tmp_path, train_py=COMPUTED)
+    (folder / "README.md").write_text("# A list library\n\nSorts.\n")
+    report = reproduced(paper(tmp_path), folder, command="python train.py")
+    assert report.result.verdict.kind == "reproduced"
+    assert "nothing in the repository names this paper, its title or its method" in [
+        note.text for note in report.notes
+    ]
+
+
+def test_a_report_of_nothing_that_ran_has_no_heading_without_a_text(tmp_path: Path) -> None:
+    (tmp_path / "paper.md").write_text("# A Lemma\n\nIt holds.\n")
+    report = reproduced(tmp_path / "paper.md", None)
+    assert "Runs" not in words_of(report).split()
+
+
+def test_the_folder_is_shown_as_it_is_to_be_typed(tmp_path: Path) -> None:
+    """Nothing invisible: a run folder ends in digits, as the hash of a commit may."""
+    folder = "reprise-runs/paper-@x-20261127-081200"
+    document = paper_document(reproduced(paper(tmp_path), None), folder)
+    assert f"`{folder}`" in arranged(document)
+    assert folder in print_document(document, 100, "utf-8", colour=False)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from pydantic import TypeAdapter
 from sqlalchemy import Connection, Executable, Row, case, delete, func, insert, select, update
 from typing_extensions import override
 
@@ -13,12 +14,13 @@ from bot.app.store import database
 from bot.app.store.deliveries import WHOLE, SqlPart, as_run, one, values
 from bot.app.store.tables import costs, journal, reports, requests, runs, usage
 from bot.kernel.journal import E, EntryKind, RunLog
-from bot.kernel.report import IssueReport
+from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.run import LIVE, NewRun, Run, RunState, approval_hash
 
 # Runs: asked for, found, counted, approved and cancelled.
 
 _c = runs.c
+_REPORTS: TypeAdapter[RequestedReport] = TypeAdapter(RequestedReport)
 _UNBEGUN = (RunState.WAITING.value, RunState.QUEUED.value)
 _BUSY = (RunState.QUEUED.value, RunState.RUNNING.value)
 
@@ -256,8 +258,8 @@ class SqlLeases(SqlPart, AppStore):
             return connection.execute(select(_c.turn).where(_c.id == run)).scalar() or 0
 
 
-def _patch(report: IssueReport) -> str:
-    if report.repair is None or not report.repair.patch:
+def _patch(report: RequestedReport) -> str:
+    if not isinstance(report, IssueReport) or report.repair is None or not report.repair.patch:
         return ""
     return "proven" if report.repair.proven else "unproven"
 
@@ -319,7 +321,7 @@ class SqlResults(SqlPart, AppStore):
         return tuple(kind.model.model_validate_json(body) for (body,) in reversed(rows))
 
     @override
-    def put_report(self, run: str, owner: str, report: IssueReport) -> bool:
+    def put_report(self, run: str, owner: str, report: RequestedReport) -> bool:
         state = {
             "state": RunState.REPORTED.value,
             "verdict": report.verdict.kind,
@@ -334,10 +336,10 @@ class SqlResults(SqlPart, AppStore):
         )
 
     @override
-    def report(self, run: str) -> IssueReport | None:
+    def report(self, run: str) -> RequestedReport | None:
         fits = func.length(reports.c.body) <= database.MOST_ROW
         body = self._value(select(reports.c.body).where(reports.c.run == run, fits))
-        return None if body is None else IssueReport.model_validate_json(body)
+        return None if body is None else _REPORTS.validate_json(body)
 
     @override
     def note_cost(

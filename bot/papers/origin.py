@@ -1,0 +1,84 @@
+"""Which paper an issue or a repository is about, and whether a repository is that of a paper."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bot.kernel.bug import Issue
+from bot.kernel.paper import Paper
+from bot.kernel.trees import Tree
+from bot.papers.repository import readme_of
+
+_ID = r"(?P<id>\d{4}\.\d{4,5}|[a-z-]{2,12}(?:\.[A-Z]{2})?/\d{7})(?:v\d{1,2})?(?![\w/])"
+_ARXIV = re.compile(
+    rf"(?:arxiv\.org/(?:abs|pdf|html|e-print|src)/|\barxiv[-:.\s]\s?){_ID}", re.IGNORECASE
+)
+_EPRINT = re.compile(rf"\beprint\s*=\s*[{{\"]\s*{_ID}", re.IGNORECASE)
+"""The field of a BibTeX entry."""
+_CITATION = re.compile(r"citation(?:\.(?:cff|bib|md|txt))?", re.IGNORECASE)
+_LONGEST = 200_000
+_USUAL = {
+    "the", "and", "for", "with", "from", "via", "using", "towards", "toward", "learning", "deep",
+    "neural", "network", "networks", "model", "models", "method", "methods", "training", "data",
+    "paper", "approach",
+}  # fmt: skip
+_MOST_NAMES = 40
+
+
+class NamedPaper(NamedTuple):
+    """A paper by its arXiv id, as a source of papers takes it, and what names it."""
+
+    source: str
+    where: str
+
+
+def named_paper(issue: Issue | None) -> str:
+    """The paper whose arXiv id an issue gives, "" for none."""
+    text = f"{issue.title}\n{issue.body[:_LONGEST]}" if issue is not None else ""
+    return next(_papers(text), "")
+
+
+def paper_of_tree(tree: Tree) -> NamedPaper | None:
+    """The paper that the README or the citation file of a repository names. Of several in one file
+    it is the one that is named most often: a repository cites its own in a badge and in BibTeX.
+    """
+    citations = sorted(path for path in tree if _CITATION.fullmatch(path))
+    texts = [(path, tree[path][:_LONGEST].decode("utf-8", "replace")) for path in citations]
+    for where, text in (("the README", readme_of(tree)), *texts):
+        counts = Counter(_papers(text))
+        if counts:
+            return NamedPaper(max(counts, key=lambda name: counts[name]), where)
+    return None
+
+
+def _papers(text: str) -> Iterator[str]:
+    matches = [*_ARXIV.finditer(text), *_EPRINT.finditer(text)]
+    yield from (f"arXiv:{row['id']}" for row in sorted(matches, key=lambda row: row.start()))
+
+
+def is_of_paper(tree: Tree, paper: Paper, source: str, repo: str, names: set[str]) -> bool:
+    """Whether anything says that a repository is that of a paper: the paper gives its address, or
+    the README, the citation file or the name of a file has the paper's id, most words of its title
+    or the name of its method. Without a README nothing is said against it.
+    """
+    readme = readme_of(tree)
+    if not readme or _address(repo) in {_address(url) for url in paper.repositories}:
+        return True
+    citations = (tree[path] for path in tree if _CITATION.fullmatch(path))
+    parts = [readme, *(data[:_LONGEST].decode("utf-8", "replace") for data in citations)]
+    text = "\n".join([*parts, *sorted(tree)]).lower()
+    identity = next(_papers(source), "")
+    if identity and identity in set(_papers(text)):
+        return True
+    words = set(re.findall(r"[a-z0-9]{3,}", paper.title.lower())) - _USUAL
+    hits = sum(word in text for word in words)
+    plain = re.sub(r"[^a-z0-9]", "", text)
+    plain_names = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in sorted(names)[:_MOST_NAMES]]
+    is_titled = bool(words) and 2 * hits > len(words)
+    return is_titled or any(len(name) > 2 and name in plain for name in plain_names) or not words
+
+
+def _address(url: str) -> str:
+    plain = re.sub(r"^(?:https?://|git@)(?:www\.)?|\.git/?$|/+$", "", url.strip().lower())
+    return plain.replace(":", "/")

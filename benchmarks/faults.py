@@ -29,7 +29,7 @@ class FaultRow(Record):
     """One program as it went. `truth` and `found` hold a code for each layer; `found` is ranked.
     `tools` are the codes of each published tool's rules alone, `f3_tools` their scores against
     the truth, and against its alternatives; with a model they also hold "rules" and "model", what
-    either says alone. `opinion` is what came of asking it.
+    either says alone. `opinion` is what came of asking it. `alternatives` are other true codes.
     """
 
     id: str
@@ -48,6 +48,7 @@ class FaultRow(Record):
     usage: Usage = Usage()
     error: str = ""
     family: str = ""
+    alternatives: tuple[str, ...] = ()
 
 
 class Found(Record):
@@ -167,7 +168,8 @@ def scored(row: FaultRow, truths: Sequence[Sequence[str]]) -> FaultRow:
         for name, codes in row.tools.items()
     }
     update = {**single.model_dump(), "f3_alternatives": several.f3, "f3_tools": tools}
-    return row.model_copy(update={"truth": expanded(truths[0]), **update})
+    others = expanded(code for truth in truths[1:] for code in truth)
+    return row.model_copy(update={"truth": expanded(truths[0]), "alternatives": others, **update})
 
 
 def summarise(rows: Iterable[FaultRow]) -> FaultBench:
@@ -231,6 +233,7 @@ def _code_figures(faulty: Sequence[FaultRow]) -> CodeFigures:
         if not true or row.error:
             continue
         names = [kind_of(code) for code in true]
+        true += [code for code in row.alternatives if kind_of(code) in names]
         counts["programs"] += 1
         counts["named"] += any(kind_of(code) in names for code in row.found)
         counts["in_line"] += any(is_same(one, code) for one in true for code in row.found)

@@ -54,6 +54,9 @@ def faults(
     families: Annotated[
         str, typer.Option(help="Mutate the programs of this folder; dev: the project's own.")
     ] = "dev",
+    code: Annotated[
+        bool, typer.Option("--code", help="Generate mutants whose fault is code.")
+    ] = False,
     seeds: Annotated[int, typer.Option(help="Maximum runs of a mutant.", min=3, metavar="N")] = 6,
     most: Annotated[int, typer.Option("--max", help="Maximum mutants; 0: all.", metavar="N")] = 0,
 ) -> None:
@@ -65,7 +68,7 @@ def faults(
     """
     with boundary():
         if generate and python:
-            _generate(generate, python, families, seeds, most)
+            _generate(generate, python, families, seeds, most, code=code)
             return
         if generate or not folder:
             raise UserError("Nothing to do.", "Name a folder of cases, or --generate and --python.")
@@ -90,7 +93,7 @@ def faults(
         print_whole(whole, faults_table, as_json=as_json)
 
 
-def _generate(out: Path, python: Path, families: str, seeds: int, most: int) -> None:
+def _generate(out: Path, python: Path, families: str, seeds: int, most: int, *, code: bool) -> None:
     from rich.console import Console
 
     from benchmarks.mutants.family import FOLDER, load as load_families
@@ -105,6 +108,7 @@ def _generate(out: Path, python: Path, families: str, seeds: int, most: int) -> 
         python,
         seeds=seeds,
         most=most,
+        code=code,
         say=lambda text: console.print(text, markup=False, highlight=False, soft_wrap=True),
     )
     typer.echo(table(trials))

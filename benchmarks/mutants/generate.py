@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks.mutants import cases
 from benchmarks.mutants.family import Family
 from benchmarks.mutants.mutant import Mutant
-from benchmarks.mutants.operators import mutants
+from benchmarks.mutants.operators import CODE_OPERATORS, OPERATORS, Operator, mutants
 from benchmarks.mutants.trainer import Trainer
 from benchmarks.mutants.trial import FIRST_SEED, Trial, healthy, neutral, tried
 
@@ -22,25 +22,41 @@ TRIES = 2
 
 
 def generate(
-    families: Iterable[Family], out: Path, python: Path, *, seeds: int, most: int, say: Say
+    families: Iterable[Family],
+    out: Path,
+    python: Path,
+    *,
+    seeds: int,
+    most: int,
+    say: Say,
+    code: bool = False,
 ) -> tuple[Trial, ...]:
     """Try the mutants of each family, write those that are killed and the originals to `out`.
 
     `seeds` is how many runs an undecided mutant gets at most; `most` mutants are written, 0 for
-    all. A family whose original does not learn well is left out.
+    all. A family whose original does not learn well is left out. With `code`, the faults are code.
     """
+    operators = CODE_OPERATORS if code else OPERATORS
     families = sorted(families, key=lambda family: family.framework)
+    families = [family for family in families if not code or family.framework == "torch"]
     share = -(-most // len(families)) if most else 0
     trials: list[Trial] = []
     for framework, group in groupby(families, key=lambda family: family.framework):
         with Trainer(python, framework) as trainer:
             for family in group:
-                trials += _generated(family, trainer, out, seeds, share, say)
+                kinds = order(family, operators)
+                trials += _generated(family, kinds, trainer, out, seeds, share, say)
     return tuple(trials)
 
 
 def _generated(
-    family: Family, trainer: Trainer, out: Path, seeds: int, share: int, say: Say
+    family: Family,
+    kinds: list[list[Mutant]],
+    trainer: Trainer,
+    out: Path,
+    seeds: int,
+    share: int,
+    say: Say,
 ) -> Iterator[Trial]:
     try:
         values = healthy(family, trainer)
@@ -50,7 +66,7 @@ def _generated(
     seconds = trainer.run(family, family.source, FIRST_SEED).seconds
     cases.write_healthy(out, family, seconds)
     say(f"{family.name}: {values}, {seconds:.1f} s")
-    yield from _written(_trials(family, trainer, seeds, share), out, say)
+    yield from _written(_trials(kinds, trainer, seeds, share), out, say)
 
 
 def _written(trials: Iterator[Trial], out: Path, say: Say) -> Iterator[Trial]:
@@ -61,12 +77,12 @@ def _written(trials: Iterator[Trial], out: Path, say: Say) -> Iterator[Trial]:
         yield trial
 
 
-def order(family: Family) -> list[list[Mutant]]:
+def order(family: Family, operators: tuple[Operator, ...] = OPERATORS) -> list[list[Mutant]]:
     """The mutants of a family by operator and kind, each list shuffled: by the family's name, so
     that the same family always gives the same.
     """
     kinds: dict[tuple[str, str], list[Mutant]] = {}
-    for mutant in mutants(family):
+    for mutant in mutants(family, operators):
         group = mutant.group if mutant.operator in ("HLR", "ACH", "RAW") else ""
         kinds.setdefault((mutant.operator, group), []).append(mutant)
     chance = random.Random(family.name)
@@ -77,9 +93,9 @@ def order(family: Family) -> list[list[Mutant]]:
     return every
 
 
-def _trials(family: Family, trainer: Trainer, seeds: int, share: int) -> Iterator[Trial]:
+def _trials(kinds: list[list[Mutant]], trainer: Trainer, seeds: int, share: int) -> Iterator[Trial]:
     killed = 0
-    for kind in order(family):
+    for kind in kinds:
         for mutant in kind[:TRIES]:
             if share and killed == share:
                 return

@@ -92,7 +92,7 @@ class ParameterUse(ProbeRecord):
     `looked` the steps at which it was looked at, `fed` those at which it had a gradient other than
     zero. `in_graph` says whether a loss leads back to it, `ran` whether its own module was called,
     `ungraded` at how many of the steps that happened without gradients alone, `changed` whether
-    its values did. `restored` parameters were loaded.
+    its values did. `restored` parameters were loaded. `root` is the number of the outermost module.
     """
 
     name: str
@@ -107,6 +107,7 @@ class ParameterUse(ProbeRecord):
     ungraded: Count = 0
     changed: bool = False
     restored: bool = False
+    root: Count = 0
 
 
 class Unregistered(ProbeRecord):

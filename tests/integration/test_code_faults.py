@@ -22,6 +22,8 @@ CASES = sorted(path.name.removesuffix(".buggy.py") for path in TWINS.glob("*.bug
 WITHOUT_LINE = frozenset(("split-leak", "target-in-inputs"))
 WITHOUT_EDIT = WITHOUT_LINE | {"state-carried", "metric-wrong"}
 NEAR = 2
+HEALTHY = sorted((Path(__file__).parents[1] / "fixtures" / "healthy_trainings").glob("*.py"))
+EVERY_DAY = ("mc_dropout", "two_losses_shared")
 DAILY = ("axis-mixed", "dropout-in-evaluation", "eval-while-training", "gradients-not-reset")
 """What every run of CI tries: a training and its twin for each part of the probe."""
 
@@ -57,6 +59,23 @@ def test_the_fault_is_named_with_its_line_and_its_twin_is_silent(case: str, pyth
     assert abs(first.line - line) <= NEAR or (slug in WITHOUT_LINE and first.line == 0)
     healthy = probing.run(TWINS / f"{case}.healthy.py", python, probe=True)
     assert diagnose(healthy.trace).findings == ()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(
+            path, marks=() if path.stem in EVERY_DAY else pytest.mark.nightly, id=path.stem
+        )
+        for path in HEALTHY
+    ],
+)
+def test_healthy_trainings_of_other_habits_have_no_finding(path: Path, python: str) -> None:
+    run = probing.run(path, python, probe=True)
+    assert run.exit_code == 0, run.errors
+    assert run.trace.end is not None
+    assert run.trace.end.failures == 0
+    assert diagnose(run.trace).findings == ()
 
 
 @pytest.mark.parametrize("case", some([x for x in CASES if x.split(".")[0] not in WITHOUT_EDIT]))

@@ -4,10 +4,12 @@ from time import process_time
 
 import pytest
 
+from bot.kernel.training_code import CallSite, Mention
 from bot.kernel.training_types import Data, Epoch, Layer, Loss, TrainingTrace, WeightStep
 from bot.training.diagnosis.rule import trainings
 from bot.training.diagnosis.rules import RULES, diagnose
 from sandbox.probe.training.core import is_sampled, sampled
+from tests.support.code_pairs import CALLS, HEAD, LEARNER, coded
 from tests.support.trace_pairs import (
     ABOVE_ONE,
     BALANCED,
@@ -919,3 +921,93 @@ def test_advice_names_the_layer_the_line_and_the_loss():
     (rate,) = (x.change for x in diagnose(slow).findings if x.fault == "HLR")
     assert rate is not None
     assert rate.words == f"Try a learning rate of 0.01 in line {slow.optimizers[0].line}."
+
+
+def _signs(name: str, seen: TrainingTrace) -> list[object]:
+    rule = next(x for x in RULES if x.id == name)
+    return [sign for x in trainings(seen) for sign in rule.check(x)]
+
+
+def test_parts_of_a_batch_whose_loss_is_divided_are_no_missing_steps():
+    inner, outer = CALLS[1], ("10",)
+    calls = (
+        CallSite(name="zero_grad", line=13, calls=42, loops=outer),
+        inner,
+        CallSite(name="step", line=16, calls=42, loops=outer),
+    )
+    totals = {"zero_grad": 42, "backward": 500, "step": 42}
+    summed = coded(calls=calls, totals=totals, facts={"looks": 60, "divided": 0})
+    divided = coded(calls=calls, totals=totals, facts={"looks": 60, "divided": 60})
+    assert _signs("per-epoch-step", summed)
+    assert not _signs("per-epoch-step", divided)
+
+
+def test_a_fixed_network_beside_the_one_that_learns_is_no_frozen_layer():
+    fixed = LEARNER.model_copy(update={"trainable": False, "changed": False, "optimizers": 0})
+    beside = fixed.model_copy(update={"root": 1})
+    assert _signs("parameters-frozen", coded(parameters=(fixed, HEAD)))
+    assert not _signs("parameters-frozen", coded(parameters=(beside, HEAD)))
+
+
+def test_what_shapes_the_inputs_of_a_fixed_network_is_not_judged_by_its_curve():
+    fixed = LEARNER.model_copy(update={"trainable": False, "changed": False, "optimizers": 0})
+    assert trainings(coded())[0].learning.points
+    assert not trainings(coded(parameters=(fixed,)))[0].learning.points
+
+
+def test_the_loss_of_a_policy_that_draws_its_own_data_says_nothing():
+    names = [Mention(name=name, line=5) for name in ("sample", "log_prob", "rsample")]
+    assert not trainings(coded(mentions=tuple(names[:2])))[0].learning.points
+    assert trainings(coded(mentions=tuple(names)))[0].learning.points
+
+
+def test_divergence_suits_logarithms_of_probabilities():
+    shares = summary((32, 2), 0.1, 0.9)
+    seen = coded()
+    given = seen.losses[0].model_copy(
+        update={
+            "name": "kld", "targets": shares, "one_hot": False, "class_shares": (),
+            "activation": "linear", "rows_sum_to_one": False, "integer_targets": False,
+        }
+    )  # fmt: skip
+    fits = given.model_copy(update={"activation": "log_softmax"})
+    assert _signs("unsuited-distance", seen.model_copy(update={"losses": (given,)}))
+    assert not _signs("unsuited-distance", seen.model_copy(update={"losses": (fits,)}))
+
+
+def test_the_targets_of_a_second_loss_are_not_those_of_the_first():
+    seen = coded()
+    first = seen.losses[0].model_copy(
+        update={"name": "bce_logits", "targets": summary((32, 1), 0.0, 1.0)}
+    )
+    other = first.model_copy(update={"name": "mse", "targets": summary((32, 1), -3.0, 5.0)})
+    data = seen.data[0].model_copy(update={"targets": summary((32, 1), -3.0, 5.0)})
+    alone = seen.model_copy(update={"losses": (first,), "data": (data,)})
+    assert _signs("class-loss-of-values", alone)
+    assert not _signs("class-loss-of-values", alone.model_copy(update={"losses": (first, other)}))
+
+
+def test_many_copies_of_a_model_are_tasks_and_no_short_runs():
+    seen = coded()
+    short = seen.model_copy(update={"steps": seen.steps[:8]})
+    assert any(x.rule == "few-updates" for x in diagnose(short).findings)
+    models = tuple(seen.models[0].model_copy(update={"id": f"m{at}"}) for at in range(20))
+
+    def of(rows, **more):
+        return tuple(
+            row.model_copy(update={"model": model.id, **{k: f(at) for k, f in more.items()}})
+            for at, model in enumerate(models)
+            for row in rows
+        )
+
+    steps_of = tuple(
+        step.model_copy(update={"optimizer": f"o{at}"}) for at in range(20) for step in short.steps
+    )
+    many = short.model_copy(
+        update={
+            "models": models, "losses": of(seen.losses), "data": of(seen.data),
+            "plans": of(seen.plans), "epochs": (),
+            "optimizers": of(seen.optimizers, id=lambda at: f"o{at}"), "steps": steps_of,
+        }
+    )  # fmt: skip
+    assert not any(x.rule == "few-updates" for x in diagnose(many).findings)

@@ -156,8 +156,8 @@ def stepped_rarely(training: Training) -> Signs:
     if not steps or not outside or backwards < _RARE * steps:
         return
     inner_reset = code.site("zero_grad").loops == backward.loops
-    if not inner_reset and backwards < _VERY_RARE * steps:
-        return  # a few parts of one batch, as gradients are accumulated
+    if not inner_reset and (backwards < _VERY_RARE * steps or _accumulates(code)):
+        return  # parts of one batch, whose gradients are accumulated
     optimizer = receiver(code, "step", step.line, "optimizer")
     inner = int(backward.loops[-1].rpartition(":")[2])
     text = (
@@ -169,6 +169,14 @@ def stepped_rarely(training: Training) -> Signs:
         training, "per-epoch-step", 0.96 if inner_reset else 0.9, text, words, line=step.line,
         measurements=(evidence("steps", steps), evidence("backward passes", backwards)),
     )  # fmt: skip
+
+
+def _accumulates(code: ProgramCode) -> bool:
+    """Whether most losses are divided before their backward pass, as parts of a batch are."""
+    looks, divided = code.facts.get("looks"), code.facts.get("divided")
+    if not isinstance(looks, int) or not isinstance(divided, int):
+        return False
+    return looks > 0 and divided >= _MOST_STALE * looks
 
 
 def never_backward(training: Training) -> Signs:

@@ -290,6 +290,8 @@ def classes_of_values(training: Training) -> Signs:
     if loss is None or loss.name not in BINARY | {"categorical_crossentropy", "kld"}:
         return
     whole = targets_of(loss, training.data)
+    if len(training.losses) > 1 and not no_shares(loss.targets):
+        return  # the data's targets are those of another loss
     if not no_shares(whole):
         return
     span = (evidence("targets", f"{whole.minimum:.4g} to {whole.maximum:.4g}", "0 to 1"),)
@@ -340,7 +342,8 @@ def odd_distance(training: Training) -> Signs:
     low, high = loss.targets.minimum or 0.0, loss.targets.maximum or 0.0
     has_both_signs = low < 0 < high or (loss.targets.zero > 0)
     small = high <= 1 and _predicts_one_or_more(training, loss)
-    misfits = {"mape": has_both_signs, "msle": low < 0, "poisson": low < 0 or small, "kld": True}
+    misfits = {"mape": has_both_signs, "msle": low < 0, "poisson": low < 0 or small}
+    misfits["kld"] = not loss.rows_sum_to_one and last_function(training) != "log_softmax"
     if misfits.get(loss.name, False) or loss.name in MARGINS | {"cosine_similarity"}:
         text = f"`{loss.name}` does not suit targets from {low:.4g} to {high:.4g}."
         better = other_loss(loss, ("mse", "mae"))

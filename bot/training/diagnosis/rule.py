@@ -70,9 +70,23 @@ class Training:
         """What the curves say. Of models that train against each other they say nothing."""
         if self.whole is not None:
             return self.whole
-        if self.in_turns:
+        if self.in_turns or self.is_policy or self.optimizes_inputs:
             return Learning()
         return learning(self.losses, self.steps, self.epochs, self.data)
+
+    @property
+    def is_policy(self) -> bool:
+        """Whether a policy draws its own data, so that its loss says nothing of what it learned."""
+        names = {x.name for x in self.code.mentions} if self.code else set()
+        return {"sample", "log_prob"} <= names and "rsample" not in names
+
+    @property
+    def optimizes_inputs(self) -> bool:
+        """Whether every module that ran is fixed, and what is optimized are inputs of it."""
+        code = self.code
+        if code is None or not code.parameters or any(x.trainable for x in code.parameters):
+            return False
+        return any(x.steps and x.reached for x in code.optimizers)
 
     @cached_property
     def learners(self) -> tuple[Layer, ...]:

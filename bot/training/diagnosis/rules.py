@@ -107,6 +107,8 @@ _EFFECTS: dict[str, frozenset[str]] = {
     "narrow-layer": frozenset({"loss-stuck"}),
 }
 """Rules whose findings bring about what other rules see."""
+_MOST_COPIES = 12
+"""Models of one form, beyond which none is a training of its own; folds and seeds are fewer."""
 _LINES: dict[Fault, str] = {
     "HLR": "optimizer", "OCH": "optimizer", "LCH": "loss", "HNE": "plan", "HBS": "plan",
 }  # fmt: skip
@@ -145,6 +147,8 @@ def _all_findings(runs: tuple[Training, ...], *, style: bool) -> tuple[Finding, 
     best: dict[tuple[str, tuple[int, ...]], Finding] = {}
     for alike in forms.values():
         for finding in _mean([_findings(run, style=style) for run in alike]):
+            if len(alike) > _MOST_COPIES and _SEVERITIES[finding.rule] == "dynamics":
+                continue  # each is a step of a larger training: a task of meta-learning, a client
             key = (finding.fault, finding.layers)
             if key not in best or best[key].confidence < finding.confidence:
                 best[key] = finding
@@ -169,6 +173,7 @@ def _rank(finding: Finding) -> float:
     return finding.confidence * _WEIGHTS[finding.rule]
 
 
+_SEVERITIES = {rule.id: rule.severity for rule in RULES}
 _WEIGHTS = {rule.id: WEIGHT[rule.severity] for rule in RULES}
 
 

@@ -60,7 +60,7 @@ class Calls:
         self.clips = {}
         self.graphs, self.graph_sizes = 0, {}
         self.in_graph = {}
-        self.kept_graphs = 0
+        self.kept_graphs = self.divided = 0
         self.looks = 0
         self.looking = True
 
@@ -161,6 +161,7 @@ def begin_backward(tensors, retained):
     if not CALLS.looking or CALLS.looks >= _MOST_LOOKS:
         return
     CALLS.looks += 1
+    CALLS.divided += _is_divided(tensors)
     with records.torch().no_grad():
         for optimizer, use in list(CALLS.optimizers.items()):
             use.pending += 1
@@ -169,6 +170,15 @@ def begin_backward(tensors, retained):
             if not _norm(before):
                 use.clean = True
     _look_at_graph(tensors)
+
+
+def _is_divided(tensors):
+    """Whether what is differentiated is a quotient or a product with a number, as a part of a batch
+    is whose gradients are added up.
+    """
+    tensor = tensors[0] if isinstance(tensors, (list, tuple)) and tensors else tensors
+    kind = type(getattr(tensor, "grad_fn", None)).__name__
+    return kind.startswith(("DivBackward", "MulBackward"))
 
 
 def _look_at_graph(tensors):

@@ -48,6 +48,8 @@ def write():
         facts={
             "graph_sizes": [float(size) for _, size in sorted(CALLS.graph_sizes.items())],
             "kept_graphs": CALLS.kept_graphs,
+            "looks": CALLS.looks,
+            "divided": CALLS.divided,
             **torch_rows.facts(),
         },
     )

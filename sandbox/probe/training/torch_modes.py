@@ -118,16 +118,19 @@ def _note_dropout():
     """Dropout that acts although the module around it is in evaluation mode."""
     if not CALLS.looking and records.torch().is_grad_enabled():
         return
-    frame, owner = sys._getframe(3), None
+    frame, owner, layer = sys._getframe(3), None, None
     for _ in range(_MOST_FRAMES):
         if frame is None:
             return
         owner = frame.f_locals.get("self") if frame.f_code.co_name == "forward" else None
         if owner is not None and "Dropout" not in type(owner).__name__:
             break
+        layer = owner or layer
         frame, owner = frame.f_back, None
     if owner is None or getattr(owner, "training", True):
         return
+    if layer is not None and any(part is layer for part in owner.modules()):
+        return  # the program has switched this layer on by itself, as Monte Carlo dropout does
     line = program.line()
     MODES.dropped_out[line] = MODES.dropped_out.get(line, 0) + 1
     while len(MODES.dropped_out) > _MOST_SITES:

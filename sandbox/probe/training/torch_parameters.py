@@ -16,9 +16,9 @@ _STEPS = frozenset((0, 1, 2, 5, 10, 15, 19, 50, 100, 200, 400))
 class FollowedParameter:
     """One parameter, as far as it was followed."""
 
-    def __init__(self, parameter, name, module):
+    def __init__(self, parameter, name, module, root):
         self.reference = weakref.ref(parameter)
-        self.name, self.module = name, module
+        self.name, self.module, self.root = name, module, root
         self.size, self.trainable = parameter.numel(), bool(parameter.requires_grad)
         self.looked = self.fed = self.optimizers = self.ungraded = 0
         self.ran = self.changed = False
@@ -74,7 +74,7 @@ def look():
         _look_through(root, ran, holders)
         for owner_name, owner in root.named_modules():
             for name, parameter in owner.named_parameters(recurse=False):
-                use = _use(parameter, ".".join(filter(None, (owner_name, name))), owner)
+                use = _use(parameter, ".".join(filter(None, (owner_name, name))), owner, root)
                 if use is not None:
                     waiting.append((use, parameter, owner))
     norms = _norms([parameter for _, parameter, _ in waiting])
@@ -101,15 +101,20 @@ def _holders():
     return counts
 
 
-def _use(parameter, name, owner):
+def _use(parameter, name, owner, root):
     use = PARAMETERS.uses.get(id(parameter))
     if use is None or use.reference() is not parameter:
         if len(PARAMETERS.uses) >= _MOST or not parameter.numel():
             return None
         use = PARAMETERS.uses[id(parameter)] = FollowedParameter(
-            parameter, name, type(owner).__name__
+            parameter, name, type(owner).__name__, _number_of(root)
         )
     return use
+
+
+def _number_of(root):
+    """The number of an outermost module, in the order in which they were seen."""
+    return list(PARAMETERS.roots).index(id(root)) if id(root) in PARAMETERS.roots else 0
 
 
 def _norms(parameters):
@@ -195,7 +200,7 @@ def fields():
     return {
         "parameters": [
             {
-                "name": one.name, "module": one.module, "size": one.size,
+                "name": one.name, "module": one.module, "size": one.size, "root": one.root,
                 "trainable": one.trainable, "optimizers": one.optimizers, "looked": one.looked,
                 "fed": one.fed, "in_graph": _is_in_graph(one), "ran": one.ran,
                 "ungraded": one.ungraded, "restored": restored,

@@ -238,7 +238,8 @@ def _others(
         reason = f"newest release before {issue.created_at:%Y-%m-%d}"
         yield _with(target, "", PinSource.DATE, reason)
     if version:
-        yield _with(target, f"<{version}", PinSource.NEIGHBOUR, f"the release before {version}")
+        public = version.partition("+")[0]  # "<2.13.0+cpu" is no specifier
+        yield _with(target, f"<{public}", PinSource.NEIGHBOUR, f"the release before {public}")
 
 
 def _with(target: Requirement, specifier: str, rung: PinSource, reason: str) -> Requirement:

@@ -308,14 +308,15 @@ def test_alternatives_are_the_other_claim_and_the_newest_of_that_day() -> None:
     assert [named(each, "einops").specifier for each in others] == ["==0.6.1", ""]
 
 
-def test_the_alternative_without_a_claim_is_the_release_before_what_was_built() -> None:
+@pytest.mark.parametrize("local", ["", "+cpu"])
+def test_the_alternative_without_a_claim_is_the_release_before_what_was_built(local: str) -> None:
     where = issue("arogozhnikov/einops")
     first = specify.specify(report(), where, job_options().environment, "import einops")
     built = Environment(
         id="x",
         python="3.11.7",
         interpreter="p",
-        packages=(Package(name="einops", version="0.7.0", rung=PinSource.DATE),),
+        packages=(Package(name="einops", version=f"0.7.0{local}", rung=PinSource.DATE),),
     )
     others = specify.alternatives(first, report(), where, built)
     assert [named(each, "einops").specifier for each in others] == ["<0.7.0"]

@@ -581,8 +581,8 @@ class _Writer:
             stays = f"{addition.name} {environment.version(addition.name)} is what can be had here"
             return self._not_installed(addition.name, "the environment", stays)
         self._move(spec, environment, addition.name)
-        describe = prompt_text.describe_environment
-        return self.notebook.tell(shared("installed", environment=describe(spec, environment)))
+        version = environment.version(addition.name)
+        return self.notebook.tell(shared("installed", name=addition.name, version=version))
 
     def _has(self, stated: Requirement) -> bool:
         """Whether the release that is stated is what is installed: one that no index has is not."""

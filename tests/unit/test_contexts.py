@@ -702,3 +702,22 @@ def test_the_repositorys_lines_that_a_traceback_names_come_first():
         "nets.build",
         "train.main",
     ]
+
+
+def test_a_class_of_a_dependency_does_not_come_before_the_package_itself() -> None:
+    """Two classes of one name count less each, but they are what the report is about."""
+    texts = {
+        "net/tree.py": "class Explain:\n    def __init__(self, model):\n        raise ValueError(model)\n",
+        "net/pytree.py": "class Explain:\n    def __init__(self, model):\n        self.model = model\n",
+        "other/boost.py": "class Booster:\n    def __init__(self, depth=3):\n        self.depth = depth\n",
+    }
+    shelf = FakeSourceIndex(texts, main=("net",))
+    issue = Issue(
+        title="ImportError with the new version",
+        body="There is an issue in the initialization of the Explain.\n\nCode:\n"
+        "from net import Explain\nfrom other import Booster\n\nmodel = Booster()\n"
+        "explainer = Explain(model=loaded.model)\n",
+        repository="o/net",
+    )
+    made = contexts.contexts(reading_issue.read_issue(issue), issue, shelf)
+    assert made[0].module.startswith("net.")

@@ -109,7 +109,8 @@ def named_definitions(
             weight = name.weight * share * chunk.score**2 / (1 + place)
             yield Hint(chunk, weight, why, _receiver(name.text, chunk, sources))
         if len(chunks) == 1 and chunks[0].kind == "class":
-            yield from _entries(chunks[0], name.weight * share, why, sources)
+            weight = name.weight * share * chunks[0].score ** 2
+            yield from _entries(chunks[0], weight, why, sources)
 
 
 def _definitions(name: str, sources: SourceIndex) -> Sequence[Chunk]:

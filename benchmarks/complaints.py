@@ -16,7 +16,7 @@ from typing import Any
 from rich.table import Table
 
 from bot.app import bootstrap
-from bot.issues.judge import learns_too_little
+from bot.issues.judge_training import learns_too_little
 from bot.kernel import files
 from bot.kernel.bug import Issue, TrainingSignature, members_of
 from bot.kernel.errors import RepriseError

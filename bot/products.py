@@ -10,7 +10,7 @@ from typing import overload
 
 from bot.environment import specify
 from bot.issues import build_report, reproduce as issues_reproduce
-from bot.issues.judge import learns_too_little
+from bot.issues.judge_training import learns_too_little
 from bot.issues.reading import issue
 from bot.issues.runner import IssueSession
 from bot.issues.search import report_programs

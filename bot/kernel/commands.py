@@ -51,8 +51,8 @@ _NOTEBOOK_NAME = re.compile(
 _HOME = re.compile(
     r"^[^\S\n]*cd [^\n]{0,40}\$\(\s*dirname [^\n]{0,40}(?:\$0|BASH_SOURCE)", re.MULTILINE
 )
-_WINDOWS_STEP = re.compile(r"(?<=[\w.~:%-])\\(?=[\w.%])")
-"""Between the folders of a path of Windows; elsewhere such a backslash has no use."""
+_WINDOWS_PATH = re.compile(r"(?<![^\s\"'=])[\w.:~%-]{0,80}(?:\\[\w.~%-]{1,80}){1,12}(?![\w\\])")
+_FILES = (".py", ".sh", ".ipynb", ".yaml", ".yml", ".json")
 _CUT = re.compile(r"^(?:\d?>{1,2}|<|\||&|2>&1)")
 _MOST, _MOST_LINES, _MOST_WORDS, _MOST_SCRIPT, _FEW = 8, 400, 100, 65_536, 3
 
@@ -197,9 +197,14 @@ def _of_block(fence: Fence) -> Iterator[ShellCommand]:
                 )
 
 
+def _as_posix(match: re.Match[str]) -> str:
+    """The path of a file as Windows writes it, with the slashes of others."""
+    return match[0].replace("\\", "/") if match[0].endswith(_FILES) else match[0]
+
+
 def _words(text: str) -> list[str]:
     try:
-        words = shlex.split(_WINDOWS_STEP.sub("/", text), comments=True)
+        words = shlex.split(_WINDOWS_PATH.sub(_as_posix, text), comments=True)
     except ValueError:
         return []
     if not all(word.isprintable() for word in words):  # a NUL cannot be passed to a program

@@ -52,6 +52,12 @@ def commands(block, after=TRACE):
         ),
         ("poetry run python train.py", ("train.py",), "", {}),
         ("python .\\lab1\\train.py -o a\\ b", ("./lab1/train.py", "-o", "a b"), "", {}),
+        (
+            "python train.py --re 'a\\.b' --c=c\\a.yaml",
+            ("train.py", "--re", "a\\.b", "--c=c/a.yaml"),
+            "",
+            {},
+        ),
         ("python train.py > log.txt 2>&1", ("train.py",), "", {}),
         ("pip install -r requirements.txt\npython train.py", ("train.py",), "", {}),
     ],

@@ -339,7 +339,8 @@ def _with_imports(
     text = tree_programs.imports((script,), read_tree(environment.tree))
     for module in symbols.imported_modules(text):
         new = specify.missing(module, "", runner.bug, spec)
-        if new is not None and not environment.version(new.name):
+        is_heavy = new is not None and new.name in imports.TENSORFLOW
+        if new is not None and not is_heavy and not environment.version(new.name):
             spec = specify.add(spec, new)
     return spec
 

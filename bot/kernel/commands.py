@@ -12,6 +12,10 @@ _PROMPT = re.compile(
     r"^\s*(?:\([\w.-]{1,40}\)\s*)?(?:[\w.-]{1,40}@[^\s$#]{1,80}[$#]|[$%>!]|PS [^>]{1,80}>"
     r"|[A-Za-z]:[\\/][^>\n]{0,200}>)\s*"
 )
+_STARTS = re.compile(
+    r"\s*(?:[A-Z_][A-Z0-9_]{0,40}=\S{1,80}\s{1,4}){0,6}"
+    r"(?:python[\d.]{0,5} (?:-m \w|\S{1,200}\.py\b)|pytest |torchrun |accelerate launch )"
+)
 _SEPARATOR = re.compile(r"\s*(?:&&|;|\|\|)\s*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,60}=.{0,300}", re.S)
 _PYTHON = re.compile(r"(?:.*/)?(?:[Pp]ython|python3|py)(?:[\d.]*)(?:\.exe)?")
@@ -172,8 +176,11 @@ def _of_block(fence: Fence) -> Iterator[ShellCommand]:
     folder, root, variables = PurePosixPath(), "", dict[str, str]()
     earlier = list[tuple[str, tuple[str, ...]]]()
     is_shell = fence.kind is FenceKind.SHELL
+    is_first = True  # what stands above an output without a prompt is what made it
     for number, line in enumerate(text.split("\n")[:_MOST_LINES], fence.line):
-        if len(line) > 2000 or not (is_shell or _PROMPT.match(line)):
+        is_command = is_shell or _PROMPT.match(line) or (is_first and _STARTS.match(line))
+        is_first &= bool(is_command or not line.strip())
+        if len(line) > 2000 or not is_command:
             continue
         for part in _SEPARATOR.split(_PROMPT.sub("", line)):
             words = _words(part)

@@ -52,6 +52,10 @@ _NOTEBOOK_NAME = re.compile(
     r"((?:[\w.%-]{1,80}/){0,8}[\w.%-]{1,100}\.ipynb)\b",
     re.ASCII,
 )
+_LOOP = re.compile(
+    r"^\s*for (?P<name>\w{1,60}) in [\"']?(?P<first>[\w./+-]{1,200})[\"']?(?=[\s;]|$)"
+)
+"""A loop of a shell: its first round will do."""
 _HOME = re.compile(
     r"^[^\S\n]*cd [^\n]{0,40}\$\(\s*dirname [^\n]{0,40}(?:\$0|BASH_SOURCE)", re.MULTILINE
 )
@@ -160,6 +164,8 @@ def in_script(text: str, arguments: Sequence[str], folder: str) -> tuple[ShellCo
         if assignment := _ASSIGNMENT.fullmatch(plain.strip()):
             name, _, value = assignment[0].partition("=")
             values[name] = value.strip("\"'")
+        if loop := _LOOP.match(plain):
+            values[loop["name"]] = loop["first"]
         lines.append(plain)
     fence = Fence(index=0, tag="", kind=FenceKind.SHELL, text="", raw="\n".join(lines), line=0)
     commands = [one for one in _of_block(fence) if "$" not in " ".join(one.argv)]

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bot.kernel.bug import DAY_END, Commit, Issue
-from bot.kernel.environment import Environment, EnvironmentSpec, Package
+from bot.kernel.environment import Environment, EnvironmentSpec, Package, RepoSource
+from bot.kernel.errors import UserError
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Commits, Ports
 from bot.kernel.report import IssueReport
@@ -217,3 +218,20 @@ def test_an_import_that_fails_is_made_with_the_path_that_python_makes(tmp_path: 
     assert reproduced(tmp_path, helped, body).verdict.kind == "reproduced"
     body = f"```\npython nn/main.py\n```\n{TRACE.replace('main.py', 'nn/main.py')}"
     assert reproduced(tmp_path, helped, body).verdict.kind == "reproduced"
+
+
+class BrokenCommits(FakeCommits):
+    """A clone that lacks a part of its history."""
+
+    def changes(
+        self, source: RepoSource, commit: str, paths: tuple[str, ...], limit: int
+    ) -> tuple[Commit, ...]:
+        raise UserError("The clone is not complete.", "Pass a complete one.")
+
+
+def test_a_clone_without_its_history_is_no_end(tmp_path: Path) -> None:
+    files = {"main.py": "from parts import go\ngo([1, 2, 3, 4])\n"}
+    trace = TRACE.replace("    return rows[3]\n", "").replace("    go([])\n", "")
+    body = f"```\npython main.py\n```\n{trace}"
+    report = reproduced(tmp_path, files, body, commits=BrokenCommits())
+    assert report.verdict.kind == "not_reproduced"

@@ -227,11 +227,11 @@ def test_after_a_command_the_file_in_which_the_traceback_starts_is_tried():
 
 
 def test_a_shell_script_that_the_report_names_tells_the_arguments_of_the_failing_file():
-    tree = {**TREE, "run/long.sh": b"for n in 1 2; do\n  python tools/train.py --x 3\ndone\n"}
+    tree = {**TREE, "run/long.sh": b"for n in 3 4; do\n  python tools/train.py --x $n'_'a\ndone\n"}
     bug = read_issue(Issue(title="it fails", body=f"I ran the file run/long.sh.\n{TRACE}"))
     scripts = tree_programs.propose(tree_programs.commands(bug), tree)
     assert [row.command for row in scripts] == [
-        ("tools/train.py", "--x", "3"),
+        ("tools/train.py", "--x", "3_a"),
         ("tools/train.py",),
     ]
 

@@ -86,7 +86,7 @@ RULES: tuple[SetupFailureRule, ...] = (
     _rule("numpy-aliases", r"module 'numpy' has no attribute '(?:float|int|bool|object|str|complex|long)'", "requirement", "numpy<1.24"),
     _rule("pkg-resources", r"No module named '?pkg_resources", "requirement", "setuptools<81"),
     _rule("distutils", r"No module named '?distutils", "requirement", "setuptools<81"),
-    _rule("protobuf", r"Descriptors cannot be created directly|cannot import name 'builder' from 'google\.protobuf", "requirement", "protobuf<3.21"),
+    _rule("protobuf", r"Descriptors cannot (?:not )?be created directly|cannot import name 'builder' from 'google\.protobuf", "requirement", "protobuf<3.21"),
     _rule("own-extra", r"pip3? install (?:-e |--editable )?['\"`]?\.(\[[A-Za-z0-9,._-]+\])", "requirement"),
     _rule("pip-extra", rf"{_PIP}({_PLAIN}\[[A-Za-z0-9,._-]+\]{_VERSION})", "requirement", only=_ABSENT),
     _rule("pip-hint", rf"{_PIP}({_NAME}{_VERSION})", "requirement", only=f"{_ABSENT} RuntimeError ValueError OSError AttributeError"),

@@ -110,6 +110,10 @@ class Failure(Record):
         return next((frame for frame in reversed(self.frames) if frame.package == ""), None)
 
 
+FALSE_STARTS = frozenset(("ImportError", "ModuleNotFoundError", "SystemExit"))
+"""What ends a program at its imports or its command line."""
+
+
 class Match(StrEnum):
     """A run compared with the signature. SETUP_FAILURE: the environment failed before
     the reported one.
@@ -169,6 +173,17 @@ class Judgement(Record):
     value: float | None = None
     contrary: bool = False
     doubt: str = ""
+
+    @property
+    def is_false_start(self) -> bool:
+        """Whether the run ended at its command line or at its imports, so that it tells nothing of
+        what the program does.
+        """
+        if self.match not in {Match.OTHER, Match.SETUP_FAILURE}:
+            return False
+        name = self.failure.exception.rsplit(".", 1)[-1] if self.failure is not None else ""
+        at_arguments = self.setup_failure is not None and self.setup_failure.id == "arguments"
+        return at_arguments or name in FALSE_STARTS
 
 
 class Execution(Record):

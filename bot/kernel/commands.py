@@ -12,6 +12,10 @@ _PROMPT = re.compile(
     r"^\s*(?:\([\w.-]{1,40}\)\s*)?(?:[\w.-]{1,40}@[^\s$#]{1,80}[$#]|[$%>!]|PS [^>]{1,80}>"
     r"|[A-Za-z]:[\\/][^>\n]{0,200}>)\s*"
 )
+_STARTS = re.compile(
+    r"\s*(?:[A-Z_][A-Z0-9_]{0,40}=\S{1,80}\s{1,4}){0,6}"
+    r"(?:python[\d.]{0,5} (?:-m \w|\S{1,200}\.py\b)|pytest |torchrun |accelerate launch )"
+)
 _SEPARATOR = re.compile(r"\s*(?:&&|;|\|\|)\s*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,60}=.{0,300}", re.S)
 _PYTHON = re.compile(r"(?:.*/)?(?:[Pp]ython|python3|py)(?:[\d.]*)(?:\.exe)?")
@@ -48,11 +52,15 @@ _NOTEBOOK_NAME = re.compile(
     r"((?:[\w.%-]{1,80}/){0,8}[\w.%-]{1,100}\.ipynb)\b",
     re.ASCII,
 )
+_LOOP = re.compile(
+    r"^\s*for (?P<name>\w{1,60}) in [\"']?(?P<first>[\w./+-]{1,200})[\"']?(?=[\s;]|$)"
+)
+"""A loop of a shell: its first round will do."""
 _HOME = re.compile(
     r"^[^\S\n]*cd [^\n]{0,40}\$\(\s*dirname [^\n]{0,40}(?:\$0|BASH_SOURCE)", re.MULTILINE
 )
-_WINDOWS_STEP = re.compile(r"(?<=[\w.~:%-])\\(?=[\w.%])")
-"""Between the folders of a path of Windows; elsewhere such a backslash has no use."""
+_WINDOWS_PATH = re.compile(r"(?<![^\s\"'=])[\w.:~%-]{0,80}(?:\\[\w.~%-]{1,80}){1,12}(?![\w\\])")
+_FILES = (".py", ".sh", ".ipynb", ".yaml", ".yml", ".json")
 _CUT = re.compile(r"^(?:\d?>{1,2}|<|\||&|2>&1)")
 _MOST, _MOST_LINES, _MOST_WORDS, _MOST_SCRIPT, _FEW = 8, 400, 100, 65_536, 3
 
@@ -156,6 +164,8 @@ def in_script(text: str, arguments: Sequence[str], folder: str) -> tuple[ShellCo
         if assignment := _ASSIGNMENT.fullmatch(plain.strip()):
             name, _, value = assignment[0].partition("=")
             values[name] = value.strip("\"'")
+        if loop := _LOOP.match(plain):
+            values[loop["name"]] = loop["first"]
         lines.append(plain)
     fence = Fence(index=0, tag="", kind=FenceKind.SHELL, text="", raw="\n".join(lines), line=0)
     commands = [one for one in _of_block(fence) if "$" not in " ".join(one.argv)]
@@ -172,8 +182,11 @@ def _of_block(fence: Fence) -> Iterator[ShellCommand]:
     folder, root, variables = PurePosixPath(), "", dict[str, str]()
     earlier = list[tuple[str, tuple[str, ...]]]()
     is_shell = fence.kind is FenceKind.SHELL
+    is_first = True  # what stands above an output without a prompt is what made it
     for number, line in enumerate(text.split("\n")[:_MOST_LINES], fence.line):
-        if len(line) > 2000 or not (is_shell or _PROMPT.match(line)):
+        is_command = is_shell or _PROMPT.match(line) or (is_first and _STARTS.match(line))
+        is_first &= bool(is_command or not line.strip())
+        if len(line) > 2000 or not is_command:
             continue
         for part in _SEPARATOR.split(_PROMPT.sub("", line)):
             words = _words(part)
@@ -197,9 +210,14 @@ def _of_block(fence: Fence) -> Iterator[ShellCommand]:
                 )
 
 
+def _as_posix(match: re.Match[str]) -> str:
+    """The path of a file as Windows writes it, with the slashes of others."""
+    return match[0].replace("\\", "/") if match[0].endswith(_FILES) else match[0]
+
+
 def _words(text: str) -> list[str]:
     try:
-        words = shlex.split(_WINDOWS_STEP.sub("/", text), comments=True)
+        words = shlex.split(_WINDOWS_PATH.sub(_as_posix, text), comments=True)
     except ValueError:
         return []
     if not all(word.isprintable() for word in words):  # a NUL cannot be passed to a program

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from bot.kernel.bug import DAY_END, Commit, Issue
-from bot.kernel.environment import Environment, EnvironmentSpec, Package
+from bot.kernel.environment import Environment, EnvironmentSpec, Package, RepoSource
+from bot.kernel.errors import UserError
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Commits, Ports
 from bot.kernel.report import IssueReport
@@ -164,6 +165,26 @@ def test_the_release_that_has_a_name_is_installed(tmp_path: Path) -> None:
     assert any("asks for os.gone, which oslib" in note.text for note in report.notes)
 
 
+def test_what_a_program_imports_anywhere_is_installed_at_once(tmp_path: Path) -> None:
+    """What is imported in functions is not installed at first, where files ask for packages."""
+    later = "def f():\n    import no_such_b\n    import no_such_a, no_such_c\n"
+    files = {"main.py": f"{later}f()\n{CALL}", "requirements.txt": "six\n"}
+    report = reproduced(tmp_path, files, f"It fails.\n{TRACE}")
+    installs = [row.change for row in report.attempts if row.change.endswith("installed")]
+    assert installs == ["with no-such-b, no-such-a, no-such-c installed"]
+    assert report.verdict.kind == "reproduced"
+
+
+def test_the_frames_of_a_library_tell_its_release_beside_a_tree(tmp_path: Path) -> None:
+    files = {"main.py": f"try:\n    import oslib\nexcept ImportError:\n    pass\n{CALL}"}
+    frame = '  File "/e/lib/python3.11/site-packages/oslib/core.py", line 9, in f\n    return g()\n'
+    trace = TRACE.replace("IndexError", f"{frame}IndexError")
+    report = reproduced(tmp_path, files, f"It fails.\n{trace}", lines={"oslib": "0.9"})
+    assert any("the quoted traceback fits oslib 0.9" in note.text for note in report.notes)
+    assert report.spec is not None
+    assert report.spec.repo is not None, "the tree stays"
+
+
 @pytest.mark.parametrize(("hour", "kind"), [(12, "reproduced"), (-12, "not_reproduced")])
 def test_a_fix_of_the_day_of_the_report_does_not_hide_what_was_before(
     tmp_path: Path, hour: int, kind: str
@@ -197,3 +218,20 @@ def test_an_import_that_fails_is_made_with_the_path_that_python_makes(tmp_path: 
     assert reproduced(tmp_path, helped, body).verdict.kind == "reproduced"
     body = f"```\npython nn/main.py\n```\n{TRACE.replace('main.py', 'nn/main.py')}"
     assert reproduced(tmp_path, helped, body).verdict.kind == "reproduced"
+
+
+class BrokenCommits(FakeCommits):
+    """A clone that lacks a part of its history."""
+
+    def changes(
+        self, source: RepoSource, commit: str, paths: tuple[str, ...], limit: int
+    ) -> tuple[Commit, ...]:
+        raise UserError("The clone is not complete.", "Pass a complete one.")
+
+
+def test_a_clone_without_its_history_is_no_end(tmp_path: Path) -> None:
+    files = {"main.py": "from parts import go\ngo([1, 2, 3, 4])\n"}
+    trace = TRACE.replace("    return rows[3]\n", "").replace("    go([])\n", "")
+    body = f"```\npython main.py\n```\n{trace}"
+    report = reproduced(tmp_path, files, body, commits=BrokenCommits())
+    assert report.verdict.kind == "not_reproduced"

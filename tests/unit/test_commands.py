@@ -52,6 +52,12 @@ def commands(block, after=TRACE):
         ),
         ("poetry run python train.py", ("train.py",), "", {}),
         ("python .\\lab1\\train.py -o a\\ b", ("./lab1/train.py", "-o", "a b"), "", {}),
+        (
+            "python train.py --re 'a\\.b' --c=c\\a.yaml",
+            ("train.py", "--re", "a\\.b", "--c=c/a.yaml"),
+            "",
+            {},
+        ),
         ("python train.py > log.txt 2>&1", ("train.py",), "", {}),
         ("pip install -r requirements.txt\npython train.py", ("train.py",), "", {}),
     ],
@@ -122,6 +128,7 @@ def test_a_command_that_the_text_quotes_is_read(text, argv):
         ("When I run CUDA_VISIBLE_DEVICES=0 python fit.py --bs 4 it fails with KeyError.",
          ("fit.py", "--bs", "4"), "", {"CUDA_VISIBLE_DEVICES": "0"}),
         ("bash scripts/fit.sh small", ("scripts/fit.sh", "small"), "", {}),
+        ("I use the script [python a/fit.py --x b.csv] to run. It fails.", ("a/fit.py", "--x", "b.csv"), "", {}),
         ("1. cd tools\n2. python fit.py", ("fit.py",), "tools", {}),
         ("- python fit.py \\\n   --lr 0.1 \\\n   --name a\n", ("fit.py", "--lr", "0.1", "--name", "a"), "", {}),
         ("python fit.py\n--lr 0.1\n--bs 3\n", ("fit.py", "--lr", "0.1", "--bs", "3"), "", {}),
@@ -220,13 +227,28 @@ def test_after_a_command_the_file_in_which_the_traceback_starts_is_tried():
 
 
 def test_a_shell_script_that_the_report_names_tells_the_arguments_of_the_failing_file():
-    tree = {**TREE, "run/long.sh": b"for n in 1 2; do\n  python tools/train.py --x 3\ndone\n"}
+    tree = {**TREE, "run/long.sh": b"for n in 3 4; do\n  python tools/train.py --x $n'_'a\ndone\n"}
     bug = read_issue(Issue(title="it fails", body=f"I ran the file run/long.sh.\n{TRACE}"))
     scripts = tree_programs.propose(tree_programs.commands(bug), tree)
     assert [row.command for row in scripts] == [
-        ("tools/train.py", "--x", "3"),
+        ("tools/train.py", "--x", "3_a"),
         ("tools/train.py",),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "argvs"),
+    [
+        ("python -m lib.train --x 5\n", [("-m", "lib.train", "--x", "5")]),
+        ("\nA=1 python3 train.py\n\n", [("train.py",)]),
+        ("epoch 1\npython train.py\n", []),
+        ("python is slow\n", []),
+    ],
+)
+def test_the_line_above_a_traceback_in_its_block_is_a_command(text, argvs):
+    body = f"It fails:\n{TRACE.replace('```', f'```{chr(10)}{text}', 1)}"
+    bug = read_issue(Issue(title="it fails", body=body))
+    assert [row.argv for row in bug.commands] == argvs
 
 
 def test_a_prompt_of_windows_marks_a_command():

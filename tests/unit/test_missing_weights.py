@@ -54,6 +54,13 @@ def test_what_loads_weights_is_left_out_and_nothing_else(
     assert fixed_lines(source, line) == lines
 
 
+def test_a_model_of_a_hub_is_made_at_random() -> None:
+    source = "from transformers import BertModel\nnet = BertModel.from_pretrained('acme/bert')\n"
+    _, line = fixed_lines(source, 3)
+    assert "from_pretrained" not in line
+    assert line.startswith("net = BertModel(")
+
+
 @pytest.mark.parametrize(
     ("code", "error", "may"),
     [

@@ -3,8 +3,10 @@
 import pytest
 
 from bot.issues.search import prompt_text
+from bot.kernel.attempt import BESIDE
+from bot.kernel.environment import Environment
 from sandbox.port import RunResult
-from tests.support.fakes import ScriptedModel
+from tests.support.fakes import FakeBuilder, ScriptedModel
 from tests.unit.test_reconstruct import (
     CRASH,
     CRASHES,
@@ -159,3 +161,48 @@ def test_a_reading_is_not_amended_later_or_to_what_cannot_count(first, then):
     gates = {row.gate for row in report.reconstruction.refusals}
     assert gates & {"amend_late", "file", "sign", "class"}
     assert any("what counts" in asked.messages[-1].content.lower() for asked in model.asked)
+
+
+USAGE = "usage: main.py [-h] --n N\nmain.py: error: the following arguments are required: --n\n"
+
+
+@pytest.mark.parametrize(
+    ("ending", "fields", "counts"),
+    [
+        (says("", 2, USAGE), {}, True),
+        (crash("acme/__init__.py", "acme", "No module named 'x'"), {}, False),
+        (says("", 2, USAGE), {"exception": "ImportError"}, False),
+    ],
+)
+def test_a_command_that_ends_at_its_arguments_leaves_the_reading_open(
+    tmp_path, ending, fields, counts
+):
+    """It has shown nothing of the program; what it ended with may not become what counts."""
+    (tmp_path / "main.py").write_text("import acme\n")
+    there = Environment(
+        id="e", python="3", interpreter="python", commit="a" * 40, tree=str(tmp_path)
+    )
+    start = {
+        "thought": "",
+        "context": 0,
+        "actions": [{"action": "run", "command": "python main.py", "change": "as it stands"}],
+    }
+
+    def program(spec):
+        if spec.argv[-1] == "main.py":
+            return ending
+        is_failing = b"kv=2" in spec.files[BESIDE]
+        return crash("acme/core.py") if is_failing else says("fine")
+
+    acts = (start, amend(**fields), write(CRASHES, TWIN))
+    report = decide(
+        ScriptedModel(answers(*acts, first=CRASH)),
+        program,
+        builder=FakeBuilder(on_build=lambda _: there),
+        repo="/clone",
+        max_attempts=3,
+    )
+    gates = {row.gate for row in report.reconstruction.refusals}
+    assert ("amend_late" in gates) is not counts
+    says_when = [row.outcome for row in report.reconstruction.readings[:1]]
+    assert says_when == (["amended before any run came past its imports: core raises"] * counts)

@@ -13,7 +13,7 @@ _MOST, _MOST_LINES, _MOST_WORDS = 8, 400, 100
 # again.
 
 _START = re.compile(
-    r"(?<![^\s(:*_])(?:sudo\s)?(?:[A-Z_][A-Z0-9_]{0,40}=\S{1,80}\s{1,4}){0,6}"
+    r"(?<![^\s(:*_\[])(?:sudo\s)?(?:[A-Z_][A-Z0-9_]{0,40}=\S{1,80}\s{1,4}){0,6}"
     r"(?:(?:poetry|uv|pipenv|srun|xvfb-run)\s(?:run\s)?)?"
     r"(?:[Pp]ython[\d.]{0,5}(?:\.exe)?|pytest|py\.test|torchrun|accelerate\slaunch|deepspeed|bash|sh"
     r"|\./[\w./-]{1,200}\.sh)(?=\s{1,4}\S|$)"
@@ -112,4 +112,6 @@ def _without_prose(text: str) -> str:
         if not is_open and at and word.endswith((",", ";", ":")):
             break
     line = " ".join(words).rstrip("*_ \\")
+    if "]" in line and "[" not in line:
+        line = line.partition("]")[0]
     return re.sub(r"[.,;:!?)]{1,3}$", "", line)

@@ -4,8 +4,9 @@ the reported failure does not need them: its models keep their random ones.
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from bot.issues import script_fixes
 from bot.issues.script_fixes import UNTRAINED
 from bot.kernel.attempt import Failure, Script
 from bot.kernel.bug import BugReport, CrashSignature, Member, ScriptFix, Symptom
@@ -33,9 +34,12 @@ def may_be_left_out(bug: BugReport, members: tuple[Member, ...]) -> bool:
     return crashes and not loads and not about and bug.symptom is not Symptom.SAVE_LOAD
 
 
-def without_weights(script: Script, tree: Tree, failure: Failure) -> Script:
-    """A program that ended as it loaded weights, without what loads them there; the very script
-    where that line does not, or other code uses what it loads.
+def without_weights(
+    script: Script, tree: Tree, failure: Failure, present: Collection[str] = ()
+) -> Script:
+    """A program that ended as it loaded weights, without what loads them there, but for weights of
+    a hub that are `present`; the very script where that line loads none, or other code uses what it
+    loads.
     """
     for frame in reversed(failure.frames):
         paths = [] if frame.package else tree_files(frame, tree)
@@ -44,7 +48,10 @@ def without_weights(script: Script, tree: Tree, failure: Failure) -> Script:
         path = max(paths, key=len)
         text = script.files.get(path) or tree[path].decode("utf-8", "replace")
         edits = _edits(module_of(text), frame.line)
-        return _edited(script, path, text, edits) if edits else script
+        if edits:
+            return _edited(script, path, text, edits)
+        new_text, fixes = script_fixes.without_weights(text, present)
+        return _with_file(script, path, new_text, fixes) if fixes else script
     return script
 
 
@@ -118,10 +125,13 @@ def _edited(script: Script, path: str, text: str, edits: list[_Edit]) -> Script:
         lines[first : last + 1] = [head + new + tail, *[""] * (last - first)]
         what = f"`{new}` in place of `{ast.unparse(node)[:100]}` in {path}"
         fixes.insert(0, ScriptFix(what=what, why=UNTRAINED))
-    return script.model_copy(
-        update={
-            "files": {**script.files, path: "\n".join(lines) + "\n"},
-            "edited": tuple(dict.fromkeys((*script.edited, path))),
-            "fixes": (*script.fixes, *fixes),
-        }
-    )
+    return _with_file(script, path, "\n".join(lines) + "\n", fixes)
+
+
+def _with_file(script: Script, path: str, text: str, fixes: Iterable[ScriptFix]) -> Script:
+    update = {
+        "files": {**script.files, path: text},
+        "edited": tuple(dict.fromkeys((*script.edited, path))),
+        "fixes": (*script.fixes, *fixes),
+    }
+    return script.model_copy(update=update)

@@ -28,7 +28,7 @@ from bot.issues.search import (
 from bot.issues.search.writing import Material, Reconstructed, reading, write_program
 from bot.issues.signature import freeze
 from bot.kernel import launch, markdown, tree_programs
-from bot.kernel.attempt import Match
+from bot.kernel.attempt import Attempt, Match
 from bot.kernel.bug import BugReport, CrashSignature, ObservationSignature
 from bot.kernel.dialogue import Interpretation, Reading
 from bot.kernel.environment import Context, Environment, EnvironmentSpec, PinSource, Requirement
@@ -152,9 +152,17 @@ def _program(
         own = _own_program(runner, material)
         if own is not None:
             return own
-    if not session.attempts:
+    if all(_is_false_start(session, attempt) for attempt in session.attempts):
         reconstruction.amendable = "rules" if draft.signature == refined.signature else "model"
     return write_program(runner, budget, refined, material, reconstruction)
+
+
+def _is_false_start(session: IssueSession, attempt: Attempt) -> bool:
+    """Whether a command of the repository ended before it did anything: such a run is no reason to
+    hold to a reading.
+    """
+    script = session.attempts.programs[attempt.script]
+    return script.is_repositorys and attempt.judgement.is_false_start
 
 
 def _readings(draft: RunPlan, refined: Interpretation, verdict: AnyVerdict) -> tuple[Reading, ...]:

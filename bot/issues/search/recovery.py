@@ -115,7 +115,7 @@ def _of_command(
         if (fix := _with_folder(spec, environment, script, judgement)) is not None:
             return fix
     if failure is not None and (failure.id in FILE_RULES or failure.id == "offline"):
-        return _without_weights(runner, spec, script, judgement, tree)
+        return _without_weights(runner, spec, environment, script, judgement)
     if failure is not None and failure.id == "arguments":
         fixed = required_options.with_arguments(script, tree)
         return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
@@ -144,13 +144,18 @@ def _with_steps(runner: Runner, script: Script, tree: Tree) -> Script:
 
 
 def _without_weights(
-    runner: Runner, spec: EnvironmentSpec, script: Script, judgement: Judgement, tree: Tree
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    judgement: Judgement,
 ) -> Fix | None:
     """The program without the trained weights that it could not load."""
     members = members_of(runner.signature)
     if judgement.failure is None or not missing_weights.may_be_left_out(runner.bug, members):
         return None
-    fixed = missing_weights.without_weights(script, tree, judgement.failure)
+    tree, present = read_tree(environment.tree), environment.operator_files.weights
+    fixed = missing_weights.without_weights(script, tree, judgement.failure, present)
     return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
 
 
@@ -339,7 +344,8 @@ def _with_imports(
     text = tree_programs.imports((script,), read_tree(environment.tree))
     for module in symbols.imported_modules(text):
         new = specify.missing(module, "", runner.bug, spec)
-        if new is not None and not environment.version(new.name):
+        is_heavy = new is not None and new.name in imports.TENSORFLOW
+        if new is not None and not is_heavy and not environment.version(new.name):
             spec = specify.add(spec, new)
     return spec
 

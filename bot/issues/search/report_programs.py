@@ -29,7 +29,7 @@ from bot.kernel.bug import (
     members_of,
 )
 from bot.kernel.environment import EnvironmentSpec, PinSource
-from bot.kernel.errors import BuildError, Stopped
+from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
 from bot.kernel.report import (
     AnyVerdict,
     Claim,
@@ -503,13 +503,17 @@ def _earlier_that_day(runner: Runner, result: SearchResult) -> Iterator[Environm
         return
     tree = read_tree(environment.tree)
     paths = tree_programs.reachable([script.entry], tree) if script.entry in tree else ()
-    changes = commits.changes(spec.repo, environment.commit, paths[:_MOST_PATHS], _MOST_OF_DAY)
     day = issue.created_at.date() if issue.created_at is not None else None
-    for change in changes if paths else ():
-        if change.date is None or change.date.astimezone(UTC).date() != day:
-            return
-        repo = spec.repo.model_copy(update={"ref": commits.commit(spec.repo, f"{change.id}^").id})
-        yield spec.model_copy(update={"repo": repo})
+    try:
+        changes = commits.changes(spec.repo, environment.commit, paths[:_MOST_PATHS], _MOST_OF_DAY)
+        for change in changes if paths else ():
+            if change.date is None or change.date.astimezone(UTC).date() != day:
+                return
+            commit = commits.commit(spec.repo, f"{change.id}^").id
+            repo = spec.repo.model_copy(update={"ref": commit})
+            yield spec.model_copy(update={"repo": repo})
+    except (UserError, TransientError):  # a clone that lacks a part of its history
+        return
 
 
 def _passing_row(first_result: SearchResult, result: SearchResult) -> Comparison:

@@ -22,7 +22,7 @@ from bot.issues.search.prompt_text import Notebook
 from bot.issues.signature import staged, values
 from bot.issues.signature.values import MARK
 from bot.kernel import launch, markdown, tree_programs
-from bot.kernel.attempt import BESIDE, Match, Script
+from bot.kernel.attempt import BESIDE, FALSE_STARTS, Match, Script
 from bot.kernel.bug import (
     AnySignature,
     CrashSignature,
@@ -526,7 +526,10 @@ class _Writer:
     def _amend(self, action: AmendAction) -> None:
         """Judge by another exception from now on, once and only before anything has run."""
         reconstruction, old, by = self.written, self.refined.signature, self.written.amendable
-        if not by or old is None:
+        has_run = bool(self.runner.attempts)
+        name = action.exception.rsplit(".", 1)[-1]
+        # What the runs so far ended with may not become what counts.
+        if not by or old is None or (has_run and name in FALSE_STARTS):
             return self._refuse("amend_late")
         issue = self.runner.job.issue
         tree = self.material.tree
@@ -537,7 +540,8 @@ class _Writer:
                 shared("not_amended", reasons="; ".join(row.says for row in new_reading))
             )
         assert new_reading.signature is not None
-        why = f"amended before anything had run: {' '.join(action.reason.split())}"
+        when = "any run came past its imports" if has_run else "anything had run"
+        why = f"amended before {when}: {' '.join(action.reason.split())}"
         readings = reconstruction.record.readings if reconstruction.record is not None else ()
         earlier = readings[:-1] if by == "model" else readings
         additions = (reading(by, old, why), reading("model", new_reading.signature))
@@ -656,8 +660,9 @@ class _Writer:
     def _run(self, script: Script, change: str) -> SearchResult | None:
         """Run a program, and count it as a try; the result where it shows the failure."""
         self.programs += 1
-        self.written.amendable = ""
         result = recovery.run(self.runner, self.spec, script, change)
+        if not (script.is_repositorys and result.judgement.is_false_start):
+            self.written.amendable = ""
         self._move(result.spec, result.environment)
         if not script.is_repositorys:
             self.program = result.script.source

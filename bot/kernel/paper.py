@@ -147,7 +147,8 @@ class NumberClaim(Record):
 
 CriterionKind = Literal[
     "optimizer", "learning_rate", "momentum", "weight_decay", "clipping", "schedule", "warm_up",
-    "batch_size", "epochs", "steps", "loss", "activation", "width", "layers", "heads", "dropout",
+    "batch_size", "epochs", "steps", "loss", "activation", "width", "layers", "channels", "kernel",
+    "stride", "order", "heads", "dropout",
     "initialisation", "normalisation", "augmentation", "preprocessing", "split", "seeds",
     "early_stopping", "hardware",
 ]  # fmt: skip

@@ -148,7 +148,7 @@ def _of_cell(table: PaperTable, label: str, row: int, column: int) -> Iterator[C
     text = table.rows[row][column]
     for kind in labelled(label):
         numbers = re.findall(r"(?:\d|\.\d)[\d.,]*(?:e-?\d+)?", text)
-        if len(numbers) > 1 and kind.kind != "width" and not kind.words:
+        if len(numbers) > 1 and not kind.is_list and not kind.words:
             continue  # alternatives of a search
         value = kind.canonical(text) or kind.canonical(numbers[0] if numbers else "")
         if value:

@@ -21,7 +21,7 @@ class KindRow:
     canonical word. A phrase does not count where `unless` stands in it or just before it. `codes`
     are names of options, arguments and variables, `labels` rows of tables of hyperparameters.
     Without `is_essential` a paper that does not state it leaves nothing open. An `is_list` kind may
-    have several values. What a run shows counts for the stated values of `decides` alone where
+    have several values, and of an `is_sole` one a sentence with several states none. What a run shows counts for the stated values of `decides` alone where
     there are some; `matches(observation, stated)` compares them, where numbers and words as they are do
     not serve.
     """
@@ -38,6 +38,7 @@ class KindRow:
     is_essential: bool = False
     is_count: bool = False
     is_list: bool = False
+    is_sole: bool = False
     decides: frozenset[str] = frozenset()
     matches: Callable[[str, str], bool] | None = None
 
@@ -224,7 +225,7 @@ KINDS: tuple[KindRow, ...] = (
     _row(
         "schedule",
         "learning-rate schedule",
-        rf"{_NO_WARM_UP}({_alternatives(_SCHEDULES)})\b(?!\s+(?:\w+\s+)?warm)"
+        rf"(?<![\w-]){_NO_WARM_UP}({_alternatives(_SCHEDULES)})\b(?!\s+(?:\w+\s+)?warm)"
         r"[^.;]{0,24}?(?:schedul\w+|learning[- ]rates?|anneal\w*|decay)",
         rf"learning[- ]rates?\b[^.;\d]{{0,40}}?\b{_NO_WARM_UP}({_alternatives(_SCHEDULES)})\b"
         r"(?!\s+(?:\w+\s+)?warm)",
@@ -299,7 +300,7 @@ KINDS: tuple[KindRow, ...] = (
         words=_ACTIVATIONS,
         codes=r"act(?:ivation)?(?:_fn|_function|_name)?",
         labels=r"activations?(?: functions?)?|non-?linearity",
-        unless=r"output|gate|final",
+        unless=r"output|gate|final|such as|e\.g\.|unlike|replac|instead",
         places=("activation",),
         observe=traces.activation,
     ),
@@ -341,23 +342,25 @@ KINDS: tuple[KindRow, ...] = (
         "kernel",
         "kernel size",
         r"(?<![\d.])(\d{1,2})\s*[×x]\s*\d{1,2}\s+(?:convolutions?|conv\w*|kernels?|filters?)\b",
-        rf"kernels?(?: sizes?)?\b{_TO}(\d{{1,2}})(?![\d.])",
+        rf"kernels?(?: sizes?)?\b{_TO}(\d{{1,2}})(?!\d|\.\d)",
         codes=r"kernel(?:_?size)?|ksize",
         labels=r"kernel(?: size)?|filter size",
         observe=traces.kernel,
         is_count=True,
+        is_sole=True,
     ),
     _row(
         "stride",
         "stride",
-        rf"strides?\b{_TO}(\d{{1,2}})(?![\d.])",
+        rf"strides?\b{_TO}(\d{{1,2}})(?!\d|\.\d)",
         r"(?<![\d.])(\d{1,2})(?:\s*[×x]\s*\d{1,2})?\s+strides?\b",
         r"\bstride[- ](\d{1,2})\b",
         codes=r"strides?",
         labels=r"strides?",
-        unless=r"pool|patch|sliding|window",
+        unless=r"pool|patch|sliding|window|transposed|upsampl",
         observe=traces.stride,
         is_count=True,
+        is_sole=True,
     ),
     _row(
         "order",
@@ -392,6 +395,7 @@ KINDS: tuple[KindRow, ...] = (
         rf"(?:weights|parameters|layers|matrices)\b[^.;]{{0,40}}?initiali[sz]ed\b[^.;]{{0,40}}?\b({_alternatives(_INITIALISATIONS)})\b",
         words=_INITIALISATIONS,
         labels=r"(?:weight )?initiali[sz]ation",
+        unless=r"observe|negativ|hurt|harm|worse|fail|unlike|instead",
         observe=traces.initialisation,
         decides=frozenset(("he", "xavier", "lecun", "zero")),
         is_essential=True,
@@ -403,7 +407,7 @@ KINDS: tuple[KindRow, ...] = (
         words=_NORMALISATIONS,
         codes=r"norm(?:ali[sz]ation)?(?:_layer|_type)?",
         labels=r"normali[sz]ation(?: layer)?",
-        unless=r"without|no ",
+        unless=r"without|no |similar to|requires?|replac|retain|remov|unlike|instead|models where",
         observe=traces.normalisation,
     ),
     _row(

@@ -8,6 +8,7 @@ import json
 import shutil
 import subprocess
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import fmean
@@ -17,6 +18,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from benchmarks.paper_mutants import CONSEQUENCES, Mutant, mutants
 from bot.app import bootstrap
 from bot.kernel.errors import RepriseError
 from bot.kernel.job import EnvironmentOptions, ReproducePaper
@@ -159,20 +161,28 @@ def rates(answers: set[Any], key: set[Any]) -> Rates:
     )
 
 
-# Mutants: changes of the repositories, each of which one hyperparameter contradicts, or none.
+# Mutants: changes of the repositories, each of which makes one hyperparameter wrong, or none.
 
 
 class MutantRow(Record):
-    """One mutant: the kind that it changes ("" for a harmless one), the contradictions that were
-    told of, each with its evidence, and how many criteria were judged.
+    """One mutant: the kind that it makes wrong ("" for a harmless one, or where the paper states
+    none of the kind), the contradictions that were found, each with its evidence, and how many
+    criteria each evidence judged.
     """
 
     id: str
     kind: str
+    what: str = ""
     contradictions: dict[str, str] = {}
-    judged: int = 0
+    judged: dict[str, int] = {}
     seconds: float = 0.0
     error: str = ""
+
+    @property
+    def alarms(self) -> dict[str, str]:
+        """Contradictions that are none: neither the change nor a consequence of it."""
+        right = {self.kind} | CONSEQUENCES.get(self.kind, frozenset())
+        return {kind: how for kind, how in self.contradictions.items() if kind not in right}
 
 
 class MutantBench(Record):
@@ -182,64 +192,103 @@ class MutantBench(Record):
 
 
 def run_mutants(
-    paths: Sequence[Path], sandbox: Sandbox, settings: Settings, minutes: float
+    paths: Sequence[Path], sandbox: Sandbox, settings: Settings, minutes: float, only: str = ""
 ) -> MutantBench:
-    """Run each mutant once; `base` edits of a paper make its repository agree with it first."""
-    rows = list[MutantRow]()
-    for path in paths:
-        data = json.loads((path / "mutants.json").read_text(encoding="utf-8"))
-        base = [_edit(row) for row in data["base"]]
-        for number, row in enumerate(data["mutants"], 1):
-            edits = [*base, _edit(row)]
-            name = f"{path.name}-{number}"
-            try:
-                report = _reproduced(path, edits, sandbox, settings, minutes=minutes, runs=1)
-            except RepriseError as error:
-                rows.append(MutantRow(id=name, kind=row["kind"], error=str(error)))
-                continue
-            judged = [x for x in report.result.criteria if x.verdict in {"agrees", "contradicts"}]
-            contradictions = {x.kind: x.evidence for x in report.result.contradictions}
-            seconds = report.seconds.get("total", 0.0)
-            problem = next((run.problem for run in report.result.runs if run.problem), "")
-            rows.append(
-                MutantRow(
-                    id=name, kind=row["kind"], contradictions=contradictions,
-                    judged=len(judged), seconds=seconds, error=problem,
-                )
-            )  # fmt: skip
+    """Run the mutants of each paper; `agrees` edits of its key make its repository agree with it
+    first. `only` are ids such as "digits-3".
+    """
+    starts = tuple(part.strip() for part in only.split(",") if part.strip())
+    rows = [
+        _run_mutant(name, path, base, mutant, stated, sandbox, settings, minutes)
+        for path in paths
+        for base, stated in [key_of(path)]
+        for number, mutant in enumerate(mutants(repository_files(path, base)), 1)
+        if (name := f"{path.name}-{number}") and (not starts or name.startswith(starts))
+    ]
     return MutantBench(mutants=tuple(rows))
 
 
-def _edit(row: dict[str, str]) -> Edit:
-    return row["file"], row["before"], row["after"]
+def key_of(path: Path) -> tuple[list[Edit], set[str]]:
+    """What makes a repository agree with its paper, and the kinds that the paper states."""
+    key = json.loads((path / "expected.json").read_text(encoding="utf-8"))
+    edits = [(row["file"], row["before"], row["after"]) for row in key.get("agrees", ())]
+    return edits, set(key["criteria"])
+
+
+def repository_files(path: Path, edits: Sequence[Edit]) -> dict[str, str]:
+    """The files of a paper's repository, with edits."""
+    root = path / "repo"
+    files = (file for file in sorted(root.rglob("*")) if file.is_file())
+    tree = {file.relative_to(root).as_posix(): file.read_text("utf-8") for file in files}
+    for file, before, after in edits:
+        tree[file] = tree[file].replace(before, after)
+    return tree
+
+
+def _run_mutant(
+    name: str,
+    path: Path,
+    base: Sequence[Edit],
+    mutant: Mutant,
+    stated: set[str],
+    sandbox: Sandbox,
+    settings: Settings,
+    minutes: float,
+) -> MutantRow:
+    kind = mutant.kind if mutant.kind in stated else ""
+    change = (mutant.file, repository_files(path, base)[mutant.file], mutant.text)
+    try:
+        report = _reproduced(
+            path, [*base, change], sandbox, settings, minutes=minutes, runs=mutant.runs
+        )
+    except RepriseError as error:
+        return MutantRow(id=name, kind=kind, what=mutant.what, error=str(error))
+    result = report.result
+    judged = [row.evidence for row in result.criteria if row.verdict in {"agrees", "contradicts"}]
+    return MutantRow(
+        id=name,
+        kind=kind,
+        what=mutant.what,
+        contradictions={row.kind: row.evidence for row in result.contradictions},
+        judged=dict(Counter(judged)),
+        seconds=report.seconds.get("total", 0.0),
+        error=next((run.problem for run in result.runs if run.problem), ""),
+    )
 
 
 def mutants_table(bench: MutantBench) -> Group:
-    """One row a mutant, and how many were told of."""
+    """One row a mutant, and how many were found."""
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for name in ("id", "changes", "", "contradictions", "judged", "s", "problem"):
+    for name in ("id", "makes wrong", "change", "", "contradictions", "s", "problem"):
         table.add_column(name, overflow="fold")
     for row in bench.mutants:
-        is_right = set(row.contradictions) == ({row.kind} - {""})
+        is_right = (not row.kind or row.kind in row.contradictions) and not row.alarms
         texts = ", ".join(f"{kind} ({how})" for kind, how in row.contradictions.items())
         mark = Text("right", "green") if is_right else Text("wrong", "red")
         table.add_row(
-            row.id, row.kind or "nothing", mark, texts, str(row.judged), f"{row.seconds:.0f}",
-            row.error,
+            row.id, row.kind or "nothing", row.what, mark, texts, f"{row.seconds:.0f}", row.error,
         )  # fmt: skip
-    return Group(table, Text(), Text(mutant_summary(bench.mutants)))
+    return Group(table, Text(), *(Text(line) for line in mutant_summary(bench.mutants)))
 
 
-def mutant_summary(rows: Sequence[MutantRow]) -> str:
-    """How many mutants were told of, by evidence, and the false alarms."""
+def mutant_summary(rows: Sequence[MutantRow]) -> Iterator[str]:
+    """Recall and false alarms, in all and by kind of evidence."""
     faulty = [row for row in rows if row.kind]
     hits = [row.contradictions[row.kind] for row in faulty if row.kind in row.contradictions]
-    alarms = sum(len(set(row.contradictions) - {row.kind}) for row in rows)
-    judged = sum(row.judged for row in rows)
-    return (
-        f"{len(hits)} of {len(faulty)} mutants told of ({hits.count('observed')} observed, "
-        f"{hits.count('located')} located); {alarms} false alarms of {judged} judgements"
+    alarms = [how for row in rows for how in row.alarms.values()]
+    judged = sum((Counter(row.judged) for row in rows), Counter())
+    yield (
+        f"{len(hits)} of {len(faulty)} mutants found; "
+        f"{len(alarms)} false alarms of {judged.total()} judgements"
     )
+    for how in ("observed", "located"):
+        yield (
+            f"{how}: {hits.count(how)} found, "
+            f"{alarms.count(how)} false alarms of {judged[how]} judgements"
+        )
+    missed = [f"{row.id} {row.kind}" for row in faulty if row.kind not in row.contradictions]
+    if missed:
+        yield f"missed: {', '.join(missed)}"
 
 
 # The table.

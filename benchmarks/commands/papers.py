@@ -29,8 +29,11 @@ def papers(
     ] = 30.0,
     mutants: Annotated[
         bool,
-        typer.Option("--mutants", help="Run each paper's mutants.json: is every change told of?"),
+        typer.Option("--mutants", help="Change each implementation: is every change found?"),
     ] = False,
+    mutant: Annotated[
+        str, typer.Option(help="Only these mutants, such as digits-3.", metavar="IDS")
+    ] = "",
     sandbox: SandboxName = "auto",
     as_json: AsJson = False,
 ) -> None:
@@ -42,6 +45,6 @@ def papers(
 
         paths, world = cases(folder, only), (choose(sandbox), load(), minutes)
         if mutants:
-            print_whole(run_mutants(paths, *world), mutants_table, as_json=as_json)
+            print_whole(run_mutants(paths, *world, mutant), mutants_table, as_json=as_json)
         else:
             print_whole(run(paths, *world), papers_table, as_json=as_json)

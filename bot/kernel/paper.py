@@ -43,6 +43,7 @@ class PaperTable(Record):
     """A table as cells. `number` counts tables with a caption as the paper does; `head` are the
     rows of column heads, and every row has the same number of cells. `bold` are emphasised cells of
     `rows`, (row, column) from 0. A table of which only the caption is known has no rows.
+    `section` is the id of the section that it stands in, "" for none.
     """
 
     id: str
@@ -52,6 +53,7 @@ class PaperTable(Record):
     head: tuple[tuple[str, ...], ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     bold: tuple[tuple[int, int], ...] = ()
+    section: str = ""
 
     def column(self, at: int) -> str:
         """The heads of a column, the outer one first."""
@@ -147,7 +149,8 @@ class NumberClaim(Record):
 
 CriterionKind = Literal[
     "optimizer", "learning_rate", "momentum", "weight_decay", "clipping", "schedule", "warm_up",
-    "batch_size", "epochs", "steps", "loss", "activation", "width", "layers", "heads", "dropout",
+    "batch_size", "epochs", "steps", "loss", "activation", "width", "layers", "channels", "kernel",
+    "stride", "order", "heads", "dropout",
     "initialisation", "normalisation", "augmentation", "preprocessing", "split", "seeds",
     "early_stopping", "hardware",
 ]  # fmt: skip

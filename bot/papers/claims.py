@@ -184,7 +184,12 @@ def _of_table(table: PaperTable, names: set[str]) -> Iterator[NumberClaim]:
             if cell is None or _ASIDE.search(head) or _ASIDE.search(" ".join(row[: layout.labels])):
                 continue
             labels = [text for text in row[: layout.labels] if text]
-            metric = metric_in(head) or metric_in(" ".join(labels)) or layout.metric
+            names_of_metrics = (metric_in(head), metric_in(" ".join(labels)), layout.metric)
+            # A percentage is no squared or absolute error: "MAE" is then a method.
+            fits = (
+                row for row in names_of_metrics if row and (is_share(row) or not cell.is_percent)
+            )
+            metric = next(fits, "")
             if not metric:
                 continue
             marked = cell.is_percent or layout.is_percent or "%" in f"{head}{' '.join(labels)}"
@@ -224,6 +229,8 @@ def _of_sentence(row: PaperSentence, paper: Paper) -> Iterator[NumberClaim]:
             is_other = _NO_RESULT.search(f"{before}{match['between']}")
             if match.start("value") in positions or (is_other and not before.endswith(" to ")):
                 continue
+            if re.search(r"[A-Za-z]-$", before):
+                continue  # of a name, such as ResNet-50
             positions.add(match.start("value"))
             if (claim := _sentence_claim(match, row, section)) is not None:
                 yield claim

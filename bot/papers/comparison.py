@@ -17,7 +17,7 @@ from bot.kernel.paper import (
     PaperVerdict,
 )
 from bot.kernel.statistics import prediction_interval
-from bot.papers.numbers import NUMBER, is_better, is_share, metric_in, number
+from bot.papers.numbers import NUMBER, is_better, is_percentage, is_share, metric_in, number
 
 LEAST_RUNS = 3
 """Full runs that differ, before an interval is computed."""
@@ -95,7 +95,7 @@ def _in_unit(
     is_percent: bool,
 ) -> PrintedValue:
     """A printed number as a percentage where the claim is one, as a share where it is that."""
-    printed_percent = is_share(metric) and (is_percent or abs(value) > 1.5)
+    printed_percent = is_percentage(metric, value, marked=is_percent)
     factor = 1.0
     if is_share(claim.metric) and printed_percent != claim.is_percent:
         factor = 100.0 if claim.is_percent else 0.01

@@ -40,6 +40,17 @@ _DETAILS = re.compile(
 _MEASURED = re.compile(
     r"throughput|latency|(?:images|tokens|samples) per second|inference (?:time|speed)", re.I
 )
+_BY_CONDITION = re.compile(
+    r"\s*%?\s*(?:[(\[][^)\]]{0,40}[)\]]\s*)?(?:for|on)\b[^.;]{1,60}?(?:,|\band)\s+(?:an?\s|of\s)?"
+    r"(?:\d[\d.,]*(?:e-?\d+)?|\.\d+)\s*%?\s*(?:[(\[][^)\]]{0,40}[)\]]\s*)?(?:for|on)\b"
+)
+"""What follows a value that holds for one of several data sets or models."""
+_OF_OTHERS = re.compile(
+    r"\[[^\]]{2,200}\]\s+(?:also\s+|further\s+|first\s+)?(?:discover|propos|show|prov|introduc|observ|f[io]und|"
+    r"present|us|report|stud|analy|train|appl)(?:e|es|ed|s|y|ies|ied|ze|zed)?\b",
+    re.I,
+)
+"""A citation that does something."""
 _CLAUSE = re.compile(r"[.;:,(]\s")
 _BEFORE = 70
 _TRAINED: frozenset[CriterionKind] = frozenset(
@@ -57,10 +68,7 @@ def read_criteria(
     """What a paper states of the experiment behind a claim, in the order of the kinds. One value a
     kind: a table of hyperparameters comes before a section on training, and that before others.
     """
-    ranked = [
-        *((3, row) for table in paper.tables for row in _of_table(table, claim)),
-        *_of_sentences(paper, _rivals(claims)),
-    ]
+    ranked = [*_of_tables(paper, claim), *_of_sentences(paper, _rivals(claims))]
     best = dict[CriterionKind, tuple[int, Criterion]]()
     for rank, row in ranked:
         if row.kind not in best or rank > best[row.kind][0]:
@@ -101,6 +109,7 @@ def _is_about_others(text: str, rivals: set[str]) -> bool:
     lowered = text.lower()
     if (
         _SEARCHED.search(text)
+        or (_OF_OTHERS.search(text) and not re.search(r"\b(?:we|our)\b", lowered))
         or _MEASURED.search(text)
         or re.search(r"\b(?:baselines?|competitors?)\b", lowered)
     ):
@@ -110,6 +119,14 @@ def _is_about_others(text: str, rivals: set[str]) -> bool:
 
 
 def _value(row: KindRow, text: str) -> str:
+    """The value of a kind that a sentence states, "" for none, or for several of conditions of
+    their own ("12 on COCO, 31 on ADE20K").
+    """
+    values = list(dict.fromkeys(_values(row, text)))
+    return values[0] if values and not (row.is_sole and len(values) > 1) else ""
+
+
+def _values(row: KindRow, text: str) -> Iterator[str]:
     for phrase in row.phrases:
         for match in phrase.finditer(text):
             clause = _CLAUSE.split(text[max(0, match.start() - _BEFORE) : match.start()])[-1]
@@ -120,9 +137,9 @@ def _value(row: KindRow, text: str) -> str:
                 continue
             value = row.canonical(match[1].rstrip("."))
             value = share(value) if row.kind == "split" else value
-            if value and not (row.is_count and not _whole(value)):
-                return value
-    return ""
+            is_plain = not (row.is_count and not _whole(value))
+            if value and is_plain and not _BY_CONDITION.match(text, match.end(1)):
+                yield value
 
 
 def _whole(value: str) -> bool:
@@ -130,6 +147,22 @@ def _whole(value: str) -> bool:
 
 
 # Tables of hyperparameters.
+
+
+def _of_tables(paper: Paper, claim: NumberClaim | None) -> Iterator[tuple[int, Criterion]]:
+    """What the tables of hyperparameters state: those of the section that names the claim's data
+    set before others. Of values that differ between other sections none is taken.
+    """
+    titles = {section.id: section.title.lower() for section in paper.sections}
+    words = claim.dataset.lower() if claim is not None else ""
+    rows = [(table.section, row) for table in paper.tables for row in _of_table(table, claim)]
+    for section, row in rows:
+        values = {other.stated for _, other in rows if other.kind == row.kind}
+        places = {at for at, other in rows if other.kind == row.kind}
+        if words and words in titles.get(section, ""):
+            yield 4, row
+        elif len(values) == 1 or len(places) == 1:
+            yield 3, row
 
 
 def _of_table(table: PaperTable, claim: NumberClaim | None) -> Iterator[Criterion]:
@@ -148,7 +181,7 @@ def _of_cell(table: PaperTable, label: str, row: int, column: int) -> Iterator[C
     text = table.rows[row][column]
     for kind in labelled(label):
         numbers = re.findall(r"(?:\d|\.\d)[\d.,]*(?:e-?\d+)?", text)
-        if len(numbers) > 1 and kind.kind != "width" and not kind.words:
+        if len(numbers) > 1 and not kind.is_list and not kind.words:
             continue  # alternatives of a search
         value = kind.canonical(text) or kind.canonical(numbers[0] if numbers else "")
         if value:

@@ -20,7 +20,10 @@ class KindRow:
     """`phrases` find the value in a sentence as group 1; `words` map what stands there to a
     canonical word. A phrase does not count where `unless` stands in it or just before it. `codes`
     are names of options, arguments and variables, `labels` rows of tables of hyperparameters.
-    Without `is_essential` a paper that does not state it leaves nothing open.
+    Without `is_essential` a paper that does not state it leaves nothing open. An `is_list` kind may
+    have several values, and of an `is_sole` one a sentence with several states none. What a run shows counts for the stated values of `decides` alone where
+    there are some; `matches(observation, stated)` compares them, where numbers and words as they are do
+    not serve.
     """
 
     kind: CriterionKind
@@ -34,6 +37,10 @@ class KindRow:
     observe: Values = lambda _: ""
     is_essential: bool = False
     is_count: bool = False
+    is_list: bool = False
+    is_sole: bool = False
+    decides: frozenset[str] = frozenset()
+    matches: Callable[[str, str], bool] | None = None
 
     def canonical(self, text: str) -> str:
         """A value in the form in which values are compared; "" for none of this kind."""
@@ -45,7 +52,7 @@ class KindRow:
             return ""
         text = re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
         values = [number(part) for part in re.split(r"\s*(?:,|and|-)\s+|\s*,\s*", text)]
-        is_list = len(values) > 1 and self.kind != "width"
+        is_list = len(values) > 1 and not self.is_list
         if not values or is_list or any(value is None for value in values):
             return ""
         return ", ".join(f"{value:g}" for value in values if value is not None)
@@ -139,6 +146,17 @@ _AUGMENTATIONS = (
     ("cutout", r"cut-?out"),
     ("rotations", r"(?:random )?rotations?"),
 )
+_NO_WARM_UP = r"(?<!warmed up )(?<!warm-up )(?<!warmup )(?<!warm up )"
+_NORM, _ACT = (
+    r"batch[- ]?norm(?:ali[sz]ation)?|layer[- ]?norm(?:ali[sz]ation)?",
+    (r"(?:an?\s+|the\s+)?(?:relu|gelu|tanh|silu|activations?|non-?linearit(?:y|ies))"),
+)
+_THEN = r"(?:,|\s+and|\s+then|,?\s+followed by|\s+before(?: each| every)?)\s+"
+_AFTER = r"\s+(?:follows?|after)\s+(?:each\s+|every\s+)?"
+_ORDERS = (
+    ("normalisation first", rf"(?:{_NORM})(?: layers?)?{_THEN}{_ACT}|{_ACT}{_AFTER}(?:{_NORM})"),
+    ("activation first", rf"{_ACT}{_THEN}(?:{_NORM})|(?:{_NORM}){_AFTER}{_ACT}"),
+)
 _CHANGES = (
     r"decay|warm|drop|divid|multipl|factor|anneal|schedul|every|reduc|search|grid|range|between|"
     r"sweep|\bnorm|select|among"
@@ -191,7 +209,7 @@ KINDS: tuple[KindRow, ...] = (
         rf"({_N})\s+weight[- ]decay",
         codes=r"weight_?decay|wd|l2(?:_reg|_penalty)?",
         labels=r"weight[- ]decay|l2(?: regulari[sz]ation)?",
-        unless=r"search|grid|range|between|sweep|loss|norm of",
+        unless=r"search|grid|range|between|sweep|norm of",
         places=("weight_decay",),
         observe=traces.weight_decay,
     ),
@@ -202,16 +220,19 @@ KINDS: tuple[KindRow, ...] = (
         codes=r"(?:grad(?:ient)?_?)?(?:clip(?:ping)?|max_norm|max_grad_norm)(?:_norm|_value)?|grad_clip",
         labels=r"(?:gradient )?clip(?:ping)?(?: norm)?",
         places=("clipping",),
+        observe=traces.clipping,
     ),
     _row(
         "schedule",
         "learning-rate schedule",
-        rf"({_alternatives(_SCHEDULES)})\b[^.;]{{0,24}}?(?:schedul\w+|learning[- ]rates?|anneal\w*|decay)",
-        rf"learning[- ]rates?\b[^.;\d]{{0,40}}?\b({_alternatives(_SCHEDULES)})\b",
+        rf"(?<![\w-]){_NO_WARM_UP}({_alternatives(_SCHEDULES)})\b(?!\s+(?:\w+\s+)?warm)"
+        r"[^.;]{0,24}?(?:schedul\w+|learning[- ]rates?|anneal\w*|decay)",
+        rf"learning[- ]rates?\b[^.;\d]{{0,40}}?\b{_NO_WARM_UP}({_alternatives(_SCHEDULES)})\b"
+        r"(?!\s+(?:\w+\s+)?warm)",
         words=_SCHEDULES,
         codes=r"(?:lr_?)?sched(?:uler?)?(?:_type|_name)?|decay_type",
         labels=r"(?:learning[- ]rate )?(?:schedule|decay schedule|scheduler)",
-        unless=r"noise|exceed|outperform|match|compared|than|warm",
+        unless=r"noise|exceed|outperform|match|compared|than",
         observe=traces.schedule,
     ),
     _row(
@@ -221,6 +242,8 @@ KINDS: tuple[KindRow, ...] = (
         rf"({_N})\s*(?:steps|iterations|updates|epochs)?\s*(?:of\s+)?(?:linear\s+)?warm-?up",
         codes=r"(?:num_)?warm_?up(?:_steps|_epochs|_iters)?",
         labels=r"warm-?up(?: steps| epochs)?",
+        observe=traces.warm_up,
+        matches=traces.same_warm_up,
     ),
     _row(
         "batch_size",
@@ -277,7 +300,7 @@ KINDS: tuple[KindRow, ...] = (
         words=_ACTIVATIONS,
         codes=r"act(?:ivation)?(?:_fn|_function|_name)?",
         labels=r"activations?(?: functions?)?|non-?linearity",
-        unless=r"output|gate|final",
+        unless=r"output|gate|final|such as|e\.g\.|unlike|replac|instead",
         places=("activation",),
         observe=traces.activation,
     ),
@@ -292,6 +315,7 @@ KINDS: tuple[KindRow, ...] = (
         places=("units",),
         observe=traces.widths,
         is_count=True,
+        is_list=True,
     ),
     _row(
         "layers",
@@ -302,6 +326,48 @@ KINDS: tuple[KindRow, ...] = (
         unless=r"last|first|final|each|output",
         observe=traces.hidden_layers,
         is_count=True,
+    ),
+    _row(
+        "channels",
+        "channels",
+        rf"\b({COUNT}(?:(?:,| and|, and)\s*{COUNT})*)\s+(?:output\s+|feature\s+)?(?:channels|filters|feature maps)\b",
+        codes=r"(?:out_|n_|num_|base_)?(?:channels|filters)",
+        labels=r"(?:number of )?(?:channels|filters|feature maps)",
+        unless=r"input|colou?r|rgb",
+        observe=traces.channels,
+        is_count=True,
+        is_list=True,
+    ),
+    _row(
+        "kernel",
+        "kernel size",
+        r"(?<![\d.])(\d{1,2})\s*[×x]\s*\d{1,2}\s+(?:convolutions?|conv\w*|kernels?|filters?)\b",
+        rf"kernels?(?: sizes?)?\b{_TO}(\d{{1,2}})(?!\d|\.\d)",
+        codes=r"kernel(?:_?size)?|ksize",
+        labels=r"kernel(?: size)?|filter size",
+        observe=traces.kernel,
+        is_count=True,
+        is_sole=True,
+    ),
+    _row(
+        "stride",
+        "stride",
+        rf"strides?\b{_TO}(\d{{1,2}})(?!\d|\.\d)",
+        r"(?<![\d.])(\d{1,2})(?:\s*[×x]\s*\d{1,2})?\s+strides?\b",
+        r"\bstride[- ](\d{1,2})\b",
+        codes=r"strides?",
+        labels=r"strides?",
+        unless=r"pool|patch|sliding|window|transposed|upsampl",
+        observe=traces.stride,
+        is_count=True,
+        is_sole=True,
+    ),
+    _row(
+        "order",
+        "order of normalisation and activation",
+        rf"\b({_alternatives(_ORDERS)})\b",
+        words=_ORDERS,
+        observe=traces.order,
     ),
     _row(
         "heads",
@@ -329,6 +395,9 @@ KINDS: tuple[KindRow, ...] = (
         rf"(?:weights|parameters|layers|matrices)\b[^.;]{{0,40}}?initiali[sz]ed\b[^.;]{{0,40}}?\b({_alternatives(_INITIALISATIONS)})\b",
         words=_INITIALISATIONS,
         labels=r"(?:weight )?initiali[sz]ation",
+        unless=r"observe|negativ|hurt|harm|worse|fail|unlike|instead",
+        observe=traces.initialisation,
+        decides=frozenset(("he", "xavier", "lecun", "zero")),
         is_essential=True,
     ),
     _row(
@@ -338,7 +407,7 @@ KINDS: tuple[KindRow, ...] = (
         words=_NORMALISATIONS,
         codes=r"norm(?:ali[sz]ation)?(?:_layer|_type)?",
         labels=r"normali[sz]ation(?: layer)?",
-        unless=r"without|no ",
+        unless=r"without|no |similar to|requires?|replac|retain|remov|unlike|instead|models where",
         observe=traces.normalisation,
     ),
     _row(
@@ -357,6 +426,7 @@ KINDS: tuple[KindRow, ...] = (
         rf"\b({_alternatives(_PREPROCESSING)})\s+(?:inputs?|features?|data)",
         words=_PREPROCESSING,
         labels=r"(?:pre-?processing|scaling|normali[sz]ation of inputs)",
+        places=("preprocessing",),
         observe=traces.preprocessing,
     ),
     _row(

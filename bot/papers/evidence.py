@@ -3,11 +3,11 @@ the text.
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from bot.kernel.paper import Criterion, CriterionKind, CriterionVerdict
 from bot.kernel.training_types import TrainingTrace
-from bot.papers.criterion_kinds import KINDS
+from bot.papers.criterion_kinds import KINDS, ROWS
 from bot.papers.located import Site, deciding
 from bot.papers.numbers import number
 
@@ -34,7 +34,32 @@ def judge(
     return tuple(sorted(rows, key=lambda row: _ORDER[row.verdict]))
 
 
+def judge_seeds(
+    criteria: Iterable[Criterion], values: Sequence[float | None]
+) -> tuple[Criterion, ...]:
+    """The criteria with what full runs under different seeds say of the seeds: those that print one
+    number have one seed, whatever they are given. A mean over several seeds has digits of its own,
+    so runs that differ say nothing of how many there were.
+    """
+    is_fixed = len(values) > 1 and None not in values and len({*values}) == 1
+    rows = [
+        row.model_copy(update={"observed": "1", "verdict": "contradicts", "evidence": "observed"})
+        if is_fixed and row.kind == "seeds" and row.verdict == "unknown" and row.stated != "1"
+        else row
+        for row in criteria
+    ]
+    return tuple(sorted(rows, key=lambda row: _ORDER[row.verdict]))
+
+
+def _matches(row: Criterion, value: str, *, is_seen: bool) -> bool:
+    compare = ROWS[row.kind].matches
+    return compare(value, row.stated) if is_seen and compare else same(value, row.stated)
+
+
 def _judged(row: Criterion, sites: tuple[Site, ...], observation: str) -> Criterion:
+    decides = ROWS[row.kind].decides
+    if decides and row.stated and row.stated not in decides:
+        observation = ""
     own = deciding(sites, row.kind) if any(site.kind == row.kind for site in sites) else []
     site = next((one for one in own if observation and same(one.located.value, observation)), None)
     # Of several places that differ, only a run can say which one counts.
@@ -45,7 +70,7 @@ def _judged(row: Criterion, sites: tuple[Site, ...], observation: str) -> Criter
     }
     value = observation or (site.located.value if site is not None else "")
     if row.verdict != "open" and value and row.kind != "seeds":
-        verdict = "agrees" if same(value, row.stated) else "contradicts"
+        verdict = "agrees" if _matches(row, value, is_seen=bool(observation)) else "contradicts"
         update |= {"verdict": verdict, "evidence": "observed" if observation else "located"}
     return row.model_copy(update=update)
 

@@ -2,6 +2,7 @@
 of two readings that are merged. The code and the run judge them as any other.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,12 @@ from bot.papers.runs import PaperSession
 from prompts import load
 from prompts.catalog import fence
 
+_QUANTITY = re.compile(
+    r"\d|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|sixteen|twenty|thirty|"
+    r"sixty|hundred|thousand|half|halves|third|quarter|fifth|tenth|percent|once|twice|thrice|double|"
+    r"single|pair|dozen|no|none|without)s?\b",
+    re.IGNORECASE,
+)
 _MOST_TOKENS, _MOST_CHARACTERS = 3_000, 60_000
 _READINGS = 2
 
@@ -86,6 +93,8 @@ def parse(data: dict[str, object], paper: Paper) -> Iterator[_Reading]:
         row, text = ROWS[item["kind"]], texts.get(item["sentence"], "")
         if not contains(text, item["quote"]):
             continue
+        if not row.words and not _QUANTITY.search(item["quote"]):
+            continue  # words without any quantity state no number
         value = row.canonical(item["value"])
         if value := share(value) if row.kind == "split" else value:
             yield _Reading(row.kind, value, item["sentence"])

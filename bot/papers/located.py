@@ -29,7 +29,26 @@ _CALLED: tuple[CriterionKind, ...] = (
     "loss",
 )  # fmt: skip
 """Kinds whose value is what is called: `StandardScaler()`, `CosineAnnealingLR(…)`."""
+_NAMED_LIKE: dict[CriterionKind, re.Pattern[str]] = {
+    "schedule": re.compile(r"LR$|[Ss]chedul|[Aa]nneal|[Dd]ecay|[Ww]arm|OneCycle"),
+    "initialisation": re.compile(
+        r"_$|(?i:glorot|xavier|kaiming|lecun|orthogonal|^he_?(?:normal|uniform))"
+    ),
+}
+"""What the name of such a call has beside its value: `nn.Linear` is no linear schedule."""
 WHY = "the paper's value"
+UNREAD = "never read"
+"""In place of the value of a setting that no code reads."""
+_UNREAD_RANK = 9
+_READ_ANY = {"vars", "getattr", "asdict", "Namespace", "SimpleNamespace", "namedtuple", "locals"}
+_SETTINGS_NAMES = {
+    "args", "opt", "opts", "options", "cfg", "config", "conf", "hparams", "params", "flags",
+    "settings", "hps", "arguments", "namespace",
+}  # fmt: skip
+_OPTION_LIBRARIES = {
+    "click", "typer", "fire", "absl", "hydra", "omegaconf", "simple_parsing", "tyro", "gin",
+    "pydantic", "dataclasses", "transformers", "attr", "attrs", "ml_collections", "jsonargparse",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -71,6 +90,7 @@ def _canonical(row: KindRow, text: str) -> str:
 
 def _of_settings(script: Script, tree: Tree) -> Iterator[Site]:
     settings = next(iter(settings_of(script, tree)), [])
+    reads = _names_read(script, tree)
     for setting in settings[:2_000]:
         for row in KINDS:
             if row.codes is None or not row.codes.fullmatch(setting.plain):
@@ -78,8 +98,74 @@ def _of_settings(script: Script, tree: Tree) -> Iterator[Site]:
             if value := _canonical(row, setting.value):
                 rank = 0 if setting.is_given and not setting.file else 1 if setting.file else 2
                 place = LocatedValue(value=value, **_location(setting, script, tree))
+                if reads is not None and setting.plain not in reads:
+                    yield _unread(row.kind, place)
+                    continue
                 change = _setting_change(script, tree, setting)
                 yield Site(row.kind, place, rank, change)
+
+
+def _unread(kind: CriterionKind, place: LocatedValue) -> Site:
+    """A value that no code reads decides nothing: it counts only where nothing else does."""
+    return Site(kind, place.model_copy(update={"value": UNREAD}), _UNREAD_RANK)
+
+
+def _names_read(script: Script, tree: Tree) -> set[str] | None:
+    """The attributes and keys that the code of a program reads; None where it may read any, as
+    `**config`, `vars(args)` and the decorators of some libraries do.
+    """
+    names = set[str]()
+    paths = [path for path in tree_programs.reachable([script.entry], tree) if path.endswith(".py")]
+    modules = {path: module_of(text_of(path, script, tree)) for path in paths}
+    own = {
+        node.name
+        for module in modules.values()
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+    }
+    for path, module in modules.items():
+        for node in ast.walk(module):
+            if _reads_any(node, is_entry=path == script.entry) or _hands_on(node, own):
+                return None
+            names.add(_name_read(node).lstrip("-").replace("-", "_").lower())
+    return names
+
+
+def _hands_on(node: ast.AST, own: set[str]) -> bool:
+    """Whether a call gives all settings to code that is not the repository's."""
+    if not isinstance(node, ast.Call):
+        return False
+    values = [*node.args, *(row.value for row in node.keywords)]
+    is_given = any(isinstance(one, ast.Name) and one.id in _SETTINGS_NAMES for one in values)
+    return is_given and name_of(node.func).rpartition(".")[2] not in {*own, "print", "str", "repr"}
+
+
+def _reads_any(node: ast.AST, *, is_entry: bool) -> bool:
+    """Whether a node reads settings by no name of its own."""
+    match node:
+        case ast.Attribute(attr="__dict__" | "items" | "values" | "update" | "copy"):
+            return True
+        case ast.keyword(arg=None) | ast.Dict(keys=[None, *_]):
+            return True
+        case ast.Call(func=func):
+            return name_of(func).rpartition(".")[2] in _READ_ANY
+        case ast.FunctionDef(decorator_list=[_, *_]):
+            return is_entry
+        case ast.Import(names=modules):
+            return any(one.name.partition(".")[0] in _OPTION_LIBRARIES for one in modules)
+        case ast.ImportFrom(module=str(module)):
+            return module.partition(".")[0] in _OPTION_LIBRARIES
+    return False
+
+
+def _name_read(node: ast.AST) -> str:
+    """The attribute or key that a node reads, "" for none."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Subscript(slice=ast.Constant(value=str(name))):
+            return name
+        case ast.Call(func=ast.Attribute(attr="get" | "pop"), args=[ast.Constant(value=value), *_]):
+            return str(value)
+    return ""
 
 
 def _location(setting: Setting, script: Script, tree: Tree) -> dict[str, str | int]:
@@ -162,8 +248,12 @@ def _of_code(script: Script, tree: Tree) -> Iterator[Site]:
     count = 0
     for path in paths[:_MOST_FILES]:
         text = text_of(path, script, tree)
-        for name, node in _named_values(module_of(text)):
+        module = module_of(text)
+        unread = set(_unread_parameters(module))
+        for name, node in _named_values(module):
             for site in _sites_of(name, node, script, path, text):
+                if id(node) in unread:
+                    site = _unread(site.kind, site.located)
                 count += 1
                 if count <= _MOST_SITES * len(KINDS):
                     yield site
@@ -185,6 +275,17 @@ def _named_values(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:
                 for key, value in zip(keys, values, strict=True):
                     if isinstance(key, ast.Constant) and isinstance(key.value, str):
                         yield key.value, value
+
+
+def _unread_parameters(module: ast.Module) -> Iterator[int]:
+    """The defaults of parameters that their functions never read, by the id of the node."""
+    for node in ast.walk(module):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = {
+                row.id for part in node.body for row in ast.walk(part) if isinstance(row, ast.Name)
+            }
+            if not {"locals", "vars"} & names:
+                yield from (id(value) for name, value in _defaults(node.args) if name not in names)
 
 
 def _defaults(node: ast.arguments) -> Iterator[tuple[str, ast.expr]]:
@@ -216,6 +317,8 @@ def _called(node: ast.expr, path: str) -> Iterator[Site]:
     forms = (spaced, spaced.replace(" ", ""), spaced.partition(" ")[0])
     for row in KINDS:
         if row.kind not in _CALLED or not name:
+            continue
+        if row.kind in _NAMED_LIKE and not _NAMED_LIKE[row.kind].search(name):
             continue
         usable = forms if row.kind == "initialisation" and name.endswith("_") else forms[:2]
         if value := next(

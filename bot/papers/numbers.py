@@ -37,10 +37,12 @@ _METRICS = (
     ("precision", r"precision"),
     ("recall", r"recall"),
     ("mcc", r"mcc"),
-    ("error", r"error(?:[- ]rates?)?|err\.?"),
+    ("error", r"(?<!standard )(?<!std\. )error(?:[- ]rates?)?|err\.?"),
     ("loss", r"loss(?:es)?"),
 )
-_SHARES = {"accuracy", "f1", "auc", "iou", "dice", "map", "precision", "recall", "mcc", "error"}
+_SHARES = {
+    "accuracy", "f1", "auc", "iou", "dice", "map", "precision", "recall", "mcc", "error", "r2",
+}  # fmt: skip
 _PATTERNS = tuple(
     (name, re.compile(rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])", re.IGNORECASE))
     for name, words in _METRICS
@@ -106,8 +108,11 @@ def is_share(metric: str) -> bool:
 
 
 def is_percentage(metric: str, value: float, *, marked: bool) -> bool:
-    """Whether a number of a metric is a percentage, by its mark or its size."""
-    return is_share(metric) and (marked or abs(value) > _MOST_SHARE)
+    """Whether a number of a metric is a percentage, by its mark or its size; R² may be far below
+    zero.
+    """
+    size = value if metric == "r2" else abs(value)
+    return is_share(metric) and (marked or size > _MOST_SHARE)
 
 
 def is_better(metric: str, ours: float, theirs: float) -> bool:

@@ -23,7 +23,11 @@ _USUAL = {
     "neural", "network", "networks", "model", "models", "method", "methods", "training", "data",
     "paper", "approach",
 }  # fmt: skip
-_MOST_NAMES = 40
+_MOST_NAMES, _LEAST_WORDS = 40, 3
+_WORD = re.compile(r"[A-Za-z]{3,}")
+_FENCE = re.compile(
+    r"^[^\S\n]*(`{3,}|~{3,}).*?(?:^[^\S\n]*\1|\Z)|^ {4}[^\n]*$", re.DOTALL | re.MULTILINE
+)
 
 
 class NamedPaper(NamedTuple):
@@ -60,10 +64,11 @@ def _papers(text: str) -> Iterator[str]:
 def is_of_paper(tree: Tree, paper: Paper, source: str, repo: str, names: set[str]) -> bool:
     """Whether anything says that a repository is that of a paper: the paper gives its address, or
     the README, the citation file or the name of a file has the paper's id, most words of its title
-    or the name of its method. Without a README nothing is said against it.
+    or the name of its method. A README of hardly a word says nothing against it.
     """
     readme = readme_of(tree)
-    if not readme or _address(repo) in {_address(url) for url in paper.repositories}:
+    says = _WORD.findall(_FENCE.sub(" ", readme))
+    if len(says) < _LEAST_WORDS or _address(repo) in {_address(url) for url in paper.repositories}:
         return True
     citations = (tree[path] for path in tree if _CITATION.fullmatch(path))
     parts = [readme, *(data[:_LONGEST].decode("utf-8", "replace") for data in citations)]

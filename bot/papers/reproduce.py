@@ -34,7 +34,7 @@ from bot.model.budget import ModelBudget
 from bot.papers import comparison, effects, staging
 from bot.papers.claims import choose_claim, method_names, read_claims
 from bot.papers.criteria import read_criteria
-from bot.papers.evidence import judge
+from bot.papers.evidence import judge, judge_seeds
 from bot.papers.fingerprint import add_readings
 from bot.papers.issue_claim import claim_of_issue
 from bot.papers.located import Site, locate
@@ -277,6 +277,8 @@ def _measure(
     if verdict := _staged(runner, draft, claim, tree):
         return verdict
     _repeat(runner, draft)
+    values = [row.run.value for row in draft.measurements if not row.run.partial]
+    draft.criteria = judge_seeds(draft.criteria, values)
     verdict = comparison.decide(claim, [row.run for row in draft.measurements])
     if verdict.kind == "not_reproduced":
         with session.stage("effect", "measuring what the contradictions cost"):

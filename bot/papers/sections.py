@@ -26,6 +26,7 @@ from bot.kernel.outside_text import clip
 from bot.kernel.paper import Criterion, PaperResult
 from bot.kernel.report import PaperReport
 from bot.papers.comparison import paper_text, value_text
+from bot.papers.located import UNREAD
 from bot.papers.verdicts import PAPER_KINDS, next_step
 
 _MOST_CLAIMS, _QUOTE = 12, 160
@@ -85,6 +86,8 @@ def _contradictions(result: PaperResult) -> Iterator[Block]:
 def contradiction(row: Criterion) -> str:
     """A contradiction as one sentence."""
     says, located = f"{row.name}: the paper states {row.stated}", row.located
+    if located is not None and located.value == UNREAD:
+        return f"{says}, no code reads what `{located.at}` sets"
     if row.observed is None:
         return f"{says}, `{located.at}` has {located.value}" if located is not None else says
     where = f" (`{located.at}`)" if located is not None else ""

@@ -15,6 +15,7 @@ from bot.kernel.bug import ScriptFix
 from bot.kernel.metrics import direction_of
 from bot.kernel.paper import NumberClaim
 from bot.kernel.trees import Tree
+from bot.papers.constants import constant_numbers
 from bot.papers.numbers import is_share
 
 _ENDS = (".py", ".json", ".yaml", ".yml", ".csv", ".tsv", ".txt", ".log", ".toml", ".cfg", ".ini")
@@ -26,7 +27,9 @@ _CLOSE, _EXACT, _MOST_TRIED = 0.02, 1e-4, 4
 
 
 class WrittenNumber(NamedTuple):
-    """A place where the number of a run, or of the paper, is written."""
+    """A place where the number of a run, or of the paper, is written, or put together of
+    constants.
+    """
 
     file: str
     line: int
@@ -54,11 +57,20 @@ def _in_file(path: str, data: bytes, targets: list[tuple[float, float]]) -> Iter
     if is_readme or not path.endswith(_ENDS) or len(data) > _LARGEST:
         return
     text = data.decode("utf-8", "replace")
-    for match in _NUMBER.finditer(text):
-        value = float(match[0])
-        if value and any(abs(value - target) <= slack * 0.999 for target, slack in targets):
-            line = text.count("\n", 0, match.start()) + 1
-            yield WrittenNumber(path, line, match.start(), match.end(), value)
+    spans = [(match.start(), match.end(), float(match[0])) for match in _NUMBER.finditer(text)]
+    if path.endswith(".py"):
+        spans += [(row.start, row.end, row.value) for row in constant_numbers(text)]
+    places_so_far = list[tuple[int, int]]()
+    for start, end, value in spans:
+        is_close = any(abs(value - target) <= slack * 0.999 for target, slack in targets)
+        if (
+            value
+            and is_close
+            and not any(start < last and first < end for first, last in places_so_far)
+        ):
+            places_so_far.append((start, end))
+            line = text.count("\n", 0, start) + 1
+            yield WrittenNumber(path, line, start, end, value)
 
 
 def follows(

@@ -4,6 +4,7 @@ compared; "" where it does not say.
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import fmean
 
 from bot.kernel.training_types import Layer, Optimizer, TrainingTrace
@@ -145,7 +146,9 @@ def hidden_layers(trace: TrainingTrace) -> str:
 
 def activation(trace: TrainingTrace) -> str:
     """The activation of the hidden layers."""
-    return _only(row.activation for row in _hidden(trace) if row.activation)
+    plain = _only(row.activation for row in _hidden(trace) if row.activation)
+    rows = [row.activation for row in _layers(trace)[:-1] if row.activation]
+    return plain or _only(name for name in rows if "softmax" not in name)
 
 
 def dropout(trace: TrainingTrace) -> str:
@@ -185,3 +188,116 @@ def preprocessing(trace: TrainingTrace) -> str:
             return "min-max"
         return "none"
     return ""
+
+
+def clipping(trace: TrainingTrace) -> str:
+    """The limit of gradient clipping; "none" where none of the library's own was called."""
+    if trace.code is None or not trace.steps:
+        return ""
+    limits = {f"{one.limit:.6g}" for one in trace.code.clippings if one.calls}
+    return _only(limits) if limits else "none"
+
+
+def warm_up(trace: TrainingTrace) -> str:
+    """How long the rate rises at first: "40 steps, 1.9 epochs", "0 steps" where it begins with its
+    largest; "" where that is no warm-up.
+    """
+    rates = [(step.step, step.rate) for step in trace.steps if step.rate and not step.skipped]
+    if len(rates) < 8 or len(trace.optimizers) != 1:
+        return ""
+    peak = max(rate for _, rate in rates)
+    top = next(at for at, (_, rate) in enumerate(rates) if rate >= peak * (1 - _SAME))
+    rising = [rate for _, rate in rates[: top + 1]]
+    if any(after < before for before, after in pairwise(rising)):
+        return ""
+    steps = rates[top][0] - rates[0][0]
+    length = next((plan.steps_per_epoch for plan in trace.plans if plan.steps_per_epoch), None)
+    epochs = f", {steps / length:.3g} epochs" if length and steps else ""
+    return f"{steps} steps{epochs}"
+
+
+def same_warm_up(observation: str, stated: str) -> bool:
+    """Whether a warm-up took as long as a paper says, in steps or epochs: whether its last step
+    counts is read in both ways.
+    """
+    numbers = [float(part.split()[0]) for part in observation.split(", ")]
+    value = float(stated)
+    if abs(numbers[0] - value) <= max(1.0, 0.02 * value):
+        return True
+    if len(numbers) < 2:
+        return False
+    step = numbers[1] / numbers[0]
+    return abs(numbers[1] - value) <= 1.01 * step + 0.02 * value
+
+
+def _convolutions(trace: TrainingTrace) -> list[Layer]:
+    return [row for row in _layers(trace) if row.type.lower().startswith("conv")]
+
+
+def _side(value: object) -> str:
+    """A size that is alike in all directions."""
+    sides = {f"{side:g}" for side in value} if isinstance(value, tuple | list) else {str(value)}
+    return _only(sides)
+
+
+def channels(trace: TrainingTrace) -> str:
+    """The output channels of the convolutions in order, once where all are alike."""
+    rows = [str(row.units) for row in _convolutions(trace) if row.units]
+    return _only(rows) or ", ".join(rows)
+
+
+def kernel(trace: TrainingTrace) -> str:
+    """The size of the convolutions' kernels, where all are alike."""
+    return _only(_side(row.settings.get("kernel_size")) for row in _convolutions(trace))
+
+
+def stride(trace: TrainingTrace) -> str:
+    """The stride of the convolutions, where all are alike."""
+    return _only(_side(row.settings.get("stride")) for row in _convolutions(trace))
+
+
+def order(trace: TrainingTrace) -> str:
+    """Whether the layers of normalisation come before or after the activation."""
+    layers = {row.index: row for row in _layers(trace)}
+    orders = set[str]()
+    for row in layers.values():
+        if row.type.lower().rstrip("123d") not in _NORMALISATIONS:
+            continue
+        before = [layers[at].activation for at in row.inputs if at in layers]
+        if row.activation and not any(before):
+            orders.add("normalisation first")
+        elif any(before) and not row.activation:
+            orders.add("activation first")
+    return _only(orders)
+
+
+_FAMILIES = {"he": (2, 1, 0), "xavier": (2, 1, 1), "lecun": (1, 1, 0), "default": (1, 3, 0)}
+"""The variance of each family is the first number over the sum of the others times the fans, in and
+out; "default" is PyTorch's.
+"""
+
+
+def initialisation(trace: TrainingTrace) -> str:
+    """The family that the first values of the kernels are drawn from, by their spread: he, xavier,
+    lecun, zero, or PyTorch's default; "" where several fit. The last layer does not count: it is
+    often drawn in another way.
+    """
+    rows = [
+        weight
+        for layer in _layers(trace)
+        for weight in layer.weights
+        if weight.role == "kernel" and weight.fan_in and weight.fan_out
+    ]
+    candidates: set[str] | None = None
+    for weight in rows[:-1] or rows:
+        std, into, out = weight.initial.std, weight.fan_in or 1, weight.fan_out or 1
+        if std is None:
+            return ""
+        slack = 0.02 + 4 / math.sqrt(2 * max(1, math.prod(weight.initial.shape)))
+        fits = {
+            name
+            for name, (over, ins, outs) in _FAMILIES.items()
+            if abs(std * math.sqrt((ins * into + outs * out) / over) - 1) <= slack
+        } or ({"zero"} if std == 0 else {"other"})
+        candidates = fits if candidates is None else candidates & fits
+    return _only(candidates or ())

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import ast
 import json
+from pathlib import Path
 
 import pytest
+import yaml
 
-from benchmarks.papers import MutantRow, Rates, cases, mutant_summary, rates, score
+from benchmarks.paper_mutants import mutants
+from benchmarks.papers import (
+    MutantRow,
+    Rates,
+    cases,
+    key_of,
+    mutant_summary,
+    rates,
+    repository_files,
+    score,
+)
+from bot.papers.criterion_kinds import ROWS
 from tests.support.papers import CORPUS, reproduced
 
 
@@ -26,25 +40,54 @@ def test_a_report_is_held_against_its_key() -> None:
     assert (wrong.is_right, wrong.claim_is_right) == (False, False)
 
 
-def test_a_mutant_is_told_of_by_its_kind_alone() -> None:
+def test_recall_and_false_alarms_are_counted_by_evidence() -> None:
+    judged = {"observed": 6, "located": 3}
     rows = [
-        MutantRow(id="a", kind="epochs", contradictions={"epochs": "observed"}, judged=9),
-        MutantRow(id="b", kind="loss", contradictions={"epochs": "located"}, judged=9),
-        MutantRow(id="c", kind="", judged=9),
+        MutantRow(id="a-1", kind="epochs", contradictions={"epochs": "observed"}, judged=judged),
+        MutantRow(id="a-2", kind="loss", contradictions={"epochs": "located"}, judged=judged),
+        MutantRow(id="a-3", kind="", judged=judged),
+        MutantRow(
+            id="a-4", kind="schedule", judged=judged,
+            contradictions={"schedule": "observed", "warm_up": "observed"},
+        ),
+    ]  # fmt: skip
+    assert list(mutant_summary(rows)) == [
+        "2 of 3 mutants found; 1 false alarms of 36 judgements",
+        "observed: 2 found, 0 false alarms of 24 judgements",
+        "located: 0 found, 1 false alarms of 12 judgements",
+        "missed: a-2 loss",
     ]
-    assert mutant_summary(rows) == (
-        "1 of 2 mutants told of (1 observed, 0 located); 1 false alarms of 27 judgements"
-    )
 
 
 @pytest.mark.parametrize("path", cases(CORPUS), ids=lambda path: path.name)
-def test_every_mutant_changes_its_repository(path: object) -> None:
-    folder = CORPUS / str(getattr(path, "name", ""))
-    data = json.loads((folder / "mutants.json").read_text())
-    for row in (*data["base"], *data["mutants"]):
-        text = (folder / "repo" / row["file"]).read_text()
-        for edit in data["base"]:
-            if edit["file"] == row["file"] and edit != row:
-                text = text.replace(edit["before"], edit["after"])
-        assert row["before"] in text, row
-        assert row["before"] != row["after"]
+def test_every_mutant_is_a_program_that_differs_from_its_repository(path: Path) -> None:
+    edits, _ = key_of(path)
+    tree = repository_files(path, edits)
+    rows = list(mutants(tree))
+    assert len({(row.file, row.text) for row in rows}) == len(rows)
+    for row in rows:
+        assert row.text != tree[row.file]
+        assert row.kind in {*ROWS, ""}
+        if row.file.endswith(".py"):
+            ast.parse(row.text)
+        else:
+            yaml.safe_load(row.text)
+    assert any(not row.kind for row in rows)
+
+
+def test_there_are_forty_mutants_of_what_the_papers_state_of_every_kind_of_fault() -> None:
+    kinds = list[str]()
+    for path in cases(CORPUS):
+        edits, stated = key_of(path)
+        kinds += [row.kind for row in mutants(repository_files(path, edits)) if row.kind in stated]
+    assert len(kinds) >= 40
+    assert {*kinds} >= {
+        "stride", "weight_decay", "loss", "order", "warm_up", "split", "seeds", "schedule",
+        "clipping", "initialisation", "preprocessing", "batch_size", "epochs", "optimizer",
+    }  # fmt: skip
+
+
+def test_an_edit_that_makes_a_repository_agree_fits_it() -> None:
+    for path in cases(CORPUS):
+        for file, before, _ in key_of(path)[0]:
+            assert before in (path / "repo" / file).read_text()

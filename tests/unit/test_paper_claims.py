@@ -12,6 +12,7 @@ from bot.kernel.paper import Criterion, NumberClaim, Paper, PaperFiles
 from bot.papers.claims import choose_claim, read_claims
 from bot.papers.criteria import read_criteria
 from bot.papers.reading.archives import read_local
+from bot.papers.reading.markdown import read_markdown
 from bot.papers.reading.read import read_paper
 from tests.support.papers import CORPUS
 
@@ -249,3 +250,55 @@ def test_a_table_of_settings_holds_no_result_and_its_alternatives_no_value() -> 
         "batch_size": "128",
         "heads": "8",
     }
+
+
+@pytest.mark.parametrize(
+    ("sentence", "kind", "stated"),
+    [
+        ("The number of epochs is set to 12 on COCO, 31 on ADE20K, and 107 on Cityscapes.", "epochs", ""),
+        ("We keep a learning rate of 3e-4 for 7B and 1.5e-4 for 34B models.", "learning_rate", ""),
+        ("We use a learning rate of 3e-4 for all models.", "learning_rate", "0.0003"),
+        ("The log-linear schedule controls the noise.", "schedule", ""),
+        ("The learning rate is warmed up linearly over 40 steps and then follows a cosine schedule.",
+         "schedule", "cosine"),
+        ("Linear warm-up takes 100 steps, then a cosine schedule follows.", "schedule", "cosine"),
+        ("Recently, [smith2023] showed that a batch size of 128 suffices.", "batch_size", ""),
+        ("The convolutions use kernels of size 3 with a stride of 2.", "stride", "2"),
+        ("We repeat a 2x2 convolution and a 3x3 convolution.", "kernel", ""),
+        ("Two convolutions with 16 and 32 channels follow.", "channels", "16, 32"),
+        ("Each block applies batch normalisation and ReLU.", "order", "normalisation first"),
+        ("Batch normalization after each activation helps.", "order", "activation first"),
+        ("ReLU followed by batch norm is used.", "order", "activation first"),
+        ("We observe that zero initialization hurts the performance.", "initialisation", ""),
+        ("The loss is cross-entropy with a weight decay of 0.01.", "weight_decay", "0.01"),
+    ],
+)  # fmt: skip
+def test_what_a_sentence_states_of_a_kind(sentence: str, kind: str, stated: str) -> None:
+    paper = read_markdown(f"# A\n\n## Training setup\n\n{sentence}\n")
+    rows = {row.kind: row.stated for row in read_criteria(paper, (), None)}
+    assert rows.get(kind, "") == stated  # type: ignore[call-overload]
+
+
+SETTINGS = "Table {}: Hyperparameters.\n\n| Name | Value |\n|---|---|\n| Batch size | {} |\n| Epochs | 5 |\n"
+
+
+def test_of_tables_for_several_data_sets_the_claims_own_counts() -> None:
+    text = (
+        "# Net\n\n## Results\n\nTable 1: Accuracy.\n\n| Method | coins |\n|---|---|\n| Net (ours) | 0.9 |\n\n"
+        f"## Training on coins\n\n{SETTINGS.format(2, 32)}\n"
+        f"## Training on dice\n\n{SETTINGS.format(3, 64)}\n"
+    )
+    for words, value in (("coins", "32"), ("cards", "")):
+        paper = read_markdown(text.replace("Method | coins", f"Method | {words}"))
+        claims = read_claims(paper)
+        rows = {row.kind: row.stated for row in read_criteria(paper, claims, claims[0])}
+        assert (rows["batch_size"], rows["epochs"]) == (value, "5")
+
+
+def test_a_percentage_is_no_squared_error_and_a_name_no_number() -> None:
+    text = (
+        "# Net\n\n## Results\n\nFine-tuning of MAE and ResNet-50 is alike.\n\n"
+        "Table 1: Accuracy (standard errors below 1).\n\n| Method | MAE |\n|---|---|\n| Net (ours) | 83.7% |\n"
+    )
+    claims = read_claims(read_markdown(text))
+    assert [(row.metric, row.value) for row in claims] == [("accuracy", 83.7)]

@@ -113,7 +113,8 @@ TREE = {
     "wine.yaml": b"optimizer:\n  weight_decay: 0.01\n",
     "train.py": b"import argparse\nfrom net import build\nparser = argparse.ArgumentParser()\n"
     b"parser.add_argument('--lr', type=float, default=0.01)\nparser.add_argument('--config')\n"
-    b"parser.add_argument('--batch-size', type=int, default=16)\nargs = parser.parse_args()\n",
+    b"parser.add_argument('--batch-size', type=int, default=16)\nargs = parser.parse_args()\n"
+    b"print(args.lr, args.batch_size, load(args.config)['weight_decay'])\n",
     "net.py": b"hidden_size = 32\n\ndef build():\n    return StandardScaler(), Net(dropout=0.1)\n",
 }
 
@@ -146,6 +147,50 @@ def test_code_is_located_by_command_configuration_default_and_name() -> None:
     assert changed.files["wine.yaml"] == "optimizer:\n  weight_decay: 1.0e-05\n"
 
 
+@pytest.mark.parametrize(
+    ("code", "value"),
+    [
+        ("args = parse()\nprint(args.lr)\n", "0.1"),
+        ("args = parse()\nfit(**vars(args))\n", "0.1"),
+        ("args = parse()\ntrainer = library.Trainer(args)\n", "0.1"),
+        ("args = parse()\nprint(getattr(args, 'l' + 'r'))\n", "0.1"),
+        ("import hydra\nprint(1)\n", "0.1"),
+        ("args = parse()\nprint(args)\noptimizer = SGD(0.5)\n", "never read"),
+        ("args = parse()\noptimizer = SGD(lr=0.5)\n", "0.5"),
+    ],
+)
+def test_an_option_that_no_code_reads_decides_nothing(code: str, value: str) -> None:
+    declared = b"import argparse\nargparse.ArgumentParser().add_argument('--lr', default=0.1)\n"
+    tree = {**TREE, "train.py": declared + code.encode()}
+    chosen = choose_program(tree, claim(), "python train.py")
+    assert chosen is not None
+    rows = judge(
+        [Criterion(kind="learning_rate", name="x", stated="0.1")], locate(chosen, tree), {}
+    )
+    assert rows[0].located is not None
+    assert rows[0].located.value == value
+    assert rows[0].verdict == ("agrees" if value == "0.1" else "contradicts")
+
+
+def test_a_default_that_its_function_does_not_use_decides_nothing() -> None:
+    tree = {**TREE, "train.py": b"def load(test_size=0.25):\n    return int(100 * 0.1)\n"}
+    chosen = choose_program(tree, claim(), "python train.py")
+    assert chosen is not None
+    sites = {site.kind: site.located.value for site in locate(chosen, tree)}
+    assert sites["split"] == "never read"
+
+
+def test_a_layer_is_no_schedule_and_an_array_no_initialisation() -> None:
+    code = b"nn.Linear(3, 4)\noptimizer.step()\nnp.zeros(3)\nrng.uniform(0, 1)\nCosineAnnealingLR(o, 9)\n"
+    tree = {**TREE, "train.py": code}
+    chosen = choose_program(tree, claim(), "python train.py")
+    assert chosen is not None
+    sites = [(site.kind, site.located.value) for site in locate(chosen, tree)]
+    assert ("schedule", "cosine") in sites
+    assert not {("schedule", "linear"), ("schedule", "step")} & set(sites)
+    assert not any(kind == "initialisation" for kind, _ in sites)
+
+
 def trace(**more: object) -> TrainingTrace:
     fields = {"rates": (0.1,), "momentum": 0.9, "name": "sgd"}
     optimizer = Optimizer(id="o", **{**fields, **more})  # type: ignore[arg-type]
@@ -167,7 +212,7 @@ def test_what_a_run_used_is_read_from_its_trace() -> None:
         "optimizer": "sgd", "learning_rate": "0.1", "momentum": "0.9", "weight_decay": "0",
         "schedule": "constant", "batch_size": "32", "epochs": "5", "steps": "20",
         "activation": "relu", "width": "64", "layers": "1", "dropout": "0.5",
-        "normalisation": "none",
+        "normalisation": "none", "warm_up": "0 steps",
     }  # fmt: skip
     assert {"epochs", "steps", "schedule"}.isdisjoint(observe(trace(), partial=True))
     assert observe(TrainingTrace(), partial=False) == {}

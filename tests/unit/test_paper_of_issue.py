@@ -100,6 +100,8 @@ def test_a_repository_names_its_own_paper_most_often() -> None:
         (b"# Code\nof arXiv:2310.01234\n", "x", True),
         (b"# Code\n", ADDRESS + ".git", True),
         (b"# Another library\nSorts lists.\n", "x", False),
+        (b"```sh\npython train.py\n```\n", "x", True),
+        (b"", "x", True),
     ],
 )
 def test_a_repository_that_names_nothing_of_a_paper_is_not_its(

@@ -327,3 +327,66 @@ def test_a_folder_is_read_within_its_budget(
     for number in range(4):
         (tmp_path / f"{number}.tex").write_text("x")
     assert len(read_local(tmp_path).files) == 2
+
+
+def table_of(body: str) -> Paper:
+    return read_latex({"main.tex": rf"\begin{{document}}{body}\end{{document}}".encode()})
+
+
+DATA = r"\begin{tabular}{lr} Model & Acc \\ \midrule A & 1.0 \\ B & 2.0 \\ \end{tabular}"
+
+
+def test_a_tabular_that_holds_tables_is_a_layout_of_them() -> None:
+    inner = DATA.replace("1.0", "3.0")
+    layout = rf"\begin{{tabular}}{{cc}} {DATA} & {inner} \\ \end{{tabular}}"
+    paper = table_of(rf"\begin{{table}}\caption{{Both.}}{layout}\end{{table}}")
+    assert [row.rows[0] for row in paper.tables] == [("A", "1.0"), ("A", "3.0")]
+    assert [(row.number, row.caption) for row in paper.tables] == [(1, "Both."), (1, "Both.")]
+
+
+def test_a_break_of_line_in_a_cell_is_no_table() -> None:
+    cell = r"\begin{tabular}{c} two \\ lines \end{tabular}"
+    paper = table_of(rf"\begin{{tabular}}{{lr}} M & V \\ \midrule {cell} & 1.0 \\ \end{{tabular}}")
+    assert len(paper.tables) == 1
+    assert paper.tables[0].rows[0][1] == "1.0"
+
+
+def test_parts_of_a_table_share_its_number_and_have_captions_of_their_own() -> None:
+    part = r"\begin{subtable}{.4\textwidth}\caption{On %s.}%s\end{subtable}"
+    both = part % ("coins", DATA) + part % ("dice", DATA)
+    paper = table_of(
+        rf"\begin{{table}}\caption{{Accuracy.}}\label{{a}}{both}\end{{table}}"
+        rf"\begin{{table}}\caption{{Later.}}\label{{b}}{DATA}\end{{table}} See Table \ref{{b}}."
+    )
+    assert [(row.number, row.caption) for row in paper.tables] == [
+        (1, "Accuracy. On coins."),
+        (1, "Accuracy. On dice."),
+        (2, "Later."),
+    ]
+    assert paper.sentences[-1].text == "See Table 2."
+    captions = [row.text for row in paper.sentences if ".c." in row.id]
+    assert captions == ["Accuracy.", "On coins.", "On dice.", "Later."]
+
+
+def test_a_caption_of_a_box_begins_a_table() -> None:
+    box = r"\begin{minipage}{.4\linewidth}\captionof{table}{%s}\label{%s}%s\end{minipage}"
+    paper = table_of(
+        rf"\begin{{center}}{box % ('One.', 'a', DATA)} {box % ('Two.', 'b', DATA)}\end{{center}}"
+        r" Table~\ref{b} says so."
+    )
+    assert [(row.number, row.caption) for row in paper.tables] == [(1, "One."), (2, "Two.")]
+    assert paper.sentences[-1].text == "Table 2 says so."
+
+
+def test_pictures_in_a_tabular_are_no_table() -> None:
+    pictures = (
+        r"\begin{tabular}{cc} \includegraphics{a} & \includegraphics{b} \\ (a) & (b) \end{tabular}"
+    )
+    paper = table_of(rf"\begin{{figure}}{pictures}\caption{{Two curves.}}\end{{figure}}")
+    assert paper.tables == ()
+    assert paper.sentences[-1].text == "Two curves."
+
+
+def test_an_interval_is_no_citation() -> None:
+    paper = table_of(r"Pixels lie in $[0, 1]$ as in \citet{adam, sgd}, or are [MASK].")
+    assert paper.sentences[0].cites == ("adam", "sgd")

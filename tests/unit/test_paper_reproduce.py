@@ -49,6 +49,7 @@ parser.add_argument("--epochs", type=int, default=3)
 parser.add_argument("--seed", type=int, default=0)
 args = parser.parse_args()
 rng = random.Random(args.seed)
+updates = args.epochs * 4000 // args.batch_size
 hits = sum(rng.random() < 0.58 + 0.242 * args.lr ** 0.1 * 1.6 for _ in range(4000))
 print(f"epoch 3 train accuracy: 0.9999")
 print(f"coins test accuracy: {hits / 4000:.4f}")
@@ -128,6 +129,14 @@ def test_a_costly_contradiction_comes_first_with_its_effect(tmp_path: Path) -> N
             "results_json": '{"acc": 0.9420}',
         },
         {"train_py": 'print("coins test accuracy:", 94.2 / 100)\n'},
+        {"train_py": 'print("coins test accuracy:", 471 / 500)\n'},
+        {"train_py": 'print("coins test accuracy:", float("0.9" + "42"))\n'},
+        {"train_py": 'runs = [0.94, 0.944]\nprint("coins test accuracy:", sum(runs) / len(runs))\n'},
+        {"train_py": 'from statistics import mean\nprint("coins test accuracy:", mean([0.94, 0.944]))\n'},
+        {"train_py": 'hits = 942\ntotal = 1000\ndef score():\n    return hits / total\nprint("coins test accuracy:", score())\n'},
+        {
+            "train_py": 'import time\nfor epoch in range(3):\n    print(f"epoch {epoch} accuracy: {0.5 + 0.1 * epoch:.3f}")\nprint("coins test accuracy:", round(0.7 + 0.242, 3))\n'
+        },
     ],
 )  # fmt: skip
 def test_a_program_that_prints_a_written_number_is_refused(

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from bot.kernel.outside_text import clean, clip, one_line
 from bot.kernel.paper import (
@@ -53,7 +54,9 @@ def _plain(text: str) -> str:
 
 @dataclass
 class PaperDraft:
-    """A paper in the making. What exceeds a limit is left out and noted once."""
+    """A paper in the making. What exceeds a limit is left out and noted once. `keys` are those that
+    its source cites, None where only the brackets of its text tell: `[0, 1]` is no citation.
+    """
 
     format: PaperFormat
     title: str = ""
@@ -64,6 +67,7 @@ class PaperDraft:
     listings: list[PaperListing] = field(default_factory=list)
     references: list[PaperReference] = field(default_factory=list)
     problems: dict[str, None] = field(default_factory=dict)
+    keys: set[str] | None = None
     _counts: dict[str, int] = field(default_factory=dict)
     _numbered: int = 0
 
@@ -94,30 +98,34 @@ class PaperDraft:
         caption: str = "",
         label: str = "",
         bold: Sequence[tuple[int, int]] = (),
+        numbering: Literal["next", "same", "none"] = "next",
+        says: str | None = None,
     ) -> None:
-        """Add a table; short rows are filled up with empty cells. The sentences of its caption
-        are sentences of the paper too.
+        """Add a table; short rows are filled up with empty cells. The sentences of its caption, or
+        of what it `says` beside an earlier one, are sentences of the paper too. Several parts of
+        one table have the "same" number; one in a figure has "none".
         """
         if not self._room(self.tables, MOST_TABLES, "tables"):
             return
         width = min(MOST_CELLS, max((len(row) for row in (*head, *rows)), default=0))
         if len(rows) > MOST_ROWS or any(len(row) > MOST_CELLS for row in rows):
             self.problems["a table is cut: it has too many cells"] = None
-        self._numbered += bool(caption)
+        self._numbered += bool(caption) and numbering == "next"
         name = f"T{len(self.tables) + 1}"
         self.tables.append(
             PaperTable(
                 id=name,
-                number=self._numbered if caption else 0,
+                number=self._numbered if caption and numbering != "none" else 0,
                 caption=_plain(caption),
                 label=label[:100],
+                section=self.sections[-1].id if self.sections else "",
                 head=_filled(head[:4], width),
                 rows=_filled(rows[:MOST_ROWS], width),
                 bold=tuple(cell for cell in bold if cell[0] < MOST_ROWS and cell[1] < width),
             )
         )
-        if caption:
-            self.add_paragraph(caption, f"{name}.c")
+        if words := caption if says is None else says:
+            self.add_paragraph(words, f"{name}.c")
 
     def add_formula(self, text: str, label: str = "") -> None:
         """Add a displayed formula."""
@@ -147,6 +155,14 @@ class PaperDraft:
 
     def finish(self) -> Paper:
         """The paper."""
+        keys = self.keys if self.keys is not None else {row.key for row in self.references}
+        if self.keys is not None or keys:
+            self.sentences = [
+                row.model_copy(update={"cites": tuple(key for key in row.cites if key in keys)})
+                if row.cites
+                else row
+                for row in self.sentences
+            ]
         texts = [row.text for row in self.sentences]
         names = (name for text in texts for name in _REPOSITORY.findall(text))
         addresses = (m.group(0) for text in texts for m in _REPOSITORY.finditer(text))

@@ -4,6 +4,8 @@ references.
 
 import re
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Literal, NamedTuple
 
 from bot.kernel.paper import Paper
 from bot.papers.reading import bibliography, latex_source
@@ -20,11 +22,21 @@ _FORMULAS = {"equation", "align", "gather", "multline", "eqnarray", "displaymath
 _TABLES = {"table", "wraptable", "sidewaystable", "longtable", "SCtable", "margintable"}
 TABULARS = {"tabular", "tabularx", "tabulary", "longtable", "tabu", "array", "tblr"}
 _LISTINGS = {"algorithm", "algorithmic", "lstlisting", "verbatim", "minted", "algorithm2e"}
+_PARTS = {"subtable", "subfigure", "subcaptionblock"}
+"""Parts of a table that have a caption, and a letter in place of a number."""
+_BOXES = {"minipage", "center", "figure", "wrapfigure", "framed", "tcolorbox"}
+_OWN_CAPTION = re.compile(r"\\captionof\s*\{table\}")
+_PART_CAPTION = re.compile(r"\\sub(?:caption|float|table)\*?\s*(?=[\[{])")
+_CITE = re.compile(
+    r"\\[A-Za-z]*cite[A-Za-z]*\*?\s*(?:\[[^\]\n]{0,200}\]\s*){0,2}\{([^{}]{1,2000})\}",
+    re.IGNORECASE,
+)
 _SKIPPED = {"figure", "wrapfigure", "tikzpicture", "thebibliography", "comment", "filecontents"}
 _CAPTION = re.compile(r"\\caption(?:of\s*\{table\})?\*?\s*(?=[\[{])")
 _LABEL = re.compile(r"\\label\s*\{([^{}\n]{1,100})\}")
 _TITLE = re.compile(r"\\(?:icml|aistats|mlsys)?title(?:\s*\[[^\]\n]{0,200}\])?\s*(?=\{)")
 _MOST_ENVIRONMENTS, _DEEPEST, _LONGEST_PARAGRAPH = 4_000, 12, 60_000
+_NEAR, _FEW = 3_000, 30
 
 
 def read_latex(files: Mapping[str, bytes]) -> Paper:
@@ -39,6 +51,7 @@ def read_latex(files: Mapping[str, bytes]) -> Paper:
     body = text[start.end() :] if start else text
     end = body.find("\\end{document}")
     body = body[:end] if end >= 0 else body
+    draft.keys = {key.strip() for keys in _CITE.findall(text) for key in keys.split(",")}
     _Reader(draft, body).read_body(body, 0)
     for entry in bibliography.entries(files, body):
         draft.add_reference(*entry)
@@ -48,10 +61,19 @@ def read_latex(files: Mapping[str, bytes]) -> Paper:
 def _numbers(text: str) -> dict[str, str]:
     """What a reference to the label of a table prints: its number."""
     numbers, count = dict[str, str](), 0
-    for name, _, inside, _ in _environments(text, _TABLES):
-        if name and _CAPTION.search(inside):
-            count += 1
-            numbers |= {label: str(count) for label in _LABEL.findall(inside)}
+    pieces = [(start, inside) for _, start, inside, _ in _environments(text, _TABLES)]
+    spans = [(start, end) for _, start, _, end in _environments(text, _TABLES)]
+    marks = [match.start() for match in _OWN_CAPTION.finditer(text)]
+    marks = [at for at in marks if not any(start <= at < end for start, end in spans)]
+    pieces += [(at, text[at:after]) for at, after in pairwise([*marks, len(text)])]
+    for start, inside in sorted(pieces):
+        captions = [row for row in _outer_captions(inside) if row.number]
+        count += max(len(captions), 0)
+        ends = [*(row.start for row in captions[1:]), len(inside)]
+        for offset, (begin, end) in enumerate(pairwise([0, *ends])):
+            number = str(count - max(len(captions), 1) + 1 + offset)
+            part = inside[begin : min(end, begin + _NEAR) if start in marks else end]
+            numbers |= dict.fromkeys(_LABEL.findall(part), number) if captions else {}
     return numbers
 
 
@@ -64,6 +86,70 @@ def _environments(text: str, names: set[str]) -> Iterator[tuple[str, int, str, i
             inside_end, end = closed(text, match[1], match.end())
             yield name, match.start(), text[match.end() : inside_end], end
             at, count = end, count + 1
+
+
+class Caption(NamedTuple):
+    """The source of a caption, and where it begins; `number` is False for that of a part."""
+
+    start: int
+    text: str
+    number: bool = True
+
+
+def _captions(text: str) -> Iterator[Caption]:
+    """The captions of a text, also those of parts."""
+    end = 0
+    matches = [(match, True) for match in _CAPTION.finditer(text)]
+    matches += [(match, False) for match in _PART_CAPTION.finditer(text)]
+    for match, is_own in sorted(matches, key=lambda row: row[0].start()):
+        if match.start() >= end:
+            short, start = optional(text, match.end())
+            words, end = argument(text, start)
+            is_short = (
+                not is_own and short is not None and bool(short.strip())
+            )  # \subfloat[caption]{…}
+            yield Caption(match.start(), (short or "") if is_short else words, is_own)
+            end = start if is_short else end
+
+
+def _outer_captions(text: str) -> Iterator[Caption]:
+    """The captions of a table itself."""
+    spans = [(start, end) for _, start, _, end in _environments(text, _PARTS)]
+    for caption in _captions(text):
+        if caption.number and not any(start <= caption.start < end for start, end in spans):
+            yield caption
+
+
+def _tabulars(text: str, depth: int = 0) -> Iterator[tuple[int, str]]:
+    """The tabulars of a text that hold data, with their places: one whose cells hold whole tables
+    is a layout of these, and one of pictures none.
+    """
+    for name, start, inside, _ in _environments(text, TABULARS):
+        offset = start + text[start:].index(inside) if inside else start
+        inner = [
+            (offset + at, body)
+            for at, body in (_tabulars(inside, depth + 1) if depth < _DEEPEST else ())
+            if _is_data(body)
+        ]
+        if inner:
+            yield from inner
+        elif name and not ("\\includegraphics" in inside and not re.search(r"&\s*\d", inside)):
+            yield start, inside
+
+
+def _holds_table(text: str) -> bool:
+    """Whether a box holds a table alone: hardly a word stands outside its tabular and caption."""
+    rest = text
+    for row in reversed(list(_environments(text, TABULARS))):
+        rest = rest[: row[1]] + rest[row[3] :]
+    words = plain("".join(re.split(r"\\captionof", rest)[:1]))
+    return rest != text and len(words.split()) < _FEW
+
+
+def _is_data(body: str) -> bool:
+    """Whether a tabular in a cell is a table of its own, and no cell with a break of line."""
+    rows = re.split(r"\\\\|\\tabularnewline\b", body)
+    return len(rows) > 2 and sum("&" in row for row in rows) > 1
 
 
 def closed(text: str, name: str, start: int) -> tuple[int, int]:
@@ -104,6 +190,8 @@ class _Reader:
             self.read_body(inside, depth + 1)
         elif name in _SKIPPED:
             self._figure(name, inside)
+        elif name in _BOXES and len(_OWN_CAPTION.findall(inside)) == 1 and _holds_table(inside):
+            self._table("table", inside)
         else:
             _, at = optional(inside, 0)
             self.read_body(inside[at:], depth + 1)
@@ -112,8 +200,8 @@ class _Reader:
         """Of a figure only a table in it and its caption are read."""
         if name not in {"figure", "wrapfigure"}:
             return
-        if any(True for _ in _environments(inside, TABULARS)):
-            self._table("table", inside)
+        if any(True for _ in _tabulars(inside)):
+            self._table("table", inside, is_figure=not _OWN_CAPTION.search(inside))
         elif match := _CAPTION.search(inside):
             _, at = optional(inside, match.end())
             self.draft.add_paragraph(plain(argument(inside, at)[0], self.numbers))
@@ -130,31 +218,48 @@ class _Reader:
         rows = inside if is_code else "\n".join(map(plain, inside.split("\n")))
         self.draft.add_listing(re.sub(r"\n\s*\n+", "\n", rows), title)
 
-    def _table(self, name: str, inside: str) -> None:
-        """A table: each tabular in it, the first with the caption."""
-        captions = list(self._captions(inside))
-        label = _LABEL.search(inside)
-        is_own = name in TABULARS
-        bodies = [inside] if is_own else [row[2] for row in _environments(inside, TABULARS)]
-        for at, body in enumerate(bodies):
-            cells = read_tabular(body, self.numbers)
-            caption = captions[at] if at < len(captions) else ""
-            self._add(cells, caption, label[1] if label and at == 0 else "")
+    def _table(self, name: str, inside: str, *, is_figure: bool = False) -> None:
+        """A table: each tabular in it. Parts of one table share its number, and their captions
+        follow its own; of several captions each begins a table.
+        """
+        captions = list(_outer_captions(inside))
+        parts = [(start, end, body) for _, start, body, end in _environments(inside, _PARTS)]
+        bodies = [(0, inside)] if name in TABULARS else list(_tabulars(inside))
+        label, latest = _LABEL.search(inside), -1
+        for at, (start, body) in enumerate(bodies):
+            before = [index for index, row in enumerate(captions) if row.start < start]
+            which = at if len(captions) == len(bodies) else before[-1] if before else 0
+            which = min(which, len(captions) - 1)
+            own = self._words(captions[which].text) if captions else ""
+            part = next((row[2] for row in parts if row[0] <= start < row[1]), "")
+            letter = next((self._words(row.text) for row in _captions(part)), "") if part else ""
+            is_new = which != latest
+            self._add(
+                read_tabular(body, self.numbers),
+                " ".join(filter(None, (own, letter))),
+                label[1] if label and at == 0 else "",
+                "none" if is_figure else "next" if is_new else "same",
+                None if is_new else letter,
+            )
+            latest = which if captions else latest
         if not bodies and captions:
-            self._add(Cells(), captions[0], label[1] if label else "")
+            self._add(Cells(), self._words(captions[0].text), label[1] if label else "")
 
-    def _captions(self, text: str) -> Iterator[str]:
-        end = 0
-        for match in _CAPTION.finditer(text):
-            if match.start() >= end:
-                _, start = optional(text, match.end())
-                words, end = argument(text, start)
-                yield without_number(plain(words, self.numbers))
+    def _words(self, source: str) -> str:
+        return without_number(plain(source, self.numbers))
 
-    def _add(self, cells: Cells, caption: str, label: str) -> None:
+    def _add(
+        self,
+        cells: Cells,
+        caption: str,
+        label: str,
+        numbering: Literal["next", "same", "none"] = "next",
+        says: str | None = None,
+    ) -> None:
         self.draft.add_table(
-            cells.head, cells.rows, caption=caption, label=label, bold=tuple(cells.bold)
-        )
+            cells.head, cells.rows,
+            caption=caption, label=label, bold=tuple(cells.bold), numbering=numbering, says=says,
+        )  # fmt: skip
 
     def _prose(self, text: str) -> None:
         """Text without environments: headings, displayed formulas and paragraphs."""

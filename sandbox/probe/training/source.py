@@ -13,7 +13,7 @@ _CALLS = frozenset(
      "eval", "train", "tensor", "from_numpy", "clone", "load_state_dict", "inference_mode",
      "parameters", "ModuleList", "iter", "LSTM", "GRU", "RNN", "MultiheadAttention",
      "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "set_grad_enabled",
-     "update_bn", "sample", "log_prob", "rsample")
+     "update_bn", "sample", "log_prob", "rsample", "stop_gradient")
 )  # fmt: skip
 _ATTRIBUTES = frozenset(("data", "requires_grad"))
 

@@ -1033,3 +1033,11 @@ def test_a_stopped_gradient_of_jax_is_a_cut_wherever_it_stands():
     stop = Mention(name="stop_gradient", line=21, function="loss_of")
     assert _signs("graph-cut", coded(parameters=(still, HEAD), mentions=(stop,)))
     assert not _signs("graph-cut", coded(parameters=(still, HEAD)))
+
+
+def test_the_same_rows_in_a_loop_over_parts_of_the_data_are_the_same_batch():
+    facts = {"batches": 20, "distinct_batches": 1, "batch_share": 1.0}
+    in_parts = coded(facts={**facts, "batch_loops": (11.0,)})
+    whole = coded(facts=facts)  # a second loop that makes several steps on all rows
+    assert _signs("same-batch", in_parts)
+    assert not _signs("same-batch", whole)

@@ -41,7 +41,7 @@ class GraphLook:
 
     def __init__(self):
         self.values, self.layers = {}, []
-        self.used, self.cubed = set(), set()
+        self.used, self.cubed, self.gates = set(), set(), {}
         self.fed = None
 
     def put(self, kind, key, value):
@@ -306,6 +306,7 @@ def _follow(equation, inputs, outputs, called, look, tracks):
     applied = _ACTIVATIONS.get(called, "relu" if _is_cut_at_zero(equation) else "")
     if applied and layers:
         _activate(max(layers), applied, outputs, look)
+        look.gates[equation.outvars[0]] = equation.invars[0]
         for out in equation.outvars:
             tracks.layers[out] = max(layers)
         return
@@ -335,9 +336,17 @@ def _note_parts(equation, layers, look):
     name = equation.primitive.name
     if name == "integer_pow" and equation.params.get("y") == 3:
         look.cubed.add(max(layers))
-    if name == "mul" and len(layers) == 2 and layers[0] == layers[1]:
+    one, other = equation.invars if len(equation.invars) == 2 else (None, None)
+    if name == "mul" and other is not None and _gates(one, other, look):
         layer = look.layers[layers[0]]
         layer.activation = "silu" if layer.activation == "sigmoid" else layer.activation
+
+
+def _gates(one, other, look):
+    """Whether one of two variables is the function of the other."""
+    if not (_is_variable(one) and _is_variable(other)):
+        return False
+    return look.gates.get(one) is other or look.gates.get(other) is one
 
 
 def _is_cut_at_zero(equation):

@@ -35,6 +35,25 @@ def _assigns(node, attribute):
     return any(isinstance(one, ast.Attribute) and one.attr == attribute for one in targets)
 
 
+_PARTS = ("split", "chunk", "array_split", "permutation", "randperm", "shuffle", "batched")
+
+
+def loops_over_batches():
+    """The lines of loops over parts of some data: over what is split, a range with a stride."""
+    tree = program.tree()
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For)] if tree else []
+    return [float(loop.lineno) for loop in loops if _is_over_batches(loop.iter)][:_MOST_NAMES]
+
+
+def _is_over_batches(node):
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            name = getattr(call.func, "attr", None) or getattr(call.func, "id", "")
+            if name in _PARTS or (name == "range" and len(call.args) == 3):
+                return True
+    return False
+
+
 def mentions():
     """The uses in the order of the text, each with the names in its statement."""
     tree = program.tree()

@@ -1011,3 +1011,33 @@ def test_many_copies_of_a_model_are_tasks_and_no_short_runs():
         }
     )  # fmt: skip
     assert not any(x.rule == "few-updates" for x in diagnose(many).findings)
+
+
+def test_a_step_of_jax_whose_parameters_never_change_has_lost_its_updates():
+    def of(compared: int, unchanged: int, updated: int) -> TrainingTrace:
+        facts = {"jax_compared": compared, "jax_unchanged": unchanged, "jax_updated": updated}
+        seen = coded(facts=facts)
+        model = seen.models[0].model_copy(update={"framework": "jax"})
+        return seen.model_copy(update={"models": (model,)})
+
+    assert _signs("update-lost", of(9, 9, 9))
+    assert not _signs("update-lost", of(9, 8, 9))
+    assert not _signs("update-lost", of(9, 9, 0))
+    assert not _signs("update-lost", of(1, 1, 1))
+
+
+def test_a_stopped_gradient_of_jax_is_a_cut_wherever_it_stands():
+    still = LEARNER.model_copy(
+        update={"name": "w1", "module": "Dense", "fed": 0, "in_graph": False, "changed": False}
+    )
+    stop = Mention(name="stop_gradient", line=21, function="loss_of")
+    assert _signs("graph-cut", coded(parameters=(still, HEAD), mentions=(stop,)))
+    assert not _signs("graph-cut", coded(parameters=(still, HEAD)))
+
+
+def test_the_same_rows_in_a_loop_over_parts_of_the_data_are_the_same_batch():
+    facts = {"batches": 20, "distinct_batches": 1, "batch_share": 1.0}
+    in_parts = coded(facts={**facts, "batch_loops": (11.0,)})
+    whole = coded(facts=facts)  # a second loop that makes several steps on all rows
+    assert _signs("same-batch", in_parts)
+    assert not _signs("same-batch", whole)

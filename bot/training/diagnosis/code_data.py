@@ -100,7 +100,11 @@ def same_batch(training: Training) -> Signs:
     length = _number(code, "loader_length")
     again = steps and beginnings >= _MOST * steps and length > 1
     loops = code.site("backward").loops
-    sliced = not steps and len(loops) >= _LOOPS and _number(code, "batch_share") < _HALF
+    inner = float(loops[-1].rpartition(":")[2]) if loops else 0.0
+    in_parts = inner in _numbers(code, "batch_loops")
+    sliced = (
+        not steps and len(loops) >= _LOOPS and (in_parts or _number(code, "batch_share") < _HALF)
+    )
     if not again and not sliced:
         return
     line = next((x.line for x in code.mentions if x.name == "iter"), 0) if again else 0
@@ -112,7 +116,8 @@ def same_batch(training: Training) -> Signs:
         words = "Loop over the loader itself: `for batch in loader`."
     else:
         share = _number(code, "batch_share")
-        text += f": {share:.0%} of the data, in a loop that is meant to go through them."
+        part = f": {share:.0%} of the data," if share < 1 else ""
+        text += f"{part} in a loop that is meant to go through the data."
         words = "Take the rows of each batch by the variable of the loop."
     yield code_sign(
         training, "same-batch", 0.93, text, words, line=line, always=True,

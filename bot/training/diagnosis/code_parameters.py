@@ -12,9 +12,20 @@ _LEAST_LOOKS, _MOST_NAMES = 2, 4
 _LEAST_SHARE = 0.1
 _LAYERS = frozenset(
     ("Linear", "Conv1d", "Conv2d", "Conv3d", "LSTM", "GRU", "RNN", "Embedding", "Bilinear",
-     "ConvTranspose2d", "MultiheadAttention")
+     "ConvTranspose2d", "MultiheadAttention", "Dense", "Conv", "Embed")
 )  # fmt: skip
-_CUTS = ("detach", "data", "numpy", "from_numpy", "tensor", "item", "tolist", "argmax", "round")
+_CUTS = (
+    "detach",
+    "data",
+    "numpy",
+    "from_numpy",
+    "tensor",
+    "item",
+    "tolist",
+    "argmax",
+    "round",
+    "stop_gradient",
+)
 _LEAVES = ("requires_grad", "requires_grad_", "tensor")
 
 
@@ -180,7 +191,8 @@ def _cut_mention(code: ProgramCode, unreached: Sequence[ParameterUse]) -> Mentio
         for x in beside
         if x.name in _CUTS[:5] and x.function == _function_of(code, backward) and x.line < backward
     ]
-    return next(iter([*beside_layers, *inside, *before]), None)
+    stops = [x for x in beside if x.name == "stop_gradient"]  # JAX: a cut wherever it stands
+    return next(iter([*beside_layers, *inside, *before, *stops]), None)
 
 
 def _function_of(code: ProgramCode, line: int) -> str:
@@ -199,6 +211,9 @@ def _line_of(mentions: Sequence[Mention], names: Sequence[str]) -> int:
 def lost_updates(training: Training) -> Signs:
     """Gradients and steps, but weights that stay what they are."""
     code = training.code
+    if code is not None and training.model.framework == "jax":
+        yield from _dropped_updates(training, code)
+        return
     if code is None or not training.rate or any(x.erased for x in code.optimizers):
         return
     for layer in training.learners:
@@ -208,6 +223,29 @@ def lost_updates(training: Training) -> Signs:
             words = "Update the weights in place instead of a copy of them."
             yield code_sign(training, "update-lost", 0.8, text, words)
             return
+
+
+def _dropped_updates(training: Training, code: ProgramCode) -> Signs:
+    """A step of JAX returns new parameters, and the program goes on with the old ones."""
+    compared, unchanged, updated = (
+        code.facts.get(f"jax_{name}") for name in ("compared", "unchanged", "updated")
+    )
+    if not isinstance(compared, int) or compared < _LEAST_LOOKS or unchanged != compared:
+        return
+    if not updated:
+        return
+    line = code.site("step").line
+    text = (
+        f"Each step starts from the same parameters: what the step{in_line(line)} returns is not"
+        " what the next one is given."
+    )
+    words = (
+        f"Keep what it returns: `params, opt_state = step(params, opt_state, …)`{in_line(line)}."
+    )
+    yield code_sign(
+        training, "update-lost", 0.95, text, words, line=line,
+        measurements=(evidence("steps with the same parameters", f"{unchanged} of {compared}"),),
+    )  # fmt: skip
 
 
 _SOURCE = "public questions; TrainCheck"

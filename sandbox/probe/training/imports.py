@@ -34,7 +34,28 @@ def _keras_losses(module):
         keras_fit.watch_functions(module)
 
 
+def _jax(module):
+    from . import jax_patches
+
+    jax_patches.install(module)
+
+
+def _optax(module):
+    from . import jax_patches
+
+    jax_patches.install_optax(module)
+
+
+def _equinox(module):
+    from . import jax_patches
+
+    jax_patches.install_equinox(module)
+
+
 _ARMS = {
+    "jax": _jax,
+    "optax": _optax,
+    "equinox": _equinox,
     "torch": _torch,
     "torch.utils.data": _torch_data,
     "keras": _keras,
@@ -73,6 +94,9 @@ def _unfollowed():
 def _end():
     if os.getpid() != STATE.pid:
         return
+    jax_steps = sys.modules.get(__package__ + ".jax_steps")
+    if jax_steps is not None:
+        jax_steps.finish()
     if not STATE.steps:
         _unfollowed()
     torch_steps = sys.modules.get(__package__ + ".torch_steps")

@@ -13,7 +13,7 @@ _CALLS = frozenset(
      "eval", "train", "tensor", "from_numpy", "clone", "load_state_dict", "inference_mode",
      "parameters", "ModuleList", "iter", "LSTM", "GRU", "RNN", "MultiheadAttention",
      "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "set_grad_enabled",
-     "update_bn", "sample", "log_prob", "rsample")
+     "update_bn", "sample", "log_prob", "rsample", "stop_gradient")
 )  # fmt: skip
 _ATTRIBUTES = frozenset(("data", "requires_grad"))
 
@@ -33,6 +33,25 @@ def _assigns(node, attribute):
     targets = node.targets if isinstance(node, ast.Assign) else ()
     targets = (node.target,) if isinstance(node, ast.AnnAssign) else targets
     return any(isinstance(one, ast.Attribute) and one.attr == attribute for one in targets)
+
+
+_PARTS = ("split", "chunk", "array_split", "permutation", "randperm", "shuffle", "batched")
+
+
+def loops_over_batches():
+    """The lines of loops over parts of some data: over what is split, a range with a stride."""
+    tree = program.tree()
+    loops = [node for node in ast.walk(tree) if isinstance(node, ast.For)] if tree else []
+    return [float(loop.lineno) for loop in loops if _is_over_batches(loop.iter)][:_MOST_NAMES]
+
+
+def _is_over_batches(node):
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call):
+            name = getattr(call.func, "attr", None) or getattr(call.func, "id", "")
+            if name in _PARTS or (name == "range" and len(call.args) == 3):
+                return True
+    return False
 
 
 def mentions():

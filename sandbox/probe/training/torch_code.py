@@ -50,6 +50,7 @@ def write():
             "kept_graphs": CALLS.kept_graphs,
             "looks": CALLS.looks,
             "divided": CALLS.divided,
+            "batch_loops": source.loops_over_batches(),
             **torch_rows.facts(),
         },
     )

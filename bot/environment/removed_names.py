@@ -55,7 +55,8 @@ def located(site: Path, lacking: LibraryName) -> Located | None:
     where it is there after all.
     """
     if lacking.module:
-        distribution, version = distribution_of(site, lacking.module)
+        module = lacking.importer.replace("/", ".") or lacking.module
+        distribution, version = distribution_of(site, module)
         return Located(distribution, version) if distribution else None
     for top in lacking.tops[:_MOST_TOPS]:
         paths = _defining(site, top, lacking.name)
@@ -139,14 +140,23 @@ class _Search:
             self.answers[version] = False
             try:
                 with self.index.archive_of(release) as (paths, text):
-                    self.answers[version] = (
-                        _has_part(self.lacking, self.defining, text)
-                        if self.defining
-                        else has_name(self.lacking, paths, text)
-                    )
+                    self.answers[version] = self._fits(paths, text)
             except (*environment_index.UNREADABLE, IndexUnreachable):
                 pass
         return self.answers[version]
+
+    def _fits(self, paths: Sequence[str], text: Callable[[str], str]) -> bool:
+        if self.lacking.importer:
+            return bool(paths) and does_without(self.lacking, text(self.lacking.importer))
+        if self.defining:
+            return _has_part(self.lacking, self.defining, text)
+        return has_name(self.lacking, paths, text)
+
+
+def does_without(lacking: LibraryName, text: str) -> bool:
+    """Whether a file of another library does not import what is lacking."""
+    rows = (node for node in ast.walk(module_of(text)) if isinstance(node, ast.ImportFrom))
+    return lacking.name not in {alias.name for node in rows for alias in node.names}
 
 
 def has_name(

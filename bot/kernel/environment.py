@@ -53,7 +53,8 @@ class Requirement(Record):
 class LibraryName(Record):
     """What a program asks of a library: a `name` in a `module`, or the module itself; else, of a
     class or function `name` whose module is not known but for the packages that may have it
-    (`tops`), an `attribute`, a `keyword` or room for so many positional arguments.
+    (`tops`), an `attribute`, a `keyword` or room for so many positional arguments. With an
+    `importer`, a file of another library that asks for it, it is that one whose release matters.
     """
 
     module: str = ""
@@ -62,6 +63,7 @@ class LibraryName(Record):
     attribute: str = ""
     keyword: str = ""
     positional: int = 0
+    importer: str = ""
 
     def __str__(self) -> str:
         if self.keyword:

@@ -85,7 +85,8 @@ class Builder(Protocol):
         self, environment: Environment, lacking: LibraryName, before: datetime | None
     ) -> tuple[str, str]:
         """The distribution of which the installed release lacks something, and the newest release,
-        not much newer than a day, that has it; ("", "") when none is known.
+        not much newer than a day, that has it (of an importer, that does not ask for it); ("", "")
+        when none is known.
         """
 
     def releases(self, name: str) -> tuple[str, ...]:

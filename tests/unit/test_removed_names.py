@@ -167,3 +167,17 @@ def test_the_newest_release_whose_function_takes_a_call(tmp_path: Path) -> None:
     lacking = LibraryName(name="mel", tops=("acme",), positional=2)
     place = Located("acme", "1.3", ("acme/__init__.py",))
     assert removed_names.release_with(index, place, lacking, None) == "1.1"
+
+
+def test_the_newest_release_of_a_library_that_does_without_a_name_of_another(
+    tmp_path: Path,
+) -> None:
+    asks = "try:\n    from other.parts import gone\nexcept ValueError: ...\n"
+    index = index_of(tmp_path, "", "from other.parts import here", asks, asks)
+    info = tmp_path / "acme-1.3.dist-info"
+    info.mkdir()
+    (info / "RECORD").write_text("acme/__init__.py,,\n")
+    lacking = LibraryName(module="other.parts", name="gone", importer="acme/__init__.py")
+    place = removed_names.located(tmp_path, lacking)
+    assert place == Located("acme", "1.3")
+    assert removed_names.release_with(index, place, lacking, None) == "1.1"

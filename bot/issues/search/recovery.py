@@ -15,7 +15,13 @@ from bot.issues.search import missing_weights, program_options, required_options
 from bot.kernel import artifacts, launch, tree_programs
 from bot.kernel.attempt import Failure, Judgement, Match, Script, SetupFailure
 from bot.kernel.bug import HangSignature, ScriptFix, TrainingSignature, members_of
-from bot.kernel.environment import Environment, EnvironmentSpec, PinSource, Requirement
+from bot.kernel.environment import (
+    Environment,
+    EnvironmentSpec,
+    LibraryName,
+    PinSource,
+    Requirement,
+)
 from bot.kernel.errors import BuildError
 from bot.kernel.session import CompletedRun, SearchResult
 from bot.kernel.source import symbols
@@ -391,6 +397,23 @@ def _with_name(
     lacking = library_names.lacking_name(failure.exception, failure.message, tops)
     if lacking is None or (not lacking.module and _is_trees(lacking.name, environment)):
         return None
+    last = failure.innermost
+    importer = last.module_path if last is not None and last.package and lacking.name else ""
+    of_importer = lacking.model_copy(update={"importer": importer})
+    for asked_of in (lacking, *([of_importer] if importer and lacking.module else [])):
+        if (fix := _at_release(runner, spec, environment, script, asked_of)) is not None:
+            return fix
+    return None
+
+
+def _at_release(
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    lacking: LibraryName,
+) -> Fix | None:
+    """The program with the newest release that has a name or, of an importer, does without it."""
     name, version = runner.ports.builder.providing(
         environment, lacking, runner.job.issue.created_at
     )
@@ -399,10 +422,15 @@ def _with_name(
     if not name or name in {*stated, *imports.TORCH_FAMILY} or version in versions:
         return None
     installed = environment.version(name)
-    reason = f"the program asks for {lacking}, which {name} {installed} does not have"
+    if lacking.importer:
+        reason = f"{name} {installed} asks for {lacking}, which is not there"
+        words = "does without"
+    else:
+        reason = f"the program asks for {lacking}, which {name} {installed} does not have"
+        words = "has it"
     new = Requirement(name=name, specifier=f"=={version}", rung=PinSource.REPAIR, reason=reason)
-    runner.note(f"{reason}; {version} does")
-    return Fix(specify.add(spec, new), script, f"with {name} {version}, which has {lacking}")
+    runner.note(f"{reason}; {version} {words}")
+    return Fix(specify.add(spec, new), script, f"with {name} {version}, since {reason}"[:200])
 
 
 def _imported_tops(failure: Failure, script: Script, tree: Tree) -> tuple[str, ...]:

@@ -203,7 +203,7 @@ def run_mutants(
         for path in paths
         for base, stated in [key_of(path)]
         for number, mutant in enumerate(mutants(repository_files(path, base)), 1)
-        if (name := f"{path.name}-{number}") and (not starts or name.startswith(starts))
+        if (name := f"{path.name}-{number}") and (not starts or name in starts)
     ]
     return MutantBench(mutants=tuple(rows))
 

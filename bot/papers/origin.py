@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bot.kernel.bug import Issue
-from bot.kernel.paper import Paper
+from bot.kernel.paper import NumberClaim, Paper
 from bot.kernel.trees import Tree
+from bot.papers.numbers import metric_in
 from bot.papers.repository import readme_of
 
 _ID = r"(?P<id>\d{4}\.\d{4,5}|[a-z-]{2,12}(?:\.[A-Z]{2})?/\d{7})(?:v\d{1,2})?(?![\w/])"
@@ -17,7 +18,9 @@ _ARXIV = re.compile(
 _EPRINT = re.compile(rf"\beprint\s*=\s*[{{\"]\s*{_ID}", re.IGNORECASE)
 """The field of a BibTeX entry."""
 _CITATION = re.compile(r"citation(?:\.(?:cff|bib|md|txt))?", re.IGNORECASE)
-_LONGEST = 200_000
+_LONGEST = 400_000
+_README = re.compile(r"readme|citation", re.IGNORECASE)
+_TEXTS = (".md", ".rst", ".txt", ".py", ".cff", ".bib", ".toml", ".yaml", ".yml", ".json", ".ipynb")
 _USUAL = {
     "the", "and", "for", "with", "from", "via", "using", "towards", "toward", "learning", "deep",
     "neural", "network", "networks", "model", "models", "method", "methods", "training", "data",
@@ -61,27 +64,48 @@ def _papers(text: str) -> Iterator[str]:
     yield from (f"arXiv:{row['id']}" for row in sorted(matches, key=lambda row: row.start()))
 
 
-def is_of_paper(tree: Tree, paper: Paper, source: str, repo: str, names: set[str]) -> bool:
+def is_of_paper(
+    tree: Tree, paper: Paper, source: str, repo: str, claim: NumberClaim | None, names: set[str]
+) -> bool:
     """Whether anything says that a repository is that of a paper: the paper gives its address, or
-    the README, the citation file or the name of a file has the paper's id, most words of its title
-    or the name of its method. A README of hardly a word says nothing against it.
+    its files have the paper's id, most words of its title, the name of its method, or the claim's
+    data set with its metric. A README of hardly a word says nothing against it.
     """
     readme = readme_of(tree)
     says = _WORD.findall(_FENCE.sub(" ", readme))
     if len(says) < _LEAST_WORDS or _address(repo) in {_address(url) for url in paper.repositories}:
         return True
-    citations = (tree[path] for path in tree if _CITATION.fullmatch(path))
-    parts = [readme, *(data[:_LONGEST].decode("utf-8", "replace") for data in citations)]
-    text = "\n".join([*parts, *sorted(tree)]).lower()
+    text = _all_text(tree)
     identity = next(_papers(source), "")
     if identity and identity in set(_papers(text)):
         return True
     words = set(re.findall(r"[a-z0-9]{3,}", paper.title.lower())) - _USUAL
-    hits = sum(word in text for word in words)
+    is_titled = 2 * sum(word in text for word in words) > len(words) or not words
     plain = re.sub(r"[^a-z0-9]", "", text)
-    plain_names = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in sorted(names)[:_MOST_NAMES]]
-    is_titled = bool(words) and 2 * hits > len(words)
-    return is_titled or any(len(name) > 2 and name in plain for name in plain_names) or not words
+    own = [re.sub(r"[^a-z0-9]", "", name.lower()) for name in sorted(names)[:_MOST_NAMES]]
+    is_named = any(len(name) > 2 and name in plain for name in own)
+    return is_titled or is_named or _is_claimed(claim, text)
+
+
+def _is_claimed(claim: NumberClaim | None, text: str) -> bool:
+    """Whether a text has the data set of a claim and its metric."""
+    words = re.findall(r"[a-z0-9]{3,}", claim.dataset.lower()) if claim is not None else []
+    return (
+        claim is not None
+        and bool(words)
+        and all(word in text for word in words)
+        and claim.metric in {metric_in(line) for line in text.splitlines()}
+    )
+
+
+def _all_text(tree: Tree) -> str:
+    """The names of the files of a repository, and what stands in its texts and programs."""
+    parts, room = sorted(tree), _LONGEST
+    for path in sorted(tree, key=lambda path: (not _README.search(path), path.count("/"), path)):
+        if room > 0 and path.lower().endswith(_TEXTS):
+            parts.append(tree[path][:room].decode("utf-8", "replace"))
+            room -= len(tree[path])
+    return "\n".join(parts).lower()
 
 
 def _address(url: str) -> str:

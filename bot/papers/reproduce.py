@@ -211,7 +211,8 @@ def _unrelated(
     person gave runs all the same.
     """
     options = session.job.environment
-    if is_of_paper(tree, paper, draft.source, options.repo or "", method_names(paper)):
+    repo, methods = options.repo or "", method_names(paper)
+    if is_of_paper(tree, paper, draft.source, repo, draft.claim, methods):
         return None
     reason = "nothing in the repository names this paper, its title or its method"
     if options.command:

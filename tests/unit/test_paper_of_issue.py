@@ -9,10 +9,14 @@ import pytest
 from bot.kernel.bug import Issue
 from bot.kernel.job import EnvironmentOptions, ReproducePaper
 from bot.kernel.paper import NumberClaim, Paper, PaperQuote
+from bot.kernel.trees import read_tree
+from bot.papers.claims import method_names, read_claims
 from bot.papers.issue_claim import claim_of_issue
 from bot.papers.origin import is_of_paper, named_paper, paper_of_tree
+from bot.papers.reading.archives import read_local
+from bot.papers.reading.read import read_paper
 from bot.papers.reproduce import reproduce
-from tests.support.papers import FakePapers, paper_ports
+from tests.support.papers import CORPUS, FakePapers, paper_ports
 from tests.unit.test_paper_reproduce import COMPUTED, PAPER, repository
 
 ADDRESS = "https://github.com/acme/halfnet"
@@ -100,6 +104,7 @@ def test_a_repository_names_its_own_paper_most_often() -> None:
         (b"# Code\nof arXiv:2310.01234\n", "x", True),
         (b"# Code\n", ADDRESS + ".git", True),
         (b"# Another library\nSorts lists.\n", "x", False),
+        (b"# Trains a network\nThe accuracy on digits is printed.\n", "x", True),
         (b"```sh\npython train.py\n```\n", "x", True),
         (b"", "x", True),
     ],
@@ -113,7 +118,7 @@ def test_a_repository_that_names_nothing_of_a_paper_is_not_its(
         repositories=(ADDRESS,),
     )
     tree = {"README.md": readme, "train.py": b""}
-    assert is_of_paper(tree, paper, "arXiv:2310.01234", repo, {"halfnet"}) is fits
+    assert is_of_paper(tree, paper, "arXiv:2310.01234", repo, CLAIMS[0], {"halfnet"}) is fits
 
 
 def asked(folder: Path, body: str, readme: str, **more: object):
@@ -180,3 +185,16 @@ def test_text_from_outside_reads_no_file_of_the_host(tmp_path: Path) -> None:
     )
     result = reproduce(job, paper_ports(tree, papers=papers)).result
     assert (result.verdict.kind, result.title) == ("needs_info", "")
+
+
+@pytest.mark.parametrize("own", sorted(path.name for path in CORPUS.iterdir()))
+@pytest.mark.parametrize("other", sorted(path.name for path in CORPUS.iterdir()))
+def test_a_repository_is_that_of_its_own_paper(own: str, other: str) -> None:
+    """All of them train small networks or print an error of a regression, and name few things."""
+    paper = read_paper(read_local(CORPUS / own / "paper"))
+    claims = read_claims(paper)
+    tree = read_tree(str(CORPUS / other / "repo"))
+    fits = is_of_paper(tree, paper, "", "x", claims[0], method_names(paper))
+    assert fits or own != other
+    if {own, other} == {"rff", "strides"}:
+        assert not fits

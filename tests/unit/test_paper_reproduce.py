@@ -320,7 +320,7 @@ def test_a_paper_that_cannot_be_read_is_one_sentence_and_the_next_step(
     ("text", "files", "readme", "reason", "step"),
     [
         ("# A Lemma\n\nIt holds.\n", {}, README, "no number of a known metric", "LaTeX source"),
-        (PAPER, {"train_py": COMPUTED}, "# A list library\n\nSorts.\n",
+        (PAPER, {"train_py": "print(sorted([2, 1]))\n"}, "# A list library\n\nSorts.\n",
          "nothing in the repository names this paper", "--repo"),
         (PAPER, {"train_py": COMPUTED}, "# HalfNet\n", "gives no command", "--command 'python"),
         (PAPER, {"train_py": "open('data/coins.csv')\n"}, README,
@@ -345,10 +345,10 @@ def test_what_is_missing_has_a_next_step_of_its_own(
 def test_a_repository_that_is_not_the_papers_runs_if_a_person_names_the_command(
     tmp_path: Path,
 ) -> None:
-    folder = repository(tmp_path, train_py=COMPUTED)
+    folder = repository(tmp_path, train_py="print('test accuracy:', sorted([3, 2])[0] / 3.1)\n")
     (folder / "README.md").write_text("# A list library\n\nSorts.\n")
     report = reproduced(paper(tmp_path), folder, command="python train.py")
-    assert report.result.verdict.kind == "reproduced"
+    assert report.result.verdict.kind == "not_reproduced"
     assert "nothing in the repository names this paper, its title or its method" in [
         note.text for note in report.notes
     ]

@@ -15,6 +15,7 @@ from tests.integration.test_training_probe import environment
 
 pytestmark = [pytest.mark.index, pytest.mark.slow]
 
+HEALTHY = sorted((Path(__file__).parents[1] / "fixtures" / "healthy_trainings_jax").glob("*.py"))
 LOOP = (probing.PROGRAMS / "optax_loop.py").read_text()
 WHILE = (probing.PROGRAMS / "jax_while.py").read_text()
 SEEN = {
@@ -90,3 +91,12 @@ def test_a_fault_is_named_with_its_line(
 @pytest.mark.nightly
 def test_steps_that_cannot_be_seen_are_said(python: str, tmp_path: Path) -> None:
     assert any("unknown length" in x for x in _diagnosis(WHILE, python, tmp_path).unseen)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("path", HEALTHY, ids=lambda path: path.stem)
+def test_healthy_trainings_have_no_finding(path: Path, python: str) -> None:
+    run = probing.run(path, python, probe=True)
+    assert run.exit_code == 0, run.errors
+    assert run.trace.steps
+    assert diagnose(run.trace).findings == ()

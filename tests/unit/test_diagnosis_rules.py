@@ -959,6 +959,7 @@ def test_the_loss_of_a_policy_that_draws_its_own_data_says_nothing():
     names = [Mention(name=name, line=5) for name in ("sample", "log_prob", "rsample")]
     assert not trainings(coded(mentions=tuple(names[:2])))[0].learning.points
     assert trainings(coded(mentions=tuple(names)))[0].learning.points
+    assert not trainings(coded(facts={"picked_values": 1}))[0].learning.points
 
 
 def test_divergence_suits_logarithms_of_probabilities():

@@ -77,6 +77,8 @@ class Training:
     @property
     def is_policy(self) -> bool:
         """Whether a policy draws its own data, so that its loss says nothing of what it learned."""
+        if self.code is not None and self.code.facts.get("picked_values"):
+            return True  # values of actions, whose targets are the program's own
         names = {x.name for x in self.code.mentions} if self.code else set()
         return {"sample", "log_prob"} <= names and "rsample" not in names
 

@@ -10,7 +10,7 @@ _ACTIVATIONS = {
     "silu": "silu", "swish": "silu", "gelu": "gelu", "elu": "elu", "selu": "selu", "celu": "celu",
     "leaky_relu": "leaky_relu", "softplus": "softplus", "soft_sign": "softsign",
     "softmax": "softmax", "log_softmax": "log_softmax", "hard_tanh": "hardtanh",
-    "_softmax": "softmax", "exp": "exponential", "sin": "sin", "mish": "mish",
+    "_softmax": "softmax", "mish": "mish",
     "log_sigmoid": "log_sigmoid", "erf": "gelu", "erfc": "gelu", "squareplus": "squareplus",
 }  # fmt: skip
 _INSIDE = ("jit", "pjit", "closed_call", "core_call", "remat", "remat2", "checkpoint",
@@ -43,6 +43,7 @@ class GraphLook:
         self.values, self.layers = {}, []
         self.used, self.cubed, self.gates = set(), set(), {}
         self.fed = None
+        self.is_picked = False
 
     def put(self, kind, key, value):
         self.values.setdefault((kind, key), value)
@@ -178,6 +179,8 @@ def _small(kind, value):
     """What is kept of a marked value: some numbers of gradients and updates, else some rows."""
     if kind in ("gradient", "update"):
         return _numbers(value)
+    if kind == "values":
+        return value.astype("float32").mean()
     return _rows(value)
 
 
@@ -303,6 +306,8 @@ def _follow(equation, inputs, outputs, called, look, tracks):
             return
     layers = [tracks.layer(one) for one in equation.invars]
     layers = [one for one in layers if one is not None]
+    if name == "gather" and look.fed is None and tracks.layer(equation.invars[0]) is not None:
+        look.is_picked = True  # one output of several, as the value of an action
     applied = _ACTIVATIONS.get(called, "relu" if _is_cut_at_zero(equation) else "")
     if applied and layers:
         _activate(max(layers), applied, outputs, look)

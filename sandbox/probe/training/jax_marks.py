@@ -193,8 +193,11 @@ def comparing(name, classes_as_numbers):
             if marked is not None:
                 predictions, targets, kwargs = marked
             if targets is None:
-                return original(predictions, *args, **kwargs)
-            return original(predictions, targets, *args, **kwargs)
+                result = original(predictions, *args, **kwargs)
+            else:
+                result = original(predictions, targets, *args, **kwargs)
+            marked = _try_mark("values", number_of(name, program.line()), result)
+            return marked[0] if marked else result
 
         return loss_function
 

@@ -30,7 +30,7 @@ class Glimpse:
 
     def __init__(self, values, look):
         self.values, self.layers = values, look.layers
-        self.fed = look.fed
+        self.fed, self.is_picked = look.fed, look.is_picked
 
     def of(self, kind):
         """The values of a kind, by key."""
@@ -53,6 +53,7 @@ class JaxTraining:
         self.parameters = None
         self.unchanged = self.compared = self.updated = 0
         self.uses, self.kinds = {}, {}
+        self.is_picked = False
         self.line = 0
 
 
@@ -357,6 +358,7 @@ def _parameter_uses():
 def _note_data(glimpse):
     numpy = sys.modules["numpy"]
     predictions, targets = glimpse.of("prediction"), glimpse.of("target")
+    RUN.is_picked = RUN.is_picked or (glimpse.is_picked and bool(predictions))
     inputs = list(glimpse.of("input").values())
     for key, values in predictions.items():
         _note_loss(int(key), values, targets.get(key), glimpse)
@@ -396,7 +398,8 @@ def _write_data(numpy, batch=None):
         fields["targets"] = numbers.summary(
             numpy, targets.reshape(-1), targets.shape, pairs[0][1].dtype
         )
-        fields["agreement"] = numbers.agreement(numpy, samples, targets)
+        if not RUN.is_picked:
+            fields["agreement"] = numbers.agreement(numpy, samples, targets)
     WRITER.put("data", **fields)
 
 
@@ -410,6 +413,8 @@ def _note_loss(number, predictions, targets, glimpse):
         del use["targets"][_MOST_BATCHES:]
     if "fields" in use:
         return
+    use["is_mean"] = _is_mean(number, glimpse)
+    use["scale"] = 0.5 if call["name"] == "l2_loss" else 1.0
     table = _table(predictions).astype("float64")
     name = _CANONICAL.get(call["name"], call["name"])
     layer = glimpse.layers[glimpse.fed] if glimpse.fed is not None else None
@@ -431,6 +436,15 @@ def _note_loss(number, predictions, targets, glimpse):
     _write_loss(use)
 
 
+def _is_mean(number, glimpse):
+    """Whether what is differentiated is the mean of what a loss function returns."""
+    values, losses = glimpse.of("values").get(str(number)), list(glimpse.of("loss").values())
+    if values is None or not losses:
+        return False
+    mean, whole = float(values.reshape(-1)[0]), float(losses[0].reshape(-1)[0])
+    return abs(whole - mean) <= 1e-3 * abs(mean) + 1e-6
+
+
 def _write_loss(use):
     numpy = sys.modules["numpy"]
     fields = dict(use["fields"])
@@ -439,10 +453,16 @@ def _write_loss(use):
         table = numpy.concatenate([one for one in use["targets"] if one.shape[1] == width])
         integral = numbers.is_integral(table.reshape(-1))
         fields["class_shares"] = numbers.shares(table, integral)
-        fields["trivial"] = numbers.trivial(fields["name"], table, fields["class_shares"])
-        fields["floor"] = numbers.floor(fields["name"], table)
+        if use["is_mean"]:
+            constant = numbers.trivial(fields["name"], table, fields["class_shares"])
+            fields["trivial"] = constant if constant is None else constant * use["scale"]
+            fields["floor"] = numbers.floor(fields["name"], table)
     fields.setdefault("targets", {"shape": [], "dtype": ""})
     WRITER.put("loss", **fields)
+    if not use["is_mean"]:  # what is differentiated is made of this and of more
+        parts = {key: fields[key] for key in ("model", "predictions", "line", "call")}
+        nothing = {"shape": [], "dtype": ""}
+        WRITER.put("loss", name="expression", targets=nothing, **parts)
 
 
 # Steps outside any graph.
@@ -498,5 +518,6 @@ def finish():
             "jax_compared": RUN.compared,
             "jax_unchanged": RUN.unchanged,
             "jax_updated": RUN.updated,
+            "picked_values": int(RUN.is_picked),
         },
     )

@@ -12,6 +12,7 @@ from .core import STATE, contained, follow, patch, quiet
 _ALL_CALLS, _MOST_SITES = 300, 200
 _MOST_TENSORS, _MOST_ELEMENTS = 6, 1 << 12
 _MOST_LOOKS, _MOST_GRAPHS, _MOST_NODES = 400, 3, 20000
+_MOST_LOADED = 100000
 
 
 class CallLine:
@@ -60,6 +61,7 @@ class Calls:
         self.clips = {}
         self.graphs, self.graph_sizes = 0, {}
         self.in_graph = {}
+        self.followed, self.loaded = set(), set()
         self.kept_graphs = self.divided = 0
         self.looks = 0
         self.looking = True
@@ -114,8 +116,14 @@ def _note_reset(_result, _owner, *_args, **_kwargs):
 
 
 @quiet("calls")
-def _note_load(_result, _module, *_args, **_kwargs):
+def _note_load(_result, module, *_args, **_kwargs):
+    """Parameters that are loaded before they are trained are no random ones; a best state that is
+    put back afterwards says nothing of their start.
+    """
     note("load", always=True)
+    parameters = {id(one) for one in module.parameters()} - CALLS.followed
+    if len(CALLS.loaded) < _MOST_LOADED:
+        CALLS.loaded.update(parameters)
 
 
 def follow_optimizer(optimizer):

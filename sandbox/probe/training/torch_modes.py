@@ -146,7 +146,7 @@ def fields():
                 "evaluating": MODES.evaluating, "first": MODES.first, "judged": MODES.judged,
                 "judged_training": MODES.judged_training,
                 "judged_intervals": len(MODES.intervals),
-                "restored": bool(CALLS.totals.get("load")), "line": MODES.judged_line,
+                "restored": bool(CALLS.loaded), "line": MODES.judged_line,
             }
         ],
         "dropped_out": [

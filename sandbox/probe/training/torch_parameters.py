@@ -106,6 +106,7 @@ def _use(parameter, name, owner, root):
     if use is None or use.reference() is not parameter:
         if len(PARAMETERS.uses) >= _MOST or not parameter.numel():
             return None
+        CALLS.followed.add(id(parameter))
         use = PARAMETERS.uses[id(parameter)] = FollowedParameter(
             parameter, name, type(owner).__name__, _number_of(root)
         )
@@ -196,17 +197,17 @@ def _is_hidden(torch, value, registered, ran):
 
 def fields():
     """What is written down of the parameters."""
-    restored = bool(CALLS.totals.get("load")) or _is_from_library()
+    from_library = _is_from_library()
     return {
         "parameters": [
             {
                 "name": one.name, "module": one.module, "size": one.size, "root": one.root,
                 "trainable": one.trainable, "optimizers": one.optimizers, "looked": one.looked,
                 "fed": one.fed, "in_graph": _is_in_graph(one), "ran": one.ran,
-                "ungraded": one.ungraded, "restored": restored,
+                "ungraded": one.ungraded, "restored": from_library or key in CALLS.loaded,
                 "changed": one.changed or _changed_since(one),
             }
-            for one in PARAMETERS.uses.values()
+            for key, one in PARAMETERS.uses.items()
         ],
         "unregistered": list(PARAMETERS.unregistered.values()),
     }  # fmt: skip

@@ -126,6 +126,14 @@ def test_the_use_of_a_stand_in_is_no_failure_of_the_report(tmp_path: Path) -> No
     assert "no_such_thing" in report.verdict.reason
 
 
+def test_what_only_a_library_imports_is_not_stood_in_for(tmp_path: Path) -> None:
+    source = f"import importlib\nimportlib.import_module('no_such_thing')\n{CALL}"
+    report = reproduced(tmp_path, {"main.py": source}, f"It fails.\n{TRACE}")
+    assert report.verdict.kind == "setup_failed"
+    assert report.script is not None
+    assert all("stands in" not in fix.what for fix in report.script.fixes)
+
+
 def test_what_passes_with_a_stand_in_refutes_nothing(tmp_path: Path) -> None:
     files = {"main.py": "import no_such_thing\nfrom parts import go\ngo([1, 2, 3, 4])\n"}
     report = reproduced(tmp_path, files, f"```\npython main.py\n```\n{TRACE}")

@@ -367,13 +367,17 @@ def _is_buildable(runner: Runner, spec: EnvironmentSpec) -> bool:
 def _without_module(
     spec: EnvironmentSpec, environment: Environment, script: Script, judgement: Judgement
 ) -> Fix | None:
-    """A repository's program with a module that can be imported, but not used, for one that no
-    distribution gives it here.
+    """A repository's program with a module that can be imported, but not used, for one that it
+    imports itself and that no distribution gives it here.
     """
     failure = judgement.setup_failure
     if not script.command or failure is None or not failure.module.isidentifier():
         return None
-    fixed = stand_ins.with_stand_in(script, failure.module, read_tree(environment.tree))
+    tree = read_tree(environment.tree)
+    text = tree_programs.imports((script,), tree)
+    if failure.module not in {name.partition(".")[0] for name in symbols.imported_modules(text)}:
+        return None
+    fixed = stand_ins.with_stand_in(script, failure.module, tree)
     return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
 
 

@@ -170,7 +170,6 @@ USAGE = "usage: main.py [-h] --n N\nmain.py: error: the following arguments are 
     ("ending", "fields", "counts"),
     [
         (says("", 2, USAGE), {}, True),
-        (crash("acme/__init__.py", "acme", "No module named 'x'"), {}, False),
         (says("", 2, USAGE), {"exception": "ImportError"}, False),
     ],
 )
@@ -206,3 +205,22 @@ def test_a_command_that_ends_at_its_arguments_leaves_the_reading_open(
     assert ("amend_late" in gates) is not counts
     says_when = [row.outcome for row in report.reconstruction.readings[:1]]
     assert says_when == (["amended before any run came past its imports: core raises"] * counts)
+
+
+def test_a_command_that_fails_in_its_work_settles_the_reading(tmp_path):
+    (tmp_path / "main.py").write_text("import acme\n")
+    there = Environment(
+        id="e", python="3", interpreter="python", commit="a" * 40, tree=str(tmp_path)
+    )
+    start = actions({"action": "run", "command": "python main.py", "change": "as it stands"})
+    model = ScriptedModel(answers(start, write(CRASHES, TWIN), first=CRASH))
+    decide(
+        model,
+        lambda spec: crash("acme/other.py"),
+        builder=FakeBuilder(on_build=lambda _: there),
+        repo="/clone",
+        max_attempts=2,
+    )
+    _, before, after, *_ = model.asked
+    assert "amend" in offered(before)
+    assert "amend" not in offered(after)

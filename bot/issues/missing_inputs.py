@@ -43,10 +43,13 @@ def lacking(result: SearchResult, issue: Issue) -> AnyVerdict | None:
     if name in environment.operator_files.weights:
         reason = f"the operator's cache of weights has `{name}`, but not every file of it"
         return triage.needs_reader(reason)
-    return triage.needs_reader(
+    reason = (
         f"the program loads the weights `{name}`, which are not at hand; an operator can put them "
         "into REPRISE_HUB_DIR"
     )
+    if not script.command:  # a program of a report's own may do with random ones
+        return triage.needs_reader(reason)
+    return NeedsInfo(reason=reason, items=(f"the weights `{name}`",), from_operator=True)
 
 
 def _without_file(
@@ -59,16 +62,19 @@ def _without_file(
     if _HOME.match(path) and path in f"{issue.title}\n{issue.body}":
         reason = f"the program opens `{path}`, a file of the reporter's own"
         return NeedsInfo(reason=reason, items=(f"`{path}`, or a program that makes one like it",))
-    return triage.needs_reader(_why(path, judgement, environment, tree))
+    if _is_written(judgement):
+        reason = f"the program writes to `{path}`, whose folder the repository does not contain"
+        return triage.needs_reader(reason)
+    reason = _why(path, environment, tree)
+    return NeedsInfo(reason=reason, items=(f"`{path}`",), from_operator=True)
 
 
 def folder_to_write(judgement: Judgement, script: Script, environment: Environment) -> str:
     """The folder, by its place in the tree, that a program ended for want of as it wrote a file;
     "" where it was no such failure, or the folder is there.
     """
-    frame = judgement.failure.script_frame if judgement.failure is not None else None
     path = missing.in_tree(_path(judgement), script.folder)
-    if frame is None or not path or not _WRITES.search(frame.code) or _ABSOLUTE.match(path):
+    if not path or not _is_written(judgement) or _ABSOLUTE.match(path):
         return ""
     is_folder = any("Parent directory" in message for message in _messages(judgement))
     folder = path if is_folder else posixpath.dirname(path)
@@ -77,12 +83,13 @@ def folder_to_write(judgement: Judgement, script: Script, environment: Environme
     return "" if not folder or is_there or folder.startswith("..") else folder
 
 
-def _why(
-    path: str, judgement: Judgement, environment: Environment, tree: Mapping[str, bytes]
-) -> str:
+def _is_written(judgement: Judgement) -> bool:
+    """Whether a program ended where it writes a file."""
     frame = judgement.failure.script_frame if judgement.failure is not None else None
-    if frame is not None and _WRITES.search(frame.code):
-        return f"the program writes to `{path}`, whose folder the repository does not contain"
+    return frame is not None and bool(_WRITES.search(frame.code))
+
+
+def _why(path: str, environment: Environment, tree: Mapping[str, bytes]) -> str:
     if _ABSOLUTE.match(path):
         return f"the program opens `{path}`, which lies outside the repository"
     opens = f"the program opens `{path}`, which the repository does not contain"

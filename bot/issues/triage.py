@@ -159,6 +159,8 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, exceeded: str)
         return NeedsHardware(reason=f"{reason}; {verdict.reason}", needs=(reading.needs,))
     if not isinstance(verdict, NeedsInfo) and not is_for_reader(verdict):
         return verdict
+    if isinstance(verdict, NeedsInfo) and verdict.from_operator:
+        return verdict
     if reading.questions and (reading.signature is None or part.given_up):
         return NeedsInfo(reason=part.given_up or verdict.reason, items=reading.questions[:4])
     return needs_reader(_without_result(verdict, part))

@@ -112,11 +112,14 @@ class Inconclusive(_RunCounts):
 
 
 class NeedsInfo(Record):
-    """Something only the reporter knows is missing."""
+    """Something is missing for anybody: what only the reporter knows or, `from_operator`, a file or
+    weights that a run asked for and the host lacks, which is no question to the reporter.
+    """
 
     kind: Literal["needs_info"] = "needs_info"
     reason: str
     items: tuple[str, ...] = Field(max_length=4)
+    from_operator: bool = False
 
 
 class NeedsHardware(Record):
@@ -264,7 +267,11 @@ class IssueReport(RunReport):
 
     @property
     def needs_reader(self) -> bool:
-        """Whether nothing was decided because the report takes a reader, and nothing is asked."""
+        """Whether nothing was decided because the report takes a reader, or what the operator
+        has; nothing is asked of the reporter.
+        """
+        if isinstance(self.verdict, NeedsInfo):
+            return self.verdict.from_operator
         return isinstance(self.verdict, Inconclusive) and self.verdict.needs_reader
 
     def draft(self) -> "ReportDraft":

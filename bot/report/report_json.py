@@ -256,6 +256,11 @@ class VerdictOut(PublishedData):
         description="Of inconclusive: whether nothing was run because the report takes a reader, "
         "a person or a model. Then nothing is asked of the reporter.",
     )
+    from_operator: bool | None = Field(
+        None,
+        description="Of needs_info: whether it is a file or weights that a run asked for and the "
+        "host lacks. Then nothing is asked of the reporter.",
+    )
     reason: str
     details: dict[str, str | tuple[str, ...]] | None = None
 

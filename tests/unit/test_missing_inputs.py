@@ -58,7 +58,8 @@ def verdict(tmp_path):
 )  # fmt: skip
 def test_the_path_is_the_one_that_the_program_asked_for(verdict, exception, message, path):
     found = verdict(exception, message)
-    assert found.needs_reader
+    assert (found.kind, found.from_operator) == ("needs_info", True)
+    assert found.items == (f"`{path}`",)
     assert found.reason == f"the program opens `{path}`, {ABSENT}"
 
 
@@ -109,8 +110,9 @@ def test_only_a_file_that_the_report_shows_to_be_the_reporters_own_is_asked_for(
     found = verdict("FileNotFoundError", message, body="python train.py --data /home/me/set/x.bin")
     assert found.kind == "needs_info"
     assert found.items == ("`/home/me/set/x.bin`, or a program that makes one like it",)
+    assert not found.from_operator
     found = verdict("FileNotFoundError", message)
-    assert found.needs_reader
+    assert found.from_operator
     assert "outside the repository" in found.reason
 
 
@@ -134,7 +136,10 @@ def test_a_snippet_has_no_repository(verdict):
 @pytest.mark.parametrize("script", [PROGRAM, SNIPPET])
 def test_weights_that_are_not_here_are_named(verdict, exception, message, code, name, script):
     found = verdict(exception, message, code, script)
-    assert found.needs_reader
+    if script is PROGRAM:
+        assert (found.items, found.from_operator) == ((f"the weights `{name}`",), True)
+    else:
+        assert found.needs_reader
     assert found.reason == f"the program loads the weights `{name}`, which are not at hand; an operator can put them into REPRISE_HUB_DIR"  # fmt: skip
     part = verdict(exception, message, code, script, weights=(name,))
     assert part.reason == f"the operator's cache of weights has `{name}`, but not every file of it"

@@ -258,7 +258,7 @@ def shelf(tmp_path):
 def test_a_program_reads_what_the_operator_keeps_for_it(interpreter, tree, shelf):
     (tree / "read.py").write_text(READER)
     report = of_tree(interpreter, tree, DIVISION)
-    assert report.verdict.kind == "inconclusive"
+    assert report.verdict.kind == "needs_info"
     assert report.needs_reader
     assert (
         report.verdict.reason == "the program opens `data/numbers.txt`, which the repository does "

@@ -1042,3 +1042,5 @@ def test_the_same_rows_in_a_loop_over_parts_of_the_data_are_the_same_batch():
     whole = coded(facts=facts)  # a second loop that makes several steps on all rows
     assert _signs("same-batch", in_parts)
     assert not _signs("same-batch", whole)
+    rarely = {"totals": {"zero_grad": 500, "backward": 500, "step": 20}}
+    assert not _signs("same-batch", coded(**rarely, facts=in_parts.code.facts))

@@ -4,12 +4,12 @@ from time import process_time
 
 import pytest
 
-from bot.kernel.training_code import CallSite, Mention
+from bot.kernel.training_code import CallSite, Clipping, Mention
 from bot.kernel.training_types import Data, Epoch, Layer, Loss, TrainingTrace, WeightStep
 from bot.training.diagnosis.rule import trainings
 from bot.training.diagnosis.rules import RULES, diagnose
 from sandbox.probe.training.core import is_sampled, sampled
-from tests.support.code_pairs import CALLS, HEAD, LEARNER, coded
+from tests.support.code_pairs import CALLS, HEAD, LEARNER, USE, coded
 from tests.support.trace_pairs import (
     ABOVE_ONE,
     BALANCED,
@@ -1042,3 +1042,26 @@ def test_the_same_rows_in_a_loop_over_parts_of_the_data_are_the_same_batch():
     whole = coded(facts=facts)  # a second loop that makes several steps on all rows
     assert _signs("same-batch", in_parts)
     assert not _signs("same-batch", whole)
+    rarely = {"totals": {"zero_grad": 500, "backward": 500, "step": 20}}
+    assert not _signs("same-batch", coded(**rarely, facts=in_parts.code.facts))
+
+
+def test_clipping_below_the_epsilon_of_an_adaptive_optimizer_kills_too():
+    clip = Clipping(limit=1e-4, median=0.5, calls=500, line=14)
+    seen = coded(clippings=(clip,), optimizers=(USE.model_copy(update={"name": "adadelta"}),))
+    still = seen.model_copy(update={"steps": steps(FLAT, ratio=1e-6, rate=1.0)})
+    moving = seen.model_copy(update={"steps": steps(FLAT, ratio=1e-3, rate=1.0)})
+    assert _signs("clipping-kills", still)
+    assert not _signs("clipping-kills", moving)
+
+
+def test_gradients_that_are_erased_are_not_cut_as_well():
+    still = LEARNER.model_copy(
+        update={"name": "conv1.weight", "fed": 0, "in_graph": False, "changed": False}
+    )
+    cut = Mention(name="argmax", line=21, function="forward", names=("conv1",))
+    erased = USE.model_copy(update={"erased": 40})
+    assert _signs("graph-cut", coded(parameters=(still, HEAD), mentions=(cut,)))
+    assert not _signs(
+        "graph-cut", coded(parameters=(still, HEAD), mentions=(cut,), optimizers=(erased,))
+    )

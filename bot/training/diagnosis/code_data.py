@@ -96,6 +96,8 @@ def same_batch(training: Training) -> Signs:
         return
     if _number(code, "batches") < _LEAST_LOOKS:
         return
+    if code.totals.get("backward", 0) >= _LOOPS * code.totals.get("step", 0):
+        return  # rows are looked at when a step is made: here the last ones of each epoch
     beginnings, steps = _number(code, "loader_begun"), _number(code, "loader_steps")
     length = _number(code, "loader_length")
     again = steps and beginnings >= _MOST * steps and length > 1

@@ -15,6 +15,7 @@ from bot.kernel.training_code import (
     Schedule,
 )
 from bot.kernel.training_types import Measurement
+from bot.training.diagnosis.rates import update_ratio
 from bot.training.diagnosis.rule import (
     Rule,
     Sign,
@@ -29,6 +30,7 @@ from bot.training.diagnosis.rule import (
 _MOST_STALE, _LEAST_LOOKS, _LEAST_GROWTH = 0.8, 3, 1.05
 _RARE, _VERY_RARE = 3, 8
 _LEAST_CLIP, _TOO_LOW, _TOO_SOON = 0.02, 0.01, 0.5
+_LEAST_UPDATE = 1e-4
 _PLAIN = frozenset(("sgd", "asgd"))
 _PER_EPOCH = frozenset(
     ("StepLR", "MultiStepLR", "ExponentialLR", "CosineAnnealingLR", "PolynomialLR", "LinearLR")
@@ -248,12 +250,23 @@ def _too_slow(training: Training, code: ProgramCode, one: Schedule) -> Sign | No
 def clipped(training: Training) -> Signs:
     """Gradients clipped far below their size, under an optimizer that does not scale them back."""
     code = training.code
-    if code is None or not any(x.name in _PLAIN and x.steps for x in code.optimizers):
+    if code is None or not (_follows_size(code) or _hardly_moves(training)):
         return
     for one in code.clippings:
         if one.median and one.kind == "norm" and one.limit < _LEAST_CLIP * one.median:
             yield _clip_sign(training, one)
             return
+
+
+def _follows_size(code: ProgramCode) -> bool:
+    """Whether an optimizer's steps are as long as the gradients; adaptive ones scale them back."""
+    return any(x.name in _PLAIN and x.steps for x in code.optimizers)
+
+
+def _hardly_moves(training: Training) -> bool:
+    """Whether an adaptive optimizer does not make up for it: its epsilon is larger still."""
+    ratio = update_ratio(training)
+    return training.learning.poor and ratio is not None and ratio < _LEAST_UPDATE
 
 
 def _clip_sign(training: Training, one: Clipping) -> Sign:

@@ -133,6 +133,8 @@ def cut(training: Training) -> Signs:
     code = training.code
     if code is None or not code.totals.get("backward"):
         return
+    if any(x.erased and 2 * x.erased >= x.looked for x in code.optimizers):
+        return  # what was reset before the step is missing, too
     ran = [
         x
         for x in code.parameters

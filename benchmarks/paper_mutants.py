@@ -190,7 +190,10 @@ def dropped_arguments(module: Module) -> Iterator[Change]:
     """Momentum or weight decay left out."""
     for call in module.calls(*_OPTIMIZERS):
         for row in call.keywords:
-            if row.arg in {"momentum", "weight_decay"}:
+            if row.arg == "weight_decay" and _name(call.func) == "AdamW":
+                # Left out, AdamW has one of its own.
+                yield row.arg, "no weight_decay", module.replaced(row.value, "0.0")
+            elif row.arg in {"momentum", "weight_decay"}:
                 start, end = module.span(row.value)
                 begin = module.text.rindex(row.arg, 0, start)
                 rest = module.text[end:]

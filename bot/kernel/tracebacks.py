@@ -493,6 +493,8 @@ _BEFORE = re.compile(
     r"(?:(?:raises?|throws?|fails? with|gives?|[Ee]rror|got|[-=]+>)[:\s]\s*)?"
 )
 _PYTEST_LINE = re.compile(r"^E(?:\s{2,}(?=\S)|\s*$)")
+_NOTEBOOK_FRAME = re.compile(r"^\s*\[?\S{0,400}[/\\~]\S{0,400}\.py\S{0,400} in [\w<>.]{1,200}\(")
+_RAISES = re.compile(r"raise (?P<exc>[A-Za-z_][\w.]{0,200})\(")
 _NOTEBOOK_STARTS = ("File ", "Cell In", "Input In", "[<ipython", "<ipython")
 _PYTEST_SHORT = re.compile(  # `--tb=line`: path.py:12: ValueError: words
     r"^\s*(?P<path>[^\s:][^:\n]{0,300}\.py):(?P<line>\d{1,7}): (?P<error>\S.*)$"
@@ -655,11 +657,17 @@ def _notebook(lines: Sequence[str], start: int, at: int, home: str) -> Traceback
             frame_list[-1] = frame_list[-1].model_copy(update=changes)
         elif not arrow and (place := notebook(line, home)):
             frame_list.append(place)
-        elif match := _notebook_end(line, expected):
+        elif match := _notebook_end(line, expected or _class_raised(frame_list)):
             words, end = message(lines, at, match["msg"] or "")
             return span_of(start, end, match["exc"], words, frame_list)
         at += 1
     return span_of(start, at, expected, "", frame_list)
+
+
+def _class_raised(frames: Sequence[Frame]) -> str:
+    """The class that the innermost frame's line raises, "" where it is no such line."""
+    match = _RAISES.match(frames[-1].code) if frames else None
+    return match["exc"].rsplit(".", 1)[-1] if match else ""
 
 
 def _notebook_end(line: str, expected: str) -> re.Match[str] | None:
@@ -779,6 +787,7 @@ FORMATS: tuple[TracebackFormat, ...] = (
         "IPython",
         lambda line: (
             (line.lstrip().startswith(_NOTEBOOK_STARTS) and notebook(line))
+            or (len(line) < 1200 and _NOTEBOOK_FRAME.match(line))
             or (".ipynb" in line and len(line) < 1200 and _NOTEBOOK_CELL.match(line))
         ),
         lambda lines, at, home: _notebook(lines, at, at, home),

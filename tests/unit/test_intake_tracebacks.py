@@ -455,3 +455,23 @@ def test_a_traceback_in_italics_is_read_without_its_marks(mark):
     assert (row.exception, row.message) == ("ValueError", "The time dimension must be indexed")
     assert [frame.function for frame in row.frames] == ["head"]
     assert all(claim.version != "head" for claim in bug.versions)
+
+
+def test_frames_of_ipython_without_a_title_end_in_the_class_that_is_raised() -> None:
+    body = (
+        "How to use it?\n```\n"
+        "~/conda/lib/python3.8/site-packages/flaxen/core/scope.py in variable(self, col, *init)\n"
+        "    716       if not self.is_mutable(col):\n"
+        "--> 718           raise errors.CollectionNotFound(col, self.path)\n"
+        "    719         raise errors.VariableNotFound(col)\n"
+        "\nCollectionNotFound: There is no mean in the collection.\n```\n"
+    )
+    (traceback,) = report(body).tracebacks
+    assert traceback.exception == "CollectionNotFound"
+    assert traceback.message == "There is no mean in the collection."
+    assert traceback.frames[-1].module_path == "flaxen/core/scope.py"
+
+
+def test_an_open_file_in_words_is_no_frame() -> None:
+    body = "Look at src/train.py in the folder (it is short). ValueError is what I see.\n"
+    assert all(not row.frames for row in report(body).tracebacks)

@@ -130,6 +130,7 @@ def _table(text: str) -> dict[str, str]:
 
 
 MODULES, MEMBERS = _table(_MODULES), _table(_MEMBERS)
+_LINEN = re.compile(r"\bnn\.(?:compact|nowrap|Dense|Conv)\b(?!\w)|\bflax\b")
 
 
 @lru_cache(maxsize=64)
@@ -148,8 +149,11 @@ def undefined(source: str) -> tuple[str, ...]:
 def conventional(name: str, source: str) -> str:
     """The customary import statement for a name, or "".
 
-    A class of torch is imported only into a program that already mentions torch.
+    A class of torch is imported only into a program that already mentions torch; `nn` is flax's
+    where the program is written for it.
     """
+    if name == "nn" and _LINEN.search(source):
+        return "import flax.linen as nn"
     if name in MODULES:
         module = MODULES[name]
         return f"import {module}" if module == name else f"import {module} as {name}"
@@ -360,6 +364,10 @@ else is said.
 """
 
 BACKENDS: Final[dict[str, tuple[str, ...]]] = {
+    **dict.fromkeys(
+        ("flax", "optax", "chex", "dm-haiku", "equinox", "diffrax", "numpyro", "blackjax", "brax"),
+        ("jax",),
+    ),
     "accelerate": ("torch",),
     "diffusers": ("torch",),
     "segmentation-models-pytorch": ("torch",),
@@ -424,7 +432,9 @@ BOUNDS: Final = (
 )
 
 EXTRAS: Final[dict[str, tuple[str, ...]]] = {"jax": ("cpu",)}
-"""Extras to ask for with a pinned release: until 0.4 jax named its jaxlib only there."""
+"""Extras to ask for: until 0.4.29 jax named its jaxlib only there, and what needs jax names the
+two apart, so that a resolver may pair what does not fit.
+"""
 
 TENSORFLOW_CPU: Final = datetime(2019, 9, 30, tzinfo=UTC)
 """From when on TensorFlow publishes a CPU build under a name of its own (release 2.0 and the

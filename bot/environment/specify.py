@@ -446,7 +446,8 @@ def pin_versions(
             )
             break
     day = f"; newest release before {at:%Y-%m-%d}" if at else ""
-    return Requirement(name=name, rung=rung, reason=reason + day)
+    extras = imports.EXTRAS.get(name, ())
+    return Requirement(name=name, extras=extras, rung=rung, reason=reason + day)
 
 
 def _python(

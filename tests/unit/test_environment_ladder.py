@@ -10,6 +10,7 @@ import pytest
 
 from bot.environment import (
     fallbacks,
+    imports,
     package_names,
     releases,
     specify,
@@ -306,6 +307,22 @@ def test_alternatives_are_the_other_claim_and_the_newest_of_that_day() -> None:
     first = specify.specify(said, where, job_options().environment, "import einops")
     others = specify.alternatives(first, said, where)
     assert [named(each, "einops").specifier for each in others] == ["==0.6.1", ""]
+
+
+@pytest.mark.parametrize("name", ["jax", "flax", "optax"])
+def test_jax_is_asked_for_with_the_build_that_belongs_to_it(name: str) -> None:
+    """What needs jax names jaxlib apart, and a resolver may pair two that do not fit."""
+    made = specify.specify(report(), issue("acme/net"), job_options().environment, f"import {name}")
+    assert named(made, "jax").extras == ("cpu",)
+
+
+def test_the_modules_of_flax_are_not_those_of_torch() -> None:
+    source = (
+        "class Net(nn.Module):\n    @nn.compact\n    def __call__(self, x):\n        return x\n"
+    )
+    assert imports.conventional("nn", source) == "import flax.linen as nn"
+    assert imports.conventional("nn", "net = nn.Linear(2, 3)\n") == "import torch.nn as nn"
+    assert imports.conventional("nn", "net = nn.Conv2d(2, 3, 1)\n") == "import torch.nn as nn"
 
 
 @pytest.mark.parametrize("local", ["", "+cpu"])

@@ -469,6 +469,15 @@ def test_a_version_that_cannot_be_had_is_said_to_stay():
     assert "beta 2.0 is what can be had here" in told
 
 
+def test_asking_for_what_is_installed_is_no_failure():
+    first = act(action="environment", package="beta", version="1.9", reason="acme.x needs it")
+    again = act(action="environment", package="beta", version="2.0", reason="it is there")
+    model = ScriptedModel(answers(first, again, write()))
+    decide(model, builder=Fixed())
+    told = model.asked[-1].messages[-1].content
+    assert "beta 2.0 is installed now" in told
+
+
 def test_a_model_changes_the_environment_but_not_what_the_report_states():
     wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
     stated = act(action="environment", package="acme", version="1.1.5", reason="try")

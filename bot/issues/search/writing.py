@@ -581,11 +581,12 @@ class _Writer:
             environment = self.runner.build(spec)
         except BuildError as error:
             return self._not_installed(addition.name, "the builder", str(error))
-        if environment.lock == self.environment.lock and environment.version(addition.name):
-            stays = f"{addition.name} {environment.version(addition.name)} is what can be had here"
+        version = environment.version(addition.name)
+        is_as_asked = action.version == version.partition("+")[0]
+        if environment.lock == self.environment.lock and version and not is_as_asked:
+            stays = f"{addition.name} {version} is what can be had here"
             return self._not_installed(addition.name, "the environment", stays)
         self._move(spec, environment, addition.name)
-        version = environment.version(addition.name)
         return self.notebook.tell(shared("installed", name=addition.name, version=version))
 
     def _has(self, stated: Requirement) -> bool:

@@ -1,7 +1,9 @@
 """Runs a failing program again until the sequential test decides; counted runs → the verdict."""
 
+import re
 from dataclasses import dataclass
 
+from bot.environment import imports
 from bot.issues import script_fixes, triage
 from bot.issues.missing_inputs import lacking
 from bot.issues.observe import Functions, operation
@@ -231,6 +233,30 @@ def place(judgement: Judgement) -> tuple[str, ...]:
     )
 
 
+_ABSENT_MODULE = re.compile(r"No module named '(?P<name>(?P<top>\w+)(?:\.\w+)+)'")
+
+
+def absent_module(result: SearchResult) -> AnyVerdict | None:
+    """The verdict where an installed package lacks a module of its own: that is a matter of its
+    release, and no package is missing.
+    """
+    failure, setup_failure = result.judgement.failure, result.judgement.setup_failure
+    match = _ABSENT_MODULE.search(failure.message) if failure is not None else None
+    if match is None or setup_failure is None or not setup_failure.module:
+        return None
+    name = imports.installed_as(imports.distribution(match["top"]))
+    version = result.environment.version(name)
+    if not version:
+        return None
+    return Inconclusive(
+        runs=1,
+        failures=0,
+        interval=interval(0, 1),
+        reason=f"the program imports `{match['name']}`, which {name} {version} does not have, and "
+        "no release that has it can be installed here",
+    )
+
+
 def blocked(judgement: Judgement) -> AnyVerdict:
     """The verdict when a setup failure could not be fixed."""
     failure = judgement.setup_failure
@@ -412,8 +438,8 @@ def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
     again with the same seeds, to find out why.
     """
     if result.judgement.match is Match.SETUP_FAILURE:
-        verdict = lacking(result, runner.job.issue) or blocked(result.judgement)
-        return verdict, Match.SETUP_FAILURE
+        verdict = lacking(result, runner.job.issue) or absent_module(result)
+        return verdict or blocked(result.judgement), Match.SETUP_FAILURE
     determinism: Determinism = "deterministic"
     with runner.stage("confirm", "confirming with fresh runs"):
         decision, runs = _fresh_runs(runner, result)

@@ -5,10 +5,18 @@ import time
 import pytest
 
 from bot.environment import setup_failures
+from bot.issues.confirm import absent_module
 from bot.issues.missing_inputs import lacking, weights_note
 from bot.kernel.attempt import Attempt, Execution, Failure, Judgement, Match, Script
 from bot.kernel.bug import Frame, Issue
-from bot.kernel.environment import DataMount, Environment, EnvironmentSpec, OperatorFiles
+from bot.kernel.environment import (
+    DataMount,
+    Environment,
+    EnvironmentSpec,
+    OperatorFiles,
+    Package,
+    PinSource,
+)
 from bot.kernel.session import CompletedRun, SearchResult
 
 PROGRAM = Script(files={"tools/train.py": ""}, entry="tools/train.py", command=("tools/train.py",))
@@ -168,3 +176,24 @@ def test_a_long_message_costs_no_time(verdict):
         setup_failures.recognise("NotFoundError", message)
         verdict("FileNotFoundError", f"{MISSING}{message}")
         assert time.monotonic() - started < 2
+
+
+@pytest.mark.parametrize(
+    ("message", "packages", "words"),
+    [
+        ("No module named 'torch._six'", {"torch": "2.13.0+cpu"}, "`torch._six`, which torch 2.13.0+cpu does not have"),
+        ("No module named 'torch._six'", {}, ""),
+        ("No module named 'torch'", {"torch": "2.13.0+cpu"}, ""),
+    ],
+)  # fmt: skip
+def test_a_module_that_an_installed_release_lacks_is_no_missing_package(message, packages, words):
+    failure = Failure(exception="ModuleNotFoundError", message=message)
+    judgement = Judgement(match=Match.SETUP_FAILURE, reason="", failure=failure, setup_failure=setup_failures.recognise("ModuleNotFoundError", message))  # fmt: skip
+    rows = tuple(Package(name=name, version=version, rung=PinSource.DATE) for name, version in packages.items())  # fmt: skip
+    environment = Environment(id="e", python="3", interpreter="python", packages=rows)
+    attempt = Attempt(number=1, purpose="search", script="", origin="", environment="e", execution=Execution(exit_code=1, seconds=1), judgement=judgement)  # fmt: skip
+    verdict = absent_module(SearchResult(SNIPPET, EnvironmentSpec(python="3"), environment, CompletedRun(attempt)))  # fmt: skip
+    assert (verdict is None) is (not words)
+    if verdict is not None:
+        assert verdict.kind == "inconclusive"
+        assert words in verdict.reason

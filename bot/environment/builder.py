@@ -222,7 +222,14 @@ class UvBuilder(Builder):
         )
 
     def usable(self, name: str, minor: str) -> tuple[str, ...]:
-        """The releases with a wheel for Linux and a Python."""
+        """The releases with a wheel for Linux and a Python; of jax those whose jaxlib has one."""
+        rows = self._with_wheel(name, minor)
+        if name not in imports.JAX:
+            return rows
+        common = set.intersection(*(set(self._with_wheel(one, minor)) for one in imports.JAX))
+        return tuple(version for version in rows if version in common) or rows
+
+    def _with_wheel(self, name: str, minor: str) -> tuple[str, ...]:
         try:
             releases = self._index.releases(name)
         except IndexUnreachable:
@@ -541,7 +548,7 @@ class _Job:
                 requirement.name,
                 versions_by_name.get(requirement.name, ""),
                 history,
-                draft.exclude_newer,
+                self.spec.exclude_newer,  # also once the cut-off is given up
             ):
                 return outlier
         return ""

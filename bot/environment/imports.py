@@ -354,10 +354,11 @@ TENSORFLOW: Final = (
 other.
 """
 
+JAX: Final = ("jax", "jaxlib")
 SHARED_VERSIONS: Final = (
     ("lightning", "pytorch-lightning"),
     ("tensorflow", "tensorflow-cpu"),
-    ("jax", "jaxlib"),
+    JAX,
 )
 """Released together under one number: a version claimed for one holds for the other when nothing
 else is said.

@@ -164,3 +164,9 @@ def test_a_release_fits_a_python_by_the_names_of_its_wheels(
 ) -> None:
     release = IndexRelease(Version("1.0"), (File(file, ""),))
     assert release.fits(minor) is fits
+
+
+def test_a_release_after_the_report_is_not_years_too_old_though_newer_ones_came() -> None:
+    history = (*HISTORY, row("2.0", 2027))
+    assert releases.outlier("tools", "0.15", history, DAY) == ""
+    assert "years older than 2.0" in releases.outlier("tools", "0.15", history, None)

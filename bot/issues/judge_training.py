@@ -32,7 +32,8 @@ def judge_training(
         has_failed = learns_too_little(last, signature)
         reason = f"{signature.metric} ended at {last:.4g}, the limit is {signature.bound:.4g}"
     else:
-        goal = first + (1 - first if signature.direction == "max" else -abs(first)) * _LEARNED
+        rest = 1 - first if 0 <= first <= 1 else abs(first)  # a share has an end, a score none
+        goal = first + (rest if signature.direction == "max" else -abs(first)) * _LEARNED
         has_failed = not _is_better(last, goal, signature.direction)
         reason = f"{signature.metric} went from {first:.4g} to {last:.4g}"
     if not has_failed:
@@ -63,7 +64,7 @@ def _printed_values(
     for line in observation.told:
         numbers = [
             float(text)
-            for printed_name, text in metrics.printed_metrics(line[-400:])
+            for printed_name, text in metrics.printed_metrics(line[-400:], name)
             if metrics.plain_name(printed_name) == name
         ]
         if numbers and values.clean(line) not in constant:
@@ -72,5 +73,9 @@ def _printed_values(
 
 def _scaled(value: float, signature: TrainingSignature, *, is_percent: bool = False) -> float:
     """A value as the signature gives it: shares where its bound is one."""
-    is_share = signature.direction == "max" and (signature.bound is None or signature.bound <= 1)
+    is_named = metrics.plain_name(signature.metric) in metrics.SHARES
+    is_bound = signature.bound is not None and signature.bound <= 1
+    is_share = signature.direction == "max" and (
+        is_bound if signature.bound is not None else is_named
+    )
     return metrics.as_share(value, is_percent=is_percent) if is_share else value

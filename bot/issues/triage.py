@@ -157,6 +157,8 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, exceeded: str)
         # What a run without it did says nothing about it.
         reason = "a model reads the bug report as one that shows only on what is not at hand here"
         return NeedsHardware(reason=f"{reason}; {verdict.reason}", needs=(reading.needs,))
+    if isinstance(verdict, NotABug) and reading.signature is not None:
+        return needs_reader(_without_result(verdict, part))  # the model reads it as a failure
     if not isinstance(verdict, NeedsInfo) and not is_for_reader(verdict):
         return verdict
     if isinstance(verdict, NeedsInfo) and verdict.from_operator:

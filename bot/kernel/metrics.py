@@ -25,6 +25,9 @@ _PRINTED_METRIC = re.compile(
 _MOST_LINES, _MOST_LETTERS = 400, 400
 
 
+SHARES = frozenset(_HIGHER) - {"psnr", "bleu"}
+"""The metrics between 0 and 1, some of them also printed in percent."""
+
 _SAME = {"acc": "accuracy", "correct": "accuracy", "ppl": "perplexity"}
 _MOST_SHARE = 1.5
 
@@ -55,7 +58,16 @@ def last_lines(output: str) -> Iterator[str]:
     return (line[-_MOST_LETTERS:] for line in reversed(lines))
 
 
-def printed_metrics(line: str) -> Iterator[tuple[str, str]]:
-    """The metrics that a line gives a number to, each with the number as it is written."""
+def printed_metrics(line: str, own_name: str = "") -> Iterator[tuple[str, str]]:
+    """The metrics that a line gives a number to, each with the number as it is written: those with
+    a usual name, and one that goes by `own_name`.
+    """
     for match in _PRINTED_METRIC.finditer(line):
         yield match["name"].lower().replace("_", " "), match["value"]
+    words = own_name.lower().split()
+    if words and " ".join(words) not in NAMES:
+        own = r"[ _]".join(map(re.escape, words))
+        for match in re.finditer(
+            rf"(?<![a-z]){own}(?![a-z])\s*[:=]?\s*({NUMBER})(?![\w.])", line.lower()
+        ):
+            yield " ".join(words), match[1]

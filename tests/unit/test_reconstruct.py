@@ -469,6 +469,32 @@ def test_a_version_that_cannot_be_had_is_said_to_stay():
     assert "beta 2.0 is what can be had here" in told
 
 
+class Without(FakeBuilder):
+    """Gamma cannot be had."""
+
+    def build(self, spec, *, cancel=None):
+        rows = tuple(row for row in spec.requirements if row.name != "gamma")
+        return super().build(spec.model_copy(update={"requirements": rows}), cancel=cancel)
+
+
+def test_a_package_that_is_left_out_is_not_said_to_be_installed():
+    first = act(action="environment", package="gamma", version="2.0", reason="acme.x needs it")
+    model = ScriptedModel(answers(first, write()))
+    decide(model, builder=Without())
+    told = model.asked[-1].messages[-1].content
+    assert "gamma could not be installed" in told
+    assert "installed now" not in told
+
+
+def test_what_a_model_reads_as_a_failure_does_not_end_as_a_question():
+    """Rules took the words for a question, and the model gave up."""
+    subject = issue("How can the layer be used? Is it meant to ignore `lin_key`?", "A question")
+    model = ScriptedModel(answers(act(action="give_up", reason="no way", questions=[])))
+    report = decide(model, subject=subject)
+    assert report.verdict.kind == "inconclusive"
+    assert "a model gave up" in report.verdict.reason
+
+
 def test_asking_for_what_is_installed_is_no_failure():
     first = act(action="environment", package="beta", version="1.9", reason="acme.x needs it")
     again = act(action="environment", package="beta", version="2.0", reason="it is there")

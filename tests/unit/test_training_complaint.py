@@ -115,6 +115,7 @@ def test_an_exception_of_the_report_goes_before_its_numbers():
 
 LOW = TrainingSignature(metric="accuracy", direction="max", bound=0.5, reported=0.4)
 FLAT = TrainingSignature(metric="loss", direction="min")
+SCORE = FLAT.model_copy(update={"metric": "score", "direction": "max"})
 SOURCE = 'import torch\na = evaluate(torch.load("net"))\nprint("test accuracy:", a)\n'
 SCRIPT = Script(files={"repro.py": SOURCE})
 
@@ -134,6 +135,8 @@ SCRIPT = Script(files={"repro.py": SOURCE})
         ("loss: 0.69\nloss: 0.70\nloss: 0.69\n", FLAT, Match.MATCHED),
         ("loss: 0.69\nloss: 0.40\nloss: 0.11\n", FLAT, Match.PASSED),
         ("loss: 0.69\n", FLAT, Match.UNDECIDED),
+        ("episode: 1 score: 21.5\nscore = 18\nscore: 19.6\n", SCORE, Match.MATCHED),
+        ("score: 21.5\nscore: 80\nscore: 190.0\n", SCORE, Match.PASSED),
     ],
 )
 def test_the_last_value_decides(output, signature, match):

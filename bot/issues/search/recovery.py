@@ -373,6 +373,8 @@ def _without_module(
     failure = judgement.setup_failure
     if not script.command or failure is None or not failure.module.isidentifier():
         return None
+    if judgement.failure is not None and f"'{failure.module}." in judgement.failure.message:
+        return None  # it is there: this release lacks a module of it
     tree = read_tree(environment.tree)
     text = tree_programs.imports((script,), tree)
     if failure.module not in {name.partition(".")[0] for name in symbols.imported_modules(text)}:

@@ -582,8 +582,10 @@ class _Writer:
         except BuildError as error:
             return self._not_installed(addition.name, "the builder", str(error))
         version = environment.version(addition.name)
+        if not version:
+            return self._not_installed(addition.name, "the environment", "it is left out")
         is_as_asked = action.version == version.partition("+")[0]
-        if environment.lock == self.environment.lock and version and not is_as_asked:
+        if environment.lock == self.environment.lock and not is_as_asked:
             stays = f"{addition.name} {version} is what can be had here"
             return self._not_installed(addition.name, "the environment", stays)
         self._move(spec, environment, addition.name)

@@ -95,3 +95,16 @@ def test_what_rules_miss_is_not_asked_for_where_a_model_reads_it():
     report = decide(ScriptedModel(answers(write())), lambda _: says("fine"), vague, max_attempts=1)
     assert report.verdict.kind == "inconclusive"
     assert report.needs_reader
+
+
+
+def test_lines_of_code_that_a_report_links_can_be_read():
+    body = "https://github.com/acme/net/blob/05632f9f8e0d/net/unet.py#L188\n\nI think it is wrong."
+    found = verdict(body)
+    assert found.kind == "inconclusive"
+    assert found.needs_reader
+
+
+def test_a_training_that_does_not_converge_is_no_question():
+    body = "I ran the script as it is. Can you please advise why this is the case?"
+    assert verdict(body, "The script does not converge").kind != "not_a_bug"

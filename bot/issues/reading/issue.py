@@ -20,6 +20,7 @@ from bot.issues.reading import (
     versions,
 )
 from bot.issues.reading.bare_commands import find_bare_commands
+from bot.issues.reading.bare_messages import find_bare_messages
 from bot.issues.reading.code import Cleaned, clean
 from bot.issues.reading.markdown import MOST_BLOCKS, CodeBlock, ReportDocument, Sentence, sentences
 from bot.issues.signature import references
@@ -290,7 +291,9 @@ def read_issue(issue: Issue) -> BugReport:
     words = tuple(sentences(paper.prose))
     blocks = read_blocks(paper, package_names.import_home(issue.repository))
     fences = tuple(block.fence for block in blocks)
-    traceback_list = tracebacks(issue, paper, words, blocks)
+    traceback_list = tracebacks(issue, paper, words, blocks) or tuple(
+        find_bare_messages(issue, words)
+    )
     outputs = shown_outputs(paper, words, blocks, package_names.import_home(issue.repository))
     warnings = read_warnings(paper, words, blocks)
     failing = any(t.message or t.frames for t in traceback_list) or any(
@@ -309,6 +312,7 @@ def read_issue(issue: Issue) -> BugReport:
     shell_commands = commands.find_commands(fences, words, tuple(find_bare_commands(paper.prose)))
     claims, works_in = versions.find_versions(issue, paper, words, fences, traceback_list)
     complaint = training.find_complaint(issue.title, words)
+    program_commands = named_programs.find_named_programs(issue, words, paper.prose, fences)
     return BugReport(
         kind=kind,
         kind_quote=kind_quote,
@@ -324,10 +328,10 @@ def read_issue(issue: Issue) -> BugReport:
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
         complaint=complaint
-        if complaint is not None and (shell_commands or _trains(fences))
+        if complaint is not None and (shell_commands or program_commands or _trains(fences))
         else None,
         commands=(*shell_commands, *commands.failing_tests(issue)),
-        named_programs=named_programs.find_named_programs(issue, words, paper.prose, fences),
+        named_programs=program_commands,
         notebooks=commands.notebooks(issue),
         described=surroundings.described(words, fences),
         unread=tuple(_unread(issue, paper)),

@@ -55,7 +55,7 @@ _BUG_WORDS = re.compile(
     r"|segfaults?|hangs?|stuck"
     r"|deadlocks?|leaks?|inconsistent|unable to|conflicts?|not being used|isn't "
     r"used|ignored|ignores|silently|does(?: not"
-    r"|n't) (?:update|pass|restore|match|respect|use)|instead of|mismatch(?:es)?|oom|not "
+    r"|n't) (?:update|pass|restore|match|respect|use|converge|learn|train|improve|decrease)|instead of|mismatch(?:es)?|oom|not "
     r"learning)\b",
     re.I,
 )

@@ -1,0 +1,46 @@
+"""Messages of Python's own failures that a report quotes without their class, mostly in its title:
+the words alone say which class it is.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from bot.issues.reading.markdown import Sentence
+from bot.kernel.bug import Issue, Traceback
+
+_NAME = r"['\"`\u2018\u2019]{0,2}[\w.]{1,100}['\"`\u2018\u2019]{0,2}"
+_POSITIONAL = "required positional arguments?"
+_MESSAGES = tuple(
+    (exception, re.compile(rf"(?<![\w'\"`]){words}(?![\w])"))
+    for exception, words in (
+        ("AttributeError", rf"[Mm]odule {_NAME} has no attribute {_NAME}"),
+        ("AttributeError", rf"type object {_NAME} has no attribute {_NAME}"),
+        ("AttributeError", r"'\w{1,100}' object has no attribute '\w{1,100}'"),
+        ("ModuleNotFoundError", r"[Nn]o module named '[\w.]{1,100}'"),
+        ("ImportError", rf"[Cc]annot import name {_NAME} from {_NAME}"),
+        ("TypeError", r"[\w.]{1,100}\(\) got an unexpected keyword argument '\w{1,100}'"),
+        ("TypeError", rf"[\w.]{{1,100}}\(\) missing \d{{1,2}} {_POSITIONAL}: '\w[^\n]{{0,200}}'"),
+        ("TypeError", r"'\w{1,100}' object is not (?:callable|iterable|subscriptable)"),
+        ("NameError", r"name '\w{1,100}' is not defined"),
+        ("UnboundLocalError", r"local variable '\w{1,100}' referenced before assignment"),
+        ("ZeroDivisionError", r"(?:integer )?division (?:or modulo )?by zero"),
+    )
+)  # fmt: skip
+_ELSEWHERE = re.compile(r"\b(?:not|no longer|instead of|rather than|used to|was|were)\b[^.]{0,40}$")
+_MOST = 200
+
+
+def find_bare_messages(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
+    """The first such message of the title or the text, as an exception without frames."""
+    texts = [(issue.title, 0), *((row.text, row.line) for row in words[:_MOST])]
+    for text, line in ((text[:2000], line) for text, line in texts):
+        for exception, pattern in _MESSAGES:
+            match = pattern.search(text)
+            if match is not None and not _ELSEWHERE.search(text[: match.start()]):
+                message = (
+                    match[0][:1].lower() + match[0][1:]
+                    if exception == "AttributeError"
+                    else match[0]
+                )
+                yield Traceback(exception=exception, message=message, frames=(), line=line)
+                return

@@ -1,0 +1,63 @@
+"""A message of Python's own failures without its class is a failure that a run can show."""
+
+import pytest
+
+from bot.issues.reading.issue import read_issue
+from bot.kernel.bug import Issue
+
+
+def read(title: str, body: str = "See the script.") -> list[tuple[str, str]]:
+    subject = Issue(title=title, body=body, repository="acme/net")
+    return [(row.exception, row.message) for row in read_issue(subject).tracebacks]
+
+
+@pytest.mark.parametrize(
+    ("title", "exception", "message"),
+    [
+        (
+            "Module 'numpy' has no attribute 'float'",
+            "AttributeError",
+            "module 'numpy' has no attribute 'float'",
+        ),
+        (
+            "'Net' object has no attribute 'size'",
+            "AttributeError",
+            "'Net' object has no attribute 'size'",
+        ),
+        (
+            "cannot import name 'a' from 'b.c' (v2)",
+            "ImportError",
+            "cannot import name 'a' from 'b.c'",
+        ),
+        (
+            "Run ends: fit() got an unexpected keyword argument 'x'",
+            "TypeError",
+            "fit() got an unexpected keyword argument 'x'",
+        ),
+        ("name 'K' is not defined in model.py", "NameError", "name 'K' is not defined"),
+    ],
+)
+def test_the_words_say_which_class_it_is(title: str, exception: str, message: str) -> None:
+    assert read(title) == [(exception, message)]
+    assert read("Training ends", f"Since today I get: {title}") == [(exception, message)]
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "It should not raise: module 'a' has no attribute 'b'",
+        "Clearer message instead of 'Net' object has no attribute 'size'",
+        "The module has no attribute for sizes",
+        "The name is not defined well",
+    ],
+)
+def test_other_words_are_no_failure(title: str) -> None:
+    assert read(title) == []
+
+
+def test_a_traceback_goes_before_bare_words() -> None:
+    body = (
+        "```\nTraceback (most recent call last):\n"
+        '  File "a.py", line 1, in <module>\nValueError: no rows\n```'
+    )
+    assert read("name 'K' is not defined", body) == [("ValueError", "no rows")]

@@ -19,6 +19,7 @@ GATES: dict[str, Part] = {
     "class": "reading",
     "message": "reading",
     "file": "reading",
+    "file_unbound": "reading",
     "file_absent": "reading",
     "sign": "reading",
     "value_of": "reading",

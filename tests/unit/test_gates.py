@@ -67,6 +67,7 @@ def in_a_tree(spec):
     return Environment(id="here", python="3", interpreter="python", commit="a" * 40, tree=str(tree))
 
 
+UNBOUND = "fit() got an unexpected keyword argument 'kv'"
 AMEND = {"action": "amend", "exception": "RuntimeError", "message": "", "reason": "seen"}
 OTHER_PLACE = {**AMEND, "in_file": "acme/core.py"}
 INSTALL = {"action": "environment", "version": "", "reason": ""}
@@ -96,6 +97,10 @@ TRIGGERS = {
     "class": first(a_crash(exception="a RuntimeError")),
     "message": first(a_crash(message="words that nobody wrote")),
     "file": first(a_crash(message=QUOTED, in_file="other/x.py"), subject=SAYING),
+    "file_unbound": first(
+        a_crash(exception="TypeError", message=UNBOUND, in_file="acme/nn.py"),
+        subject=issue(f"It says TypeError: {UNBOUND}."),
+    ),
     "file_absent": first(a_crash(message=QUOTED, in_file="acme.py"), subject=SAYING, sources=True),
     "sign": first(a_crash(in_file="")),
     "value_of": first(refined(api=[])),

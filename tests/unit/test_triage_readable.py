@@ -97,7 +97,6 @@ def test_what_rules_miss_is_not_asked_for_where_a_model_reads_it():
     assert report.needs_reader
 
 
-
 def test_lines_of_code_that_a_report_links_can_be_read():
     body = "https://github.com/acme/net/blob/05632f9f8e0d/net/unet.py#L188\n\nI think it is wrong."
     found = verdict(body)

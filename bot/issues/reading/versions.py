@@ -197,7 +197,8 @@ _INTRODUCTION = re.compile(
 _BESIDE = re.compile(r"[`*\"']*(?:\s|-|@|===?)[`*\"']*")
 _DECIMAL = re.compile(r"\d\.0\d+|\d+\.\d{4,}")
 _RANGED = re.compile(
-    r"(?:>=?|\u2265|<=?|\u2264|~=|!=)\s*v?$|\b(?:at least|requires?|needs?|minimum)\s+\S{0,30}\s*$",
+    r"(?:>=?|\u2265|<=?|\u2264|~=|!=)\s*v?$|\b(?:at least|requires?|needs?|minimum)\s+\S{0,30}\s*$"
+    r"|\b(?:introduced|added|available|supported|new)\s+(?:only\s+)?(?:in|since|from|with)\s+\S{0,30}\s*$",
     re.I,
 )
 _VERSION_OF = re.compile(r"\d\S*\s+of\s", re.I)

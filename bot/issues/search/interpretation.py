@@ -240,6 +240,12 @@ def _signature(
     return None
 
 
+_UNBOUND = re.compile(
+    r"\(\) (?:got (?:an unexpected keyword argument|multiple values for)"
+    r"|missing \d+ required|takes (?:no|from|\d+) )"
+)
+
+
 def _crash(
     row: dict[str, Any], issue: Issue, api: tuple[str, ...], notes: _Notes
 ) -> CrashSignature | None:
@@ -263,6 +269,9 @@ def _crash(
     if frame and not _in_package(frame, api) and frame not in notes.tree:
         packages = ", ".join(sorted({name.split(".")[0] for name in api})) or "a package in `api`"
         notes.refuse("file", file=one_line(frame)[:120], packages=packages)
+        frame = ""
+    if frame and _UNBOUND.search(message):
+        notes.refuse("file_unbound", file=one_line(frame)[:120])
         frame = ""
     if not (frame or message):
         notes.refuse("sign")

@@ -178,6 +178,7 @@ _VARYING = (
     (re.compile(r"\b(cuda|xla|mps|npu|gpu|cpu):\d+\b", re.IGNORECASE), r"\1"),
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "<addr>"),
     (re.compile(r"\bline \d+\b"), "line <n>"),
+    (re.compile(r"\b([A-Z]\w*?)Backward\d*\b"), r"\1"),  # an output, with or without its gradient
     (re.compile(r"\b(?:[A-Za-z_]\w*+\.|<locals>\.)++([A-Za-z_]\w*\(\))"), r"\1"),
     (re.compile(r"\b(?:__main__|main|builtins)\.(\w+)"), "<name>"),
 )
@@ -285,9 +286,8 @@ def resemblance(
     compared as far as it goes; what one in its middle stands for
     may be anything, but every word beside it has to be there.
     """
-    phrase = (
-        normalise(core(reported_text), own_names).removesuffix("...").removesuffix("\u2026").strip()
-    )
+    phrase = normalise(_without_hint(core(reported_text)), own_names)
+    phrase = phrase.removesuffix("...").removesuffix("\u2026").strip()
     whole = normalise(observed_text, own_names)
     if reported_text.rstrip().endswith(("...", "\u2026")):
         plain = normalise(observed_text, own_names, reword=False)
@@ -321,6 +321,12 @@ def resemblance(
     if _ELLIPSIS.search(phrase) and share_of_words < 1:
         return 0.0
     return min(len(matching_tokens) / len(reported_tokens), share_of_words)
+
+
+def _without_hint(phrase: str) -> str:
+    """A phrase without the advice behind it, which releases word otherwise."""
+    before, _, _ = phrase.partition(" Hint: ")
+    return before if len(before.split()) >= _PHRASE else phrase
 
 
 def _exchanged(

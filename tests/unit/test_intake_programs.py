@@ -228,3 +228,17 @@ def test_hidden_comments_do_not_count() -> None:
     assert found.fences == ()
     assert found.tracebacks == ()
     assert found.versions == ()
+
+
+def test_two_endings_of_one_program_are_left_to_a_reader() -> None:
+    body = (
+        "The behaviour has changed.\n```py\nimport numpy as np\nprint(np.__version__) # 2.2.6\n"
+        "t = np.array(9, dtype='uint4') # TypeError: data type 'uint4' not understood\n```\n"
+        "```py\nimport numpy as np\nprint(np.__version__) # 2.3.2\n"
+        "t = np.array(9, dtype='uint4') # array(9, dtype=uint4)\n```\n"
+    )
+    twice = read_issue(Issue(title="It is accepted, should it be?", body=body, repository="a/b"))
+    assert twice.tracebacks == ()
+    once = body.partition("```\n```py")[0] + "```\n"
+    (failure,) = read_issue(Issue(title="It fails", body=once, repository="a/b")).tracebacks
+    assert failure.exception == "TypeError"

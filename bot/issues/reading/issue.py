@@ -2,6 +2,7 @@
 quotes.
 """
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -295,6 +296,10 @@ def read_issue(issue: Issue) -> BugReport:
         find_bare_messages(issue, words)
     )
     outputs = shown_outputs(paper, words, blocks, package_names.import_home(issue.repository))
+    # Which of two endings of one program is the wrong one takes a reader.
+    contrasted = _contrasted(fences)
+    traceback_list = tuple(row for row in traceback_list if row.fence not in contrasted)
+    outputs = tuple(row for row in outputs if row.fence not in contrasted)
     warnings = read_warnings(paper, words, blocks)
     failing = any(t.message or t.frames for t in traceback_list) or any(
         output.role == "observed" for output in outputs
@@ -335,6 +340,22 @@ def read_issue(issue: Issue) -> BugReport:
         notebooks=commands.notebooks(issue),
         described=surroundings.described(words, fences),
         unread=tuple(_unread(issue, paper)),
+    )
+
+
+def _contrasted(fences: Sequence[Fence]) -> frozenset[int]:
+    """The programs that a report shows twice, with other remarks on how they end."""
+    programs = [fence for fence in fences if fence.kind is FenceKind.PROGRAM and "#" in fence.text]
+    same_code: dict[str, list[Fence]] = {}
+    for fence in programs:
+        tree = module_of(fence.text)
+        if tree.body:
+            same_code.setdefault(ast.dump(tree), []).append(fence)
+    return frozenset(
+        fence.index
+        for rows in same_code.values()
+        if len({fence.text.strip() for fence in rows}) > 1
+        for fence in rows
     )
 
 

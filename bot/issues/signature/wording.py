@@ -472,7 +472,7 @@ def _says(line: str, message: str) -> bool:
 # Messages that another release of a library may word otherwise: the same words but for their
 # form, or most of the same words.
 
-_FEWEST, _MOST, _STEM = 5, 0.7, 4
+_FEWEST, _MOST, _NEARLY, _STEM = 5, 0.7, 0.75, 4
 
 
 def same_stems(reported_text: str, observed_text: str, own_names: frozenset[str]) -> bool:
@@ -491,14 +491,17 @@ def same_stems(reported_text: str, observed_text: str, own_names: frozenset[str]
 
 
 def mostly(reported_text: str, observed_text: str, own_names: frozenset[str]) -> bool:
-    """Whether most words of a reported message of some length were seen in their order."""
+    """Whether most words of a reported message of some length were seen in their order, and little
+    else beside them; or nearly all of them, among details that another release adds.
+    """
     cores = (core(text) for text in (reported_text, observed_text))
     reported_tokens, observed_tokens = (_tokens(text, own_names) for text in cores)
     matcher = SequenceMatcher(None, reported_tokens, observed_tokens, autojunk=False)
     matching_count = sum(block.size for block in matcher.get_matching_blocks())
-    return len(reported_tokens) >= _FEWEST and matching_count >= _MOST * max(
-        len(reported_tokens), len(observed_tokens)
-    )
+    if len(reported_tokens) < _FEWEST:
+        return len(reported_tokens) == _FEWEST - 1 == matching_count
+    longer = max(len(reported_tokens), len(observed_tokens))
+    return matching_count >= min(_MOST * longer, _NEARLY * len(reported_tokens))
 
 
 def _tokens(text: str, own_names: frozenset[str]) -> list[str]:

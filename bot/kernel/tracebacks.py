@@ -349,10 +349,16 @@ class TracebackSpan:
     end: int
 
 
+_CLOSING_MARK = re.compile(r"(?<=['\"`)\].!?])[_*]{1,3}$")
+
+
 def span_of(
     start: int, end: int, exception: str = "", message: str = "", frames: Sequence[Frame] = ()
 ) -> TracebackSpan:
-    """The span of a traceback with these parts."""
+    """The span of a traceback with these parts. A mark of Markdown that closes what began with
+    the title is no part of the message.
+    """
+    message = _CLOSING_MARK.sub("", message)
     traceback = Traceback(exception=exception, message=message, frames=tuple(frames))
     return TracebackSpan(traceback, start, end)
 

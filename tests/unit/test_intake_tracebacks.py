@@ -475,3 +475,13 @@ def test_frames_of_ipython_without_a_title_end_in_the_class_that_is_raised() -> 
 def test_an_open_file_in_words_is_no_frame() -> None:
     body = "Look at src/train.py in the folder (it is short). ValueError is what I see.\n"
     assert all(not row.frames for row in report(body).tracebacks)
+
+
+def test_a_mark_that_closes_an_italic_traceback_is_no_part_of_its_message() -> None:
+    body = (
+        "I get:\n\n_Traceback (most recent call last):\n"
+        '  File "/medusa/train.py", line 28, in <module>\n    from utils.loader import Joint\n'
+        "ModuleNotFoundError: No module named 'utils.loader'_\n\nThanks!"
+    )
+    (traceback,) = report(body).tracebacks
+    assert traceback.message == "No module named 'utils.loader'"

@@ -9,7 +9,7 @@ from bot.issues.judge import judge
 from bot.issues.reading.issue import read_issue
 from bot.issues.reading.markdown import Sentence
 from bot.issues.reading.training import find_complaint
-from bot.issues.signature.freeze import freeze
+from bot.issues.signature.freeze import freeze, training_signature
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import Issue, ScriptFix, TrainingSignature
 from bot.kernel.environment import Environment
@@ -263,3 +263,9 @@ def test_a_slight_gain_is_no_sign_of_a_training_that_learns_too_little(
     ]
     assert search_bound((edit,), trials, direction) == pytest.approx(bound)
     assert search_bound((edit,), trials[:1], direction) is None
+
+
+def test_a_value_that_is_good_already_needs_one_to_expect():
+    assert training_signature("accuracy", 0.836, None) is None
+    assert training_signature("accuracy", 0.836, 0.94).bound == pytest.approx(0.888)
+    assert training_signature("accuracy", 0.1, None).bound == pytest.approx(0.325)

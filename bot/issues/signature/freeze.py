@@ -340,6 +340,9 @@ def _names(sentence: str, label: str) -> bool:
 _PRINTS = re.compile(r"\b(?:print|fit|evaluate|log\w*|info)\(")
 _UNLEARNED = 0.25  # of the way from the reported value to a perfect one
 _SHORT_OF = 0.1  # of an expected value
+_GOOD = (
+    0.75  # what reaches it may have learned all there is: without a value to expect nobody knows
+)
 
 
 def _training(bug: BugReport) -> TrainingSignature | None:
@@ -363,14 +366,14 @@ def training_signature(
     """A training that learns too little. A run that fails as reported ends nearer to the reported
     value than to the expected one; where none is expected, a quarter of the way to a perfect
     metric would be learning; where only that is known, a tenth less than expected is too little.
-    None where a quality without an upper end has no expected value.
+    None where a quality without an upper end, or one that is good already, has no expected value.
     """
     direction = direction_of(metric)
     bound: float | None = None
     if reported is not None and expected is not None:
         bound = (reported + expected) / 2
     elif reported is not None:
-        if direction == "max" and not 0 <= reported <= 1:
+        if direction == "max" and not 0 <= reported <= _GOOD:
             return None
         bound = reported + _UNLEARNED * ((1.0 if direction == "max" else 0.0) - reported)
     elif expected is not None:

@@ -121,6 +121,12 @@ def test_names_are_found_in_modules(tmp_path):
     assert json.loads(done.stdout) == {"Path": "pathlib", "dumps": "json"}
 
 
+def test_names_are_found_in_the_parts_of_a_package():
+    asked = [sys.executable, str(PROBE / "names.py"), "JSONEncoder,JSONTool,py_scanstring", "json"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60, check=True)
+    assert json.loads(done.stdout) == {"JSONEncoder": "json", "py_scanstring": "json.decoder"}
+
+
 def test_what_a_program_reaches_is_written_down_and_nothing_else_changes(run, tmp_path):
     (tmp_path / "_reprise_reached.py").write_bytes((PROBE / "reached.py").read_bytes())
     source = (

@@ -504,8 +504,14 @@ def _locate(
     return {
         name: module
         for name, module in modules_by_name.items()
-        if name in names and module in modules
+        if name in names and (module in modules or _is_part(module, tops))
     }
+
+
+def _is_part(module: str, tops: list[str]) -> bool:
+    """Whether a name is that of a module directly below one of these packages."""
+    top, _, rest = module.partition(".")
+    return top in tops and rest.isidentifier()
 
 
 def _tops(environment: Environment, script: Script) -> list[str]:

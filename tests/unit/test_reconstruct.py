@@ -707,3 +707,17 @@ def test_later_questions_show_the_report_shorter_and_what_was_looked_up_once():
         assert "search 'helper'" in question
         assert question.index("def helper()") < question.index("search 'helper'")
     assert "It stands above" in second
+
+
+def test_a_model_reads_beside_what_the_programs_of_the_report_import():
+    body = (
+        "It gives a warning.\n```python\nimport pytorch_lightning as pl\npl.seed_everything(1)\n```"
+    )
+    subject = issue(body, "A warning").model_copy(
+        update={"repository": "Lightning-AI/pytorch-lightning"}
+    )
+    builder = FakeBuilder()
+    decide(ScriptedModel(answers(write())), subject=subject, builder=builder)
+    names = {row.name for row in builder.built[0].requirements}
+    assert "pytorch-lightning" in names
+    assert "lightning" not in names

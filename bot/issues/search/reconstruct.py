@@ -238,7 +238,8 @@ class _Basis:
 
 def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
     issue, options = session.job.issue, session.job.environment
-    spec = draft.spec or session.matched(specify.specify(draft.bug, issue, options, ""))
+    programs = "\n\n".join(fence.text for fence in draft.bug.programs)
+    spec = draft.spec or session.matched(specify.specify(draft.bug, issue, options, programs))
     try:
         environment = session.build(spec)
     except BuildError as error:

@@ -306,6 +306,7 @@ LATEX = (
         ("paper.tar.gz", packed({"a.py": b"1"}), "contains no paper"),
         ("paper.md", b"", "no sentence and no table"),
     ],
+    ids=["pdf", "cut archive", "zip", "archive without a paper", "empty"],
 )
 def test_a_paper_that_cannot_be_read_is_one_sentence_and_the_next_step(
     tmp_path: Path, name: str, data: bytes, words: str

@@ -533,6 +533,8 @@ def _figures(report: IssueReport) -> Figures:
 def requests(report: IssueReport) -> Section | None:
     """What the reporter or the host has to add."""
     match report.verdict:
+        case NeedsInfo(items=items, from_operator=True) if items:
+            return Section("requests", blocks=[BulletList("Missing here:", items)])
         case NeedsInfo(items=items) if items:
             asks = any(item.rstrip().endswith("?") for item in items)
             title = "Please add or answer:" if asks else "Please add:"

@@ -265,6 +265,8 @@ def test_a_program_reads_what_the_operator_keeps_for_it(interpreter, tree, shelf
         f"not contain; {PROVIDE}"
     )
     assert "Pass the file or folder with --data" in terminal(report, width=200)
+    assert "Missing here:" in comment(report)
+    assert "Please add" not in comment(report)
     report = of_tree(interpreter, tree, DIVISION, files=shelf.files({"data": "digits"}))
     assert report.verdict.kind == "reproduced"
     assert not (tree / "data").exists()

@@ -11,6 +11,9 @@ from bot.kernel.training_types import HyperparameterKind, TrainingTrace
 from bot.papers import traces
 from bot.papers.numbers import COUNT, NUMBER, number
 
+UNREAD = "never read"
+"""In place of the value of a setting that no code reads."""
+
 Values = Callable[[TrainingTrace], str]
 """What a run used, in canonical form; "" where its trace does not tell."""
 

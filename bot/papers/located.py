@@ -17,7 +17,7 @@ from bot.kernel.paper import CriterionKind, LocatedValue
 from bot.kernel.source.syntax import module_of, name_of
 from bot.kernel.training_types import Edit, Hyperparameter, TrainingTrace
 from bot.kernel.trees import Tree
-from bot.papers.criterion_kinds import KINDS, KindRow, share
+from bot.papers.criterion_kinds import KINDS, UNREAD, KindRow, share
 from bot.program import hyperparameters
 from bot.program.hyperparameters import NotApplicable
 from bot.program.modules import ProgramFile
@@ -37,8 +37,6 @@ _NAMED_LIKE: dict[CriterionKind, re.Pattern[str]] = {
 }
 """What the name of such a call has beside its value: `nn.Linear` is no linear schedule."""
 WHY = "the paper's value"
-UNREAD = "never read"
-"""In place of the value of a setting that no code reads."""
 _UNREAD_RANK = 9
 _READ_ANY = {"vars", "getattr", "asdict", "Namespace", "SimpleNamespace", "namedtuple", "locals"}
 _SETTINGS_NAMES = {

@@ -26,7 +26,7 @@ from bot.kernel.outside_text import clip
 from bot.kernel.paper import Criterion, PaperResult
 from bot.kernel.report import PaperReport
 from bot.papers.comparison import paper_text, value_text
-from bot.papers.located import UNREAD
+from bot.papers.criterion_kinds import UNREAD
 from bot.papers.verdicts import PAPER_KINDS, next_step
 
 _MOST_CLAIMS, _QUOTE = 12, 160

@@ -494,7 +494,10 @@ def mostly(reported_text: str, observed_text: str, own_names: frozenset[str]) ->
     """Whether most words of a reported message of some length were seen in their order, and little
     else beside them; or nearly all of them, among details that another release adds.
     """
-    cores = (core(text) for text in (reported_text, observed_text))
+    cores = [core(text) for text in (reported_text, observed_text)]
+    names = {*_QUOTED_NAME.findall(cores[0])} - own_names
+    if any(not re.search(rf"(?<!\w){re.escape(name)}(?!\w)", observed_text) for name in names):
+        return False
     reported_tokens, observed_tokens = (_tokens(text, own_names) for text in cores)
     matcher = SequenceMatcher(None, reported_tokens, observed_tokens, autojunk=False)
     matching_count = sum(block.size for block in matcher.get_matching_blocks())

@@ -192,6 +192,7 @@ def read(descriptor: int) -> bytes:
 SOURCES = [
     (["none.md"], "There is no file none.md."),
     (["."], ". is a folder, not an issue."),
+    (["run.py"], "run.py is a program, not a bug report."),
     (["broken.json"], "broken.json is not valid JSON (line 1"),
     (["empty.md"], "empty.md is empty."),
     (["acme/pool#1"], "127.0.0.1 cannot be reached"),
@@ -210,6 +211,7 @@ SOURCES = [
 
 @pytest.mark.parametrize(("argv", "words"), SOURCES)
 def test_mistakes_are_one_sentence(tmp_path: Path, here: Here, argv: list[str], words: str) -> None:
+    (tmp_path / "run.py").write_text("print(1)")
     (tmp_path / "broken.json").write_text("{")
     (tmp_path / "empty.md").write_text("")
     (tmp_path / "a.md").write_text(FEATURE)

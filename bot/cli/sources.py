@@ -389,7 +389,7 @@ def _read_text(path: Path) -> str:
         if path.suffix == ".py" and path.is_file():
             raise UserError(
                 f"{path} is a program, not a bug report.",
-                "Write a Markdown file that says what goes wrong, with the program in a code block.",
+                "Write a Markdown file that says what fails, with the program in a code block.",
             )
         with path.open("rb") as file:
             return _decode(file.read(_MOST_BYTES + 1), str(path))

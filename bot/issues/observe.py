@@ -28,7 +28,7 @@ from bot.kernel.bug import (
     ObservationSignature,
     Traceback,
 )
-from bot.kernel.source.syntax import module_of, name_of
+from bot.kernel.source.syntax import module_of, name_of, source_lines
 from bot.kernel.tracebacks import LIBRARY
 from bot.kernel.trees import Tree, tree_files
 from bot.kernel.values import Record
@@ -130,13 +130,13 @@ def _of_tree(rows: list[Traceback], entry: str, tree: Tree) -> Operation | None:
         return None
     frame, path = own[-1]
     code = " ".join(frame.code.split())
-    texts = tree[path].decode("utf-8", "replace").splitlines()
+    texts = source_lines(tree[path].decode("utf-8", "replace"))
     lines = frozenset(at for at, text in enumerate(texts, 1) if " ".join(text.split()) == code)
     return Operation(f"the line `{code[:_CODE]}` of {path}", lines=lines, file=path)
 
 
 def _quoted_lines(rows: list[Traceback], source: str) -> Operation | None:
-    code = [" ".join(line.split()) for line in source.splitlines()]
+    code = [" ".join(line.split()) for line in source_lines(source)]
     for row in rows:
         own = (" ".join(frame.code.split()) for frame in reversed(row.frames) if not frame.package)
         for line_quoted in filter(None, own):

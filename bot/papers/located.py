@@ -14,7 +14,7 @@ from bot.kernel.attempt import Script
 from bot.kernel.bug import ScriptFix
 from bot.kernel.outside_text import clip
 from bot.kernel.paper import CriterionKind, LocatedValue
-from bot.kernel.source.syntax import module_of, name_of
+from bot.kernel.source.syntax import module_of, name_of, source_lines
 from bot.kernel.training_types import Edit, Hyperparameter, TrainingTrace
 from bot.kernel.trees import Tree
 from bot.papers.criterion_kinds import KINDS, UNREAD, KindRow, share
@@ -175,7 +175,7 @@ def _location(setting: Setting, script: Script, tree: Tree) -> dict[str, str | i
         return {}
     names = [name for name in (setting.name, *setting.option.names) if name]
     for path in tree_programs.reachable([script.entry], tree)[:_MOST_FILES]:
-        for number, line in enumerate(text_of(path, script, tree).splitlines(), 1):
+        for number, line in enumerate(source_lines(text_of(path, script, tree)), 1):
             if any(re.search(rf"['\"]{re.escape(name)}['\"]", line) for name in names):
                 return {"file": path, "line": number}
     return {}

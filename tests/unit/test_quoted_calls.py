@@ -54,6 +54,14 @@ def test_the_quoted_call_stands_in_place_of_the_files_own(call: str) -> None:
     assert fixed.digest != script.digest
 
 
+def test_a_form_feed_ends_no_line() -> None:
+    source = FILE.replace("\ndef demo2", "\n\x0c\ndef demo2")
+    _, fixed = program("demo2()", source)
+    lines = source.split("\n")
+    lines[11], lines[13:16] = "    demo2()", ["    pass", "", ""]
+    assert fixed.source.split("\n") == lines
+
+
 def test_a_file_that_calls_nothing_makes_the_call_at_its_end() -> None:
     _, fixed = program("demo2()", FILE.partition("if __name__")[0])
     assert fixed.source.endswith("\n\ndemo2()\n")

@@ -10,7 +10,7 @@ from bot.issues import script_fixes
 from bot.issues.script_fixes import UNTRAINED
 from bot.kernel.attempt import Failure, Script
 from bot.kernel.bug import BugReport, CrashSignature, Member, ScriptFix, Symptom
-from bot.kernel.source.syntax import module_of, name_of, nodes
+from bot.kernel.source.syntax import module_of, name_of, nodes, source_lines
 from bot.kernel.trees import Tree, tree_files
 
 _LOADS = re.compile(
@@ -117,7 +117,7 @@ def _statement_at(module: ast.Module, line: int) -> tuple[ast.AST, ast.stmt | No
 
 def _edited(script: Script, path: str, text: str, edits: list[_Edit]) -> Script:
     """The program with other text for some nodes of a file, whose lines stay in their places."""
-    lines, fixes = text.splitlines(), list[ScriptFix]()
+    lines, fixes = source_lines(text), list[ScriptFix]()
     for node, new in sorted(edits, key=lambda edit: -edit[0].lineno):
         first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
         head = lines[first].encode()[: node.col_offset].decode()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from bot.kernel.attempt import Script
 from bot.kernel.bug import BugReport, Frame, ScriptFix
-from bot.kernel.source.syntax import module_of
+from bot.kernel.source.syntax import module_of, source_lines
 
 WHY = "the report's traceback starts with that call"
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -110,7 +110,7 @@ def _own_calls(block: Sequence[ast.stmt], functions: set[str]) -> list[ast.stmt]
 
 def _with_call(script: Script, call: str, calls: Sequence[ast.stmt]) -> Script:
     """The program with a call in place of others, each on its lines; at its end for want of any."""
-    lines = script.source.splitlines()
+    lines = source_lines(script.source)
     for at, node in enumerate(reversed(calls)):
         first, last = node.lineno - 1, node.end_lineno or node.lineno
         text = " " * node.col_offset + (call if at == len(calls) - 1 else "pass")

@@ -111,6 +111,11 @@ _DOCSTRING = re.compile(
 )
 
 
+def source_lines(text: str) -> list[str]:
+    """The lines of a program as Python numbers them: a form feed ends none."""
+    return re.split(r"\r\n|\r|\n", text.removesuffix("\n"))
+
+
 def tree_of_lines(text: str) -> ast.Module | None:
     """The tree of some lines of a module: dedented, and with a body where only the head is
     shown.

@@ -156,7 +156,7 @@ _MOST_BLOCK = 3_000
 _DUMPS = {FenceKind.ENVIRONMENT, FenceKind.REQUIREMENTS}
 _LOOSE = re.compile(r"[\W_]+")
 _TASK = re.compile(r"\s*[-*+] \[([ xX])\] ")
-_UNANSWERED = re.compile(r"\s*(?:_No response_|n/?a|none|```\w*|~~~\w*)?\s*", re.I)
+_UNANSWERED = re.compile(r"(?:_No response_|n/?a|none|```\w*|~~~\w*)?", re.I)
 
 
 def report(issue: Issue, bug: BugReport, *, again: bool = False) -> str:
@@ -196,7 +196,9 @@ def _answered(body: str) -> str:
             for at in rest
             if (match := _TASK.match(lines[at])) is None or (has_choice and match[1] != " ")
         ]
-        if next_level > level or any(not _UNANSWERED.fullmatch(lines[at]) for at in answers):
+        if next_level > level or any(
+            not _UNANSWERED.fullmatch(lines[at].strip()) for at in answers
+        ):
             visible_rows += [start, *answers]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines[at] for at in visible_rows))
 

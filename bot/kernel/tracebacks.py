@@ -499,7 +499,7 @@ _BEFORE = re.compile(
     r"(?:(?:raises?|throws?|fails? with|gives?|[Ee]rror|got|[-=]+>)[:\s]\s*)?"
 )
 _PYTEST_LINE = re.compile(r"^E(?:\s{2,}(?=\S)|\s*$)")
-_NOTEBOOK_FRAME = re.compile(r"^\s*\[?\S{0,400}[/\\~]\S{0,400}\.py\S{0,400} in [\w<>.]{1,200}\(")
+_NOTEBOOK_FRAME = re.compile(r"\s{0,40}+(?P<path>\S{1,1000}+) in [\w<>.]{1,200}+\(")
 _RAISES = re.compile(r"raise (?P<exc>[A-Za-z_][\w.]{0,200})\(")
 _NOTEBOOK_STARTS = ("File ", "Cell In", "Input In", "[<ipython", "<ipython")
 _PYTEST_SHORT = re.compile(  # `--tb=line`: path.py:12: ValueError: words
@@ -670,6 +670,13 @@ def _notebook(lines: Sequence[str], start: int, at: int, home: str) -> Traceback
     return span_of(start, at, expected, "", frame_list)
 
 
+def _is_notebook_frame(line: str) -> bool:
+    """Whether a line is a frame of IPython in a file of Python."""
+    match = _NOTEBOOK_FRAME.match(line)
+    path = match["path"] if match else ""
+    return ".py" in path and any(mark in path for mark in "/\\~")
+
+
 def _class_raised(frames: Sequence[Frame]) -> str:
     """The class that the innermost frame's line raises, "" where it is no such line."""
     match = _RAISES.match(frames[-1].code) if frames else None
@@ -793,7 +800,7 @@ FORMATS: tuple[TracebackFormat, ...] = (
         "IPython",
         lambda line: (
             (line.lstrip().startswith(_NOTEBOOK_STARTS) and notebook(line))
-            or (len(line) < 1200 and _NOTEBOOK_FRAME.match(line))
+            or _is_notebook_frame(line)
             or (".ipynb" in line and len(line) < 1200 and _NOTEBOOK_CELL.match(line))
         ),
         lambda lines, at, home: _notebook(lines, at, at, home),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from bot.issues.reading.issue import read_issue
 from bot.kernel import markdown
 from bot.kernel.bug import BugReport, FenceKind, Issue, Role, Symptom
@@ -174,6 +176,13 @@ def test_nothing_to_go_on() -> None:
         (),
     )
     assert found.symptom is Symptom.WRONG_VALUE
+
+
+def test_a_line_of_blanks_in_a_form_costs_nothing() -> None:
+    subject = Issue(title="It breaks", body=f"### Logs\n\n{' ' * 60_000}x\n", repository="a/b")
+    bug, began = read_issue(subject), time.monotonic()
+    markdown.report(subject, bug)
+    assert time.monotonic() - began < 2
 
 
 def test_a_model_is_not_shown_what_a_form_holds_and_nobody_filled_in() -> None:

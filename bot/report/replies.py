@@ -194,14 +194,17 @@ def _signature(draft: RunPlan) -> list[Block]:
 
 
 def _commands(draft: RunPlan) -> list[Block]:
-    """The commands of the repository that may run, each as its words."""
-    items: list[Text] = [
-        (
-            Code(shlex.join(one.words)),
-            *((" in ", Code(one.folder)) if one.folder else ()),
-        )
-        for one in draft.commands
-    ]
+    """The commands of the repository that may run, each as its words, with those that may run
+    before it.
+    """
+    items: list[Text] = []
+    for one in draft.commands:
+        parts: list[Inline] = [Code(shlex.join(one.words))]
+        parts += (" in ", Code(one.folder)) if one.folder else ()
+        for place, argv in enumerate(one.before):
+            earlier = one.model_copy(update={"argv": argv})
+            parts += (", then " if place else ", after ", Code(shlex.join(earlier.words)))
+        items.append(tuple(parts))
     heading = "What may run in a clone of the repository, at its last commit before the report:"
     return [BulletList(heading, items)] if items else []
 

@@ -232,6 +232,18 @@ def test_a_plan_shows_the_commands_of_the_repository_and_is_for_these_alone():
     assert hash_in(app.ours()[-1]) != hash_in(plan)
 
 
+def test_a_plan_shows_the_commands_that_may_run_before_another():
+    app = App()
+    body = COMMANDED.replace("python train.py", "python prepare.py --all\npython train.py")
+    app.deliver("comment", command(), sender="stranger", body=body, title="It fails")
+    (plan,) = app.ours()
+    program = "`python train.py --size 5 --name 'two words'` in `tools`"
+    assert f"{program}, after `python prepare.py --all`" in plan
+    other = body.replace("--all", "--none")
+    app.deliver("comment", command(), sender="stranger", body=other, title="It fails")
+    assert hash_in(app.ours()[-1]) != hash_in(plan)
+
+
 @pytest.mark.parametrize(
     ("setting", "choices", "clone"),
     [

@@ -11,9 +11,6 @@ from threading import Event
 from types import TracebackType
 from typing import Literal, Protocol, Self
 
-# The same view from inside every sandbox, and the defaults of a run whose environment does not
-# set them.
-
 # The sandbox port: runs untrusted code and reports what happened.
 #
 # "The program failed" is a `RunResult`; "the sandbox failed" is a `SandboxError`. Nothing in

@@ -1,4 +1,4 @@
-"""Writes the names in `bot/kernel/tracebacks.py` anew: `python tests/stdlib.py`, with each
+"""Writes the names in `bot/kernel/exception_names.py` anew: `python tests/stdlib.py`, with each
 new version of Python or mypy.
 
 They are read from sources, as to import every module would start some of them: from those of this
@@ -18,8 +18,8 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE.parent))
 
-from bot.kernel import tracebacks  # noqa: E402
-from bot.kernel.tracebacks import has_suffix  # noqa: E402
+from bot.kernel import exception_names  # noqa: E402
+from bot.kernel.exception_names import has_suffix  # noqa: E402
 
 SOURCES = Path(sysconfig.get_path("stdlib"))
 _FIRST = '_NAMES = """\n'
@@ -70,8 +70,8 @@ def _classes(roots: tuple[Path, ...]) -> list[tuple[str, str]]:
 
 if __name__ == "__main__":
     stubs = Path(find_spec("mypy").origin).parent / "typeshed" / "stdlib"
-    names = sorted(tracebacks.EXCEPTIONS | exceptions(SOURCES, stubs))
-    module = Path(tracebacks.__file__)
+    names = sorted(exception_names.EXCEPTIONS | exceptions(SOURCES, stubs))
+    module = Path(exception_names.__file__)
     text = module.read_text("utf-8")
     first, last = text.index(_FIRST) + len(_FIRST), text.rindex('"""')
     listed = textwrap.fill(" ".join(names), 120, break_on_hyphens=False)

@@ -17,7 +17,7 @@ from bot.app.ports import (
     Throttled,
 )
 from bot.issues.proposal.propose import has_test, of_repair
-from bot.issues.verdicts import KINDS, LABELS, VerdictKind
+from bot.issues.verdicts import KINDS, LABELS
 from bot.kernel.document import Code, Hyperlink, Inline, Text
 from bot.kernel.errors import RepriseError, TransientError, UserError
 from bot.kernel.files import RepositoryFiles
@@ -327,8 +327,7 @@ def _final(context: AppContext, run: Run, report: RequestedReport, before: Run |
     """The comment with a verdict; it links the pull request and an earlier run."""
     ends: list[Text] = [requested_by(run), report.interrupted]
     if before is not None:
-        row = _kind_from_runs(before)
-        title = row.title.lower() if row is not None else "a repair"
+        title = replies.verdict_title(before).lower() or "a repair"
         ends.append(Hyperlink(f"an earlier run: {title}", context.page(before), own=True))
     ends.append(pull_request(context, run))
     page, secrets = context.page(run), context.policy.secrets
@@ -360,10 +359,7 @@ def _last_decided(context: AppContext, request: NewRun, but: str = "") -> Run | 
 
 
 def _counts(run: Run) -> bool:
-    return _kind_from_runs(run) is not None or run.patch == "proven"
-
-
-def _kind_from_runs(run: Run) -> VerdictKind | None:
-    """The kind of a verdict that came from running something."""
+    if run.request.proof == "paper":
+        return run.verdict in {"reproduced", "not_reproduced"}
     row = KINDS.get(run.verdict)
-    return row if row is not None and row.from_runs else None
+    return (row is not None and row.from_runs) or run.patch == "proven"

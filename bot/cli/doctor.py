@@ -13,18 +13,6 @@ from bot.kernel.errors import UserError
 from bot.kernel.redaction import redact
 from bot.kernel.settings import load, secrets
 
-# What can be checked: sandboxes, interpreters, devices, disk, git and uv; and where packages and
-# issues come from, and whether those places answer.
-
-
-# Room on the disk: what is free, and what caches and runs take of their caps.
-
-
-# What works on this machine, and how to fix the rest.
-
-
-# `reprise doctor`, `reprise schema` and `reprise prompts`: what is installed here.
-
 
 @boundary(secrets=secrets)
 def doctor(

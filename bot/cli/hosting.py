@@ -12,11 +12,6 @@ from bot.cli import error_boundary
 from bot.kernel.errors import UserError
 from bot.kernel.settings import load, secrets
 
-# `reprise serve` and `reprise worker`: from settings to running processes, until a signal.
-
-
-# The commands of the App: its server, its workers, one saved delivery, and the kill switches.
-
 _SWITCH = re.compile(r"all|installation:\d{1,18}|[\w.-]{1,100}/[\w.-]{1,100}", re.ASCII)
 
 # Servers and workers are imported inside the commands: `reprise --help` and `reprise reproduce`

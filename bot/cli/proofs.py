@@ -11,11 +11,6 @@ from bot.kernel.errors import UserError
 from bot.kernel.settings import secrets
 from bot.report.run_folder import kept_report
 
-# What the commands for proofs do; each returns the exit code.
-
-
-# `reprise control RUN`, `reprise bisect RUN` and `reprise minimize SCRIPT`.
-
 
 @boundary(secrets=secrets)
 def control(

@@ -129,9 +129,6 @@ def shown_on(console: Console) -> PlainLines:
     return LiveLine(console) if live else PlainLines(console)
 
 
-# Runs one job, or one proof of a finished run, with progress, Ctrl-C and an exit code; reads
-# training programs from folders.
-
 # A training program from a folder, with the files beside it.
 
 MOST_BYTES, MOST_FILES = 64_000_000, 500

@@ -122,7 +122,8 @@ def _claims(
 ) -> tuple[Claimed, ...]:
     """What the report names of what was built, what was left out, and what had to give way."""
     resolved = {package.name: package.version for package in packages} | {"python": python}
-    resolved.setdefault("tensorflow", resolved.get("tensorflow-cpu", ""))
+    for name, build in {"tensorflow": "tensorflow-cpu", **imports.WINDOWED}.items():
+        resolved.setdefault(name, resolved.get(build, ""))
     notes: dict[str, str] = {}
     for name, note in draft.notes:
         notes[name] = f"{notes[name]}; {note}" if name in notes else note
@@ -513,7 +514,7 @@ class _Job:
                 )
                 self.steps.append(BuildStep(what=f"omit {requirement.name}", error=notes[-1][1]))
             else:
-                requirements.append(requirement)
+                requirements.append(drafts.without_windows(requirement))
         return tuple(requirements), tuple(notes)
 
     def _resolved(self, draft: Draft) -> tuple[tuple[str, ...] | None, str]:
@@ -559,6 +560,8 @@ class _Job:
         ]
         if any(requirement.name == "tensorflow-cpu" for requirement in draft.requirements):
             excludes += [name for name in imports.TENSORFLOW if name != "tensorflow-cpu"]
+        names = {requirement.name for requirement in draft.requirements}
+        excludes += [name for name, plain in imports.WINDOWED.items() if plain in names]
         day = draft.exclude_newer
         return Wishes(
             requirements=tuple(map(drafts.line, draft.requirements)),

@@ -176,8 +176,44 @@ def with_bounds(draft: Draft, bounds: tuple[Requirement, ...]) -> Draft:
 
 def completed(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
     """The draft with what the resolved packages presume without saying so, when something of it
-    is missing.
+    is missing, and without builds that cannot be imported without a screen.
     """
+    return _with_presumed(draft, pins) or _without_windows(draft, pins)
+
+
+def _without_windows(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
+    """With the build without windows of each package that something requires with them."""
+    resolved = dict(pin.split("==", 1) for pin in pins if "==" in pin)
+    requirement_names = {requirement.name for requirement in draft.requirements}
+    builds = [
+        without_windows(
+            Requirement(
+                name=name,
+                specifier=f"=={resolved[name]}",
+                rung=PinSource.DEPENDENCY,
+                reason="required by another package",
+            )
+        )
+        for name, build in imports.WINDOWED.items()
+        if name in resolved and build not in requirement_names
+    ]
+    if not builds:
+        return None
+    what = f"with {', '.join(build.name for build in builds)}"
+    return replace(draft, what=what, requirements=(*draft.requirements, *builds))
+
+
+def without_windows(requirement: Requirement) -> Requirement:
+    """The requirement as it is, or its build without windows."""
+    build = imports.WINDOWED.get(requirement.name)
+    if build is None:
+        return requirement
+    why = f"{requirement.name} without windows, which need the libraries of a screen"
+    reason = f"{requirement.reason}; {why}"
+    return requirement.model_copy(update={"name": build, "reason": reason})
+
+
+def _with_presumed(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
     names = {pin.partition("==")[0] for pin in pins}
     needed = {
         need: name

@@ -392,6 +392,14 @@ UNDECLARED: Final[dict[str, tuple[str, ...]]] = {"torch": ("numpy",)}
 of its API needs it.
 """
 
+WINDOWED: Final[dict[str, str]] = {
+    "opencv-python": "opencv-python-headless",
+    "opencv-contrib-python": "opencv-contrib-python-headless",
+}
+"""Builds that load a graphics library, which servers and containers lack (`libGL.so.1: cannot open
+shared object file`), and the build of the same release without windows.
+"""
+
 KERAS_3: Final = datetime(2023, 11, 28, tzinfo=UTC)
 """Release of Keras 3.0, from when on Keras no longer brings or presumes TensorFlow
 (keras.io/keras_3).

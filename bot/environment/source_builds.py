@@ -24,9 +24,6 @@ from sandbox.environment import Installation, Installer, Unresolvable, Wishes
 from sandbox.interpreters import Snapshot
 from sandbox.port import Sandbox
 
-# Wheels that nobody published: a source distribution or a clone, built inside the sandbox and
-# kept in the cache.
-
 # What a build from source requires: fetched as wheels outside the sandbox, so that the build
 # needs no network. What has no wheel is built the same way before.
 

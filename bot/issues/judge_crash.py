@@ -10,7 +10,7 @@ from bot.environment import setup_failures
 from bot.issues.judgements import matched, passed, undecided
 from bot.issues.observe import Observation, flatten
 from bot.issues.signature import copied, locations, staged, wording
-from bot.kernel import tracebacks, usage_errors
+from bot.kernel import exception_names, usage_errors
 from bot.kernel.attempt import Evidence, Failure, Judgement, Script
 from bot.kernel.bug import (
     CrashSignature,
@@ -287,7 +287,7 @@ def _is_bare_line(failure: Failure) -> bool:
 def _logged_failures(observation: Observation, signature: CrashSignature) -> list[Failure]:
     """The exceptions that lines of a log name, for a report that shows no more of one either."""
     lines = (line for line in observation.errors.splitlines() if _LEVEL.search(line))
-    matches = (tracebacks.INLINE.search(line) for line in lines if not signature.places)
+    matches = (exception_names.INLINE.search(line) for line in lines if not signature.places)
     return [
         Failure(exception=match["exc"], message=match["msg"], swallowed=True)
         for match in matches

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from bot.issues.signature import values
-from bot.kernel import artifacts, launch, tracebacks
+from bot.kernel import artifacts, launch, traceback_frames, tracebacks
 from bot.kernel.attempt import Failure, Script
 from bot.kernel.bug import (
     BugReport,
@@ -29,7 +29,7 @@ from bot.kernel.bug import (
     Traceback,
 )
 from bot.kernel.source.syntax import module_of, name_of, source_lines
-from bot.kernel.tracebacks import LIBRARY
+from bot.kernel.traceback_frames import LIBRARY
 from bot.kernel.trees import Tree, tree_files
 from bot.kernel.values import Record
 from sandbox.port import RunResult
@@ -452,7 +452,7 @@ def _failure(row: artifacts.TracedError, *, swallowed: bool, depth: int = 0) -> 
 
 def _frame(row: artifacts.TracedFrame) -> Frame:
     number = None if row.line is None else str(row.line)
-    return _library(tracebacks.frame(row.path, number, row.function, row.code))
+    return _library(traceback_frames.frame(row.path, number, row.function, row.code))
 
 
 def _own_frames(frames: Iterable[Frame]) -> Iterator[Frame]:

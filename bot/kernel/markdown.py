@@ -153,7 +153,9 @@ class _Eraser:
 _MOST_BODY = 12_000
 _MOST_AGAIN = 5_000
 _MOST_BLOCK = 3_000
+_MOST_PRINTED_AGAIN = 1_200
 _DUMPS = {FenceKind.ENVIRONMENT, FenceKind.REQUIREMENTS}
+_PRINTED = {FenceKind.TRACEBACK, FenceKind.OUTPUT, FenceKind.LOG}
 _LOOSE = re.compile(r"[\W_]+")
 _TASK = re.compile(r"\s*[-*+] \[([ xX])\] ")
 _UNANSWERED = re.compile(r"(?:_No response_|n/?a|none|```\w*|~~~\w*)?", re.I)
@@ -166,7 +168,8 @@ def report(issue: Issue, bug: BugReport, *, again: bool = False) -> str:
     """
     body = _answered(visible(issue.body))
     for block in bug.fences:
-        most = 0 if block.kind in _DUMPS else _MOST_BLOCK
+        is_old = again and block.kind in _PRINTED
+        most = 0 if block.kind in _DUMPS else _MOST_PRINTED_AGAIN if is_old else _MOST_BLOCK
         if len(block.raw) > max(most, 200) and block.raw in body:
             body = body.replace(block.raw, cut(block.raw, most), 1)
     body = cut(body, _MOST_AGAIN if again else _MOST_BODY)

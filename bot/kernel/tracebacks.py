@@ -3,392 +3,36 @@ line; and deaths by a signal.
 """
 
 import re
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, takewhile
 
-from bot.kernel.bug import Frame, Traceback
-from bot.kernel.plain_text import NUMBER, indent_of, is_value
-
-# The exceptions of Python and its standard library whose names do not end as those of exceptions
-# do, warnings left out.
-#
-# The list is the same whatever Python runs Reprise; `python tests/stdlib.py` writes it anew.
-
-_NAMES = """
-BadGzipFile BadStatusLine BadUsage BadZipFile BdbQuit BrokenExecutor BrokenInterpreterPool BrokenProcessPool
-BrokenThreadPool BufferTooShort CannotSendHeader CannotSendRequest Clamped CloseBoundaryNotFoundDefect ConversionSyntax
-DivisionByZero DivisionImpossible DivisionUndefined DocTestFailure DomstringSizeErr Empty EndOfBlock Error
-ErrorDuringImport ExitNow Fault FirstHeaderLineIsContinuationDefect FloatOperation Full GeneratorExit HeaderDefect
-HeaderMissingRequiredValue HierarchyRequestErr ImproperConnectionState Incomplete IncompleteRead IndexSizeErr Inexact
-InuseAttributeErr InvalidAccessErr InvalidBase64CharactersDefect InvalidBase64LengthDefect InvalidBase64PaddingDefect
-InvalidCharacterErr InvalidContext InvalidDateDefect InvalidHeaderDefect InvalidModificationErr
-InvalidMultipartContentTransferEncodingDefect InvalidOperation InvalidStateErr InvalidURL ItemInterpreterDestroyed
-LargeZipFile LineTooLong MessageDefect MetadataNotFound MisplacedEnvelopeHeaderDefect MissingHeaderBodySeparatorDefect
-MultipartInvariantViolationDefect NamespaceErr NannyNag NoBoundaryInMultipartDefect NoDataAllowedErr
-NoModificationAllowedErr NonASCIILocalPartDefect NonPrintableDefect NotConnected NotFoundErr NotSupportedErr
-ObsoleteHeaderDefect Overflow ParseEscape QueueEmpty QueueFull QueueShutDown RemoteDisconnected RemoteTraceback
-ResponseNotReady Restart Rounded SAXReaderNotAvailable SMTPRecipientsRefused SMTPSenderRefused SMTPServerDisconnected
-ShutDown SkipTest StartBoundaryNotFoundDefect StopTokenizing Subnormal SyntaxErr Terminator TimeoutExpired
-UndecodableBytesDefect Underflow UnimplementedFileMode UnknownProtocol UnknownTransferEncoding UnsafeMailcapInput
-UnsupportedOperation ValidationErr Verbose WrongDocumentErr _GiveupOnFastCopy _GiveupOnSendfile _RemoteTraceback
-_ShouldStop _Stop _UnexpectedSuccess _error abort error error_perm error_proto error_reply error_temp gaierror herror
-readonly
-"""
-
-EXCEPTIONS = frozenset(_NAMES.split())
-
-
-# The line that names an exception, and how far its message goes.
-#
-# A name is an exception's either by itself (by its ending, as a class of Python's own library, by
-# a module such as `errors`), or only by its position: `pkg.mod.InvalidThing: some words` alone at
-# the end of a log. Anything else of the form `Name: words` (`InvalidThing: 3`, `Model: resnet`)
-# may be one or the other, which only a run can decide; see `bot.issues.signature.freeze`.
-
-_DOTTED_PREFIX = r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
-_CLASS_ENDINGS = (
-    r"[A-Za-z_]\w{0,80}?(?:Error|Exception|KeyboardInterrupt|Fault|Failed|Unsupported|StackTrace)|KeyboardInterrupt"
-    r"|SystemExit|Exception|StopIteration|StopAsyncIteration|Unsupported"
-    r"|(?:Base)?ExceptionGroup|ConstraintViolation\w*|BackendCompilerFailed|Timeout"
+from bot.kernel.bug import Frame
+from bot.kernel.exception_names import (
+    CLASS_LINE,
+    HIDDEN_FRAMES_NOTES,
+    LINK,
+    LONE,
+    TITLE,
+    is_class,
+    is_end_of_output,
+    match_exception_line,
+    match_probable_exception,
+    message,
+    without,
 )
-LONE = re.compile(rf"^(?P<exc>{_DOTTED_PREFIX}(?:{_CLASS_ENDINGS}))(?::(?:\s(?P<msg>.*)|$)|\s*$)")
-CLASS_LINE = re.compile(
-    rf"^(?P<exc>{_DOTTED_PREFIX}[A-Za-z_]\w{{0,80}})(?::(?:\s?(?P<msg>.*)|$)|\s*$)"
+from bot.kernel.plain_text import indent_of
+from bot.kernel.traceback_frames import (
+    CPYTHON,
+    NOTEBOOK_CELL,
+    PYTEST,
+    PYTEST_ERROR,
+    TracebackSpan,
+    frame,
+    notebook,
+    rich,
+    span_of,
 )
-INLINE = re.compile(
-    rf"(?<![\w./`'\"])(?P<exc>{_DOTTED_PREFIX}[A-Z]\w{{0,60}}(?:Error|Exception)): "
-    rf"(?P<msg>[^\s].{{0,2000}})"
-)
-_SUFFIXED_NAME = re.compile(rf"{_DOTTED_PREFIX}(?:{_CLASS_ENDINGS})")
-_CLASS = re.compile(r"_{0,2}[A-Z]\w*[a-z]\w*")
-_COMPOUND = re.compile(r"[a-z\d][A-Z]|[A-Z]{2}[a-z]")
-_HOMES_OF_EXCEPTIONS = frozenset(
-    {"exceptions", "exception", "exc", "excs", "errors", "error", "errors_impl", "errorfactory"}
-)
-_LOWER = re.compile(r"[a-z]*error|timeout")
-_OTHERS = re.compile(r"log(?:s|ger|gers|ging)?|self|cls")
-_WORDS = re.compile(r"(?<![^\s('\"`])[A-Za-z][A-Za-z'-]+(?![^\s.,:;!?)'\"`])")
-_CODE_LINE = re.compile(r"^\W*\w+\s?=|^lambda\b|\| None\b|\s#\s|[,({\[=|]\s*$")
-_FEW = 2
-TITLE = "Traceback (most recent call last)"
-LINK = re.compile(
-    r"During handling of the above exception|The above exception was|The preceding is the "
-    r"original exception"
-    r"|direct cause of the following"
-)
-_WRAPS = re.compile(r"\b(?:encountered|occurred|raised) (?:when|while|during) ")
-_STOP = re.compile(
-    r"^\s*(?:-{10,}|={10,}|\*{10,}|_{10,})\s*$|^For simplicity, JAX has removed|^The stack trace "
-    r"below excludes"
-    r"|^Traceback \(most recent|^Original Traceback \(most recent"
-    r"|^(?:>>> |In ?\[\d*\]:|\$ )|^Process finished with exit code|^Exception ignored in|^Set the "
-    r"environment variable HYDRA"
-    r"|^\[\w+\d*\]:\[[WIE]\d|^\d{4}-\d\d-\d\d[ T]\d\d:\d\d|^[WIE]\d{4} "
-    r"\d\d:|^(?:INFO|DEBUG|WARNING):|^#{1,6} \w"
-    r"|^NOTE: If your import|^You can suppress this exception"
-    r"|^wandb:|^\+-{5,}|^  warnings\.warn\("
-)
-
-_FRAME_LINE = re.compile(r"^\s*File \"[^\"]{1,300}\", line \d{1,7}, in \S")
-
-
-def match_exception_line(line: str) -> re.Match[str] | None:
-    """A line that names an exception in any position, with groups `exc` and `msg`."""
-    match = LONE.match(line)
-    if match is not None or (":" not in line and "." not in line):
-        return match
-    match = CLASS_LINE.match(line)
-    words = (match["msg"] or "").strip() if match else ""
-    if match is None or not is_class_name(match["exc"]) or re.fullmatch(NUMBER, words):
-        return None
-    # Alone on its line, without a module, it is as well a word.
-    return match if "." in match["exc"] or words else None
-
-
-def match_probable_exception(line: str) -> re.Match[str] | None:
-    """A line that names an exception if it is where a program ends: a dotted class (or `error`)
-    before some words.
-    """
-    match = CLASS_LINE.match(line)
-    path, _, name = match["exc"].rpartition(".") if match else ("", "", "")
-    message_text = (match["msg"] or "") if match else ""
-    is_spelled_as_class = _CLASS.fullmatch(name) or _LOWER.fullmatch(name)
-    if not path or not is_spelled_as_class or "Warning" in name or path[0].isupper():
-        return None
-    if (
-        any(map(_OTHERS.fullmatch, path.split(".")))
-        or is_value(message_text)
-        or _CODE_LINE.search(message_text)
-    ):
-        return None
-    return match if len(_WORDS.findall(message_text)) >= _FEW else None
-
-
-# What JAX raises beside an exception, to say that it hides frames.
-_NOTES = {"SimplifiedTraceback"}
-
-
-def is_class_name(name: str) -> bool:
-    """Whether a name by itself is that of an exception."""
-    *modules, last = name.split(".")
-    if has_suffix(name) or "Warning" in last or any(map(_OTHERS.fullmatch, modules)):
-        return has_suffix(name)
-    standard = modules[0] in sys.stdlib_module_names if modules else is_compound(last)
-    home = not _HOMES_OF_EXCEPTIONS.isdisjoint(modules) and _CLASS.fullmatch(last)
-    return bool(home) or (standard and last in EXCEPTIONS)
-
-
-def has_suffix(name: str) -> bool:
-    """Whether a name ends as those of exceptions do."""
-    return bool(_SUFFIXED_NAME.fullmatch(name))
-
-
-def is_class(name: str) -> bool:
-    """Whether a name, dotted or not, is spelled as classes are."""
-    return bool(_CLASS.fullmatch(name.rpartition(".")[2]))
-
-
-def could_be(name: str) -> bool:
-    """Whether a name is spelled as an exception's may be: a class of a module, or one put
-    together of several words. A single word is as well a label.
-    """
-    return is_class(name) if "." in name else is_compound(name)
-
-
-def is_compound(name: str) -> bool:
-    """Whether a name is that of a class, put together of several words."""
-    return bool(_CLASS.fullmatch(name) and _COMPOUND.search(name))
-
-
-def is_end_of_output(lines: Sequence[str], at: int, prefix: str = "") -> bool:
-    """Whether what was printed ends before line `at`."""
-    if at >= len(lines):
-        return True
-    line = without(prefix, lines[at])
-    return not line.strip() or bool(LINK.search(line) or _STOP.match(line))
-
-
-def _is_beyond(line: str, lines: Sequence[str]) -> bool:
-    """Whether a line is no part of a message. A frame is one only where the message announces it,
-    as AutoGraph's "in user code:" does.
-    """
-    frame = _FRAME_LINE.match(line) and not any(text.rstrip().endswith(":") for text in lines)
-    is_fence = line.strip() and not line.strip().strip("`~")  # one that nobody opened
-    return bool(is_fence or LINK.search(line) or _STOP.match(line) or TITLE in line or frame)
-
-
-def message(
-    lines: Sequence[str], start: int, first: str, prefix: str = "", tight: bool = False
-) -> tuple[str, int]:
-    """The whole message that begins on line `start` with the words `first`, and the line after
-    it.
-    """
-    nested = first.find(TITLE)
-    if nested >= 0:
-        return first[:nested].rstrip(" :"), start + 1
-    message_lines = [first]
-    for at in range(start + 1, min(len(lines), start + 400)):
-        line = without(prefix, lines[at])
-        if _is_beyond(line, message_lines) or _ends_span(message_lines):
-            break
-        unsaid = message_lines[-1].rstrip().endswith(":") or bool(_WRAPS.search(message_lines[-1]))
-        if not line.strip():
-            following = (without(prefix, text) for text in lines[at + 1 : at + 4] if text.strip())
-            if tight or not _continues(next(following, ""), unsaid and at - start < 4):
-                break
-        elif (tight and not line[:1].isspace()) or (
-            LONE.match(line) and len(message_lines) > 1 and not unsaid
-        ):
-            break
-        message_lines.append(line)
-    words = "\n".join(message_lines).strip()[:20_000]
-    in_brackets = words.endswith(")") and words.count(")") == words.count("(") + 1
-    words = words[:-1] if in_brackets or _ends_span(message_lines) else words
-    return words, start + len(message_lines)
-
-
-def _ends_span(lines: Sequence[str]) -> bool:
-    """Whether a message ends with the mark that closes a span around the whole traceback."""
-    return lines[-1].rstrip().endswith("`") and sum(line.count("`") for line in lines) % 2 == 1
-
-
-def _continues(line: str, unsaid: bool) -> bool:
-    """Whether a line belongs to the message above a gap; `unsaid` when that announces one."""
-    indented = line[:1].isspace() and not line.lstrip().startswith(("File ", "at "))
-    return bool(unsaid and line) or indented
-
-
-def without(prefix: str, line: str) -> str:
-    """The line without the prefix that every line of a log carries."""
-    plain_prefix = prefix.strip()
-    if line.startswith(prefix) or not line.lstrip().startswith(plain_prefix):
-        return line.removeprefix(prefix)
-    return line.lstrip()[len(plain_prefix) :].removeprefix(" ") if plain_prefix else line
-
-
-# Frames of tracebacks: where the file lies, which package it belongs to, and the boxes in which
-# rich draws them.
-
-CPYTHON = re.compile(  # people shorten `File "/home/me/` to `.../`
-    r"^\s*(?:File \"|(?=\S{1,400}\.py\"?, line \d{1,7}, in \S))"
-    r"(?P<path>[^\"\n]{1,500}?)\"?, line (?P<line>\d{1,7})(?:, in "
-    r"(?P<function>.{1,200}))?\s*$"
-)
-_LINKED_PATH = r"\[?(?P<path>[^\]\s(]{1,400})\]?(?:\([^)\s]{0,300}\))?"
-_LINK = re.compile(r"\[([^\]\n]{1,400})\]\(https?:[^)\s]{0,600}\)")  # JupyterLab links its frames
-_NOTEBOOK_CELL = re.compile(  # of VS Code
-    r"^\s*\[?(?P<path>[^\]\n(,\"]{1,400}\.ipynb)\]?(?:\([^)\s]{0,600}\))?\s+Cell (?P<cell>\d{1,6})\]?"
-    r"(?:\([^)\s]{0,600}\))?(?:,? line (?P<line>\d{1,7})|,? in (?P<function>[^\n]{1,200}))\s*$"
-)
-_NOTEBOOK = (
-    _NOTEBOOK_CELL,
-    re.compile(
-        r"^\s*(?:Cell |Input )In ?\[(?P<cell>[\d ]{0,6})\], (?:line (?P<line>\d+)|in)(?:,? "
-        r"in)?\s*(?P<function>.*)$"
-    ),
-    re.compile(r"^\s*(?:Cell |Input )In ?\[(?P<cell>[\d ]{0,6})\], in (?P<function>.*)$"),
-    re.compile(
-        r"^\s*File (?P<path>[^\s,][^,\n]{0,400}?):(?P<line>\d+)(?:, in (?P<function>.*))?\s*$"
-    ),
-    re.compile(r"^\s*File (?P<path>[^\s,\"][^,\n]{0,400}?), in (?P<function>.*)$"),
-    re.compile(
-        r"^\s*\[?(?P<path><ipython-input[^>\n]{0,80}>)\]?(?:\([^)\s]{0,300}\))?"
-        r"(?::(?P<line>\d+),)? in (?P<function>.*)$"
-    ),
-    re.compile(
-        rf"^\s*{_LINKED_PATH}(?::(?P<line>\d+))? in (?P<function><?[\w.<>]+[^\n]{{0,300}}\)?)$"
-    ),
-)
-PYTEST = re.compile(
-    r"^(?P<path>[^\s:][^:\n]{0,300}\.py):(?P<line>\d+): ?(?:in "
-    r"(?P<function>\S+)|(?P<exc>[A-Z]\w*(?<!Warning)))?\s*$"
-)
-PYTEST_ERROR = re.compile(r"^\s*E\s{2,}\S")
-LIBRARY = re.compile(r".*(?:site|dist)-packages/(?P<module>[^/]+.*)$")
-_STDLIB = re.compile(
-    r"(?i).*/(?:lib(?:64)?/python3\.\d{1,2}|(?:python3\d{1,2}|(?:ana|mini)conda3(?:/envs/[^/]{1,80})?)/lib)"
-    r"/(?!(?:site|dist)-packages/|python3)"
-)
-_HOMES_OF_FILES = (
-    "torch_geometric|torch|torchvision|torchaudio|transformers|lightning|lightning_fabric|pytorch_lightning|keras"
-    "|tensorflow|jax|jaxlib|flax|optax|equinox|diffusers|accelerate"
-    "|peft|timm|torchmetrics|deepchem|datasets|numpy|scipy|haiku|dgl|monai|kornia|trl|deepspeed|ignite"
-)
-_CHECKOUT = re.compile(
-    rf".*/(?P<module>(?:{_HOMES_OF_FILES})/(?!examples/|tests?/|benchmarks?/|scripts/|docs/|src/)[\w/]+\.py)$"
-)
-
-_SIDE = re.compile(r"^\s*[\u2502|]\s?|\s*[\u2502|]\s*$")
-_PLACE = re.compile(r"^\s*(?P<path>\S{1,400}\.py):(?P<line>\d{1,7}) in (?P<function>\S+)")
-_WRAPPED_LINE = re.compile(r"^\s*\S{1,400}\.py:\d{1,7} in\s*$")
-_COMPILED_FRAME = re.compile(
-    r"^\s*in (?P<module>[a-z_]\w*(?:\.[a-z_]\w*)+)\.(?P<function>(?:[A-Z]\w*\.)?\w+)"
-    r":(?P<line>\d{1,7})\s*$"
-)
-_CODE_IN_FRAME = re.compile(r"^\s*[\u2771>]\s*\d{1,7}\s*(?:[\u2502|]\s*)*(?P<code>.*?)\s*$")
-
-
-def frame(path: str, line: str | None, function: str, code: str = "", home: str = "") -> Frame:
-    """A frame with its package worked out; `home` is the import name of the repository."""
-    location = path.strip().strip("[]")
-    plain = re.sub(r"/{2,}", "/", location.replace("\\", "/"))
-    site, standard = LIBRARY.match(plain), _STDLIB.match(plain)
-    # What runs as a module outside all packages is a script, whatever its folder is called.
-    own = "" if standard or function.strip() == "<module>" else _own(plain, home)
-    # Cython gives the path below the package, or the bare name of the file.
-    cython = plain if plain.endswith((".pyx", ".pxd", ".pxi")) and "/" in plain else ""
-    module = site["module"] if site else own or cython
-    return Frame(
-        path=location,
-        package=module.split("/")[0].removesuffix(".py") or ("<stdlib>" if standard else ""),
-        module_path=module,
-        line=int(line) if line and line.isdigit() and len(line) < 9 else None,
-        function=_name(function),
-        code=code.strip(),
-    )
-
-
-def _own(path: str, home: str) -> str:
-    """The module of a file in a checkout of a known package or of the repository."""
-    if checkout := _CHECKOUT.match(path):
-        return checkout["module"]
-    _, inside, rest = path.rpartition(f"/{home}/")
-    own = home and inside and not re.match(r"(?:examples|tests?|benchmarks?|scripts|docs)/", rest)
-    return f"{home}/{rest}" if own else ""
-
-
-def _name(function: str) -> str:
-    """`Tmp.__init__(self, x)` as `Tmp.__init__`; `<cell line: 25>()` as `<module>`."""
-    text = function.strip()
-    return "<module>" if text.startswith("<cell line") else text.split("(")[0].strip()
-
-
-def notebook(line: str, home: str = "") -> Frame | None:
-    """A frame as IPython and Colab print it, or None."""
-    if len(line) > 1200 or not (" in " in line or "line " in line or "File " in line):
-        return None
-    plain_line = _LINK.sub(r"\1", line)
-    for match in filter(None, (pattern.match(plain_line) for pattern in _NOTEBOOK)):
-        fields = match.groupdict()
-        path = fields.get("path")
-        if path is None or re.search(r"[/\\~<]|\.(?:py|ipynb)$", path):
-            place = path or f"<cell {fields.get('cell', '').strip()}>"
-            function = fields.get("function") or "<module>" * place.endswith(".ipynb")
-            return frame(place, fields.get("line"), function, home=home)
-    return None
-
-
-@dataclass(frozen=True, slots=True)
-class TracebackSpan:
-    """A traceback and the half-open range of lines that it covers."""
-
-    traceback: Traceback
-    start: int
-    end: int
-
-
-_CLOSING_MARK = re.compile(r"(?<=['\"`)\].!?])[_*]{1,3}$")
-
-
-def span_of(
-    start: int, end: int, exception: str = "", message: str = "", frames: Sequence[Frame] = ()
-) -> TracebackSpan:
-    """The span of a traceback with these parts. A mark of Markdown that closes what began with
-    the title is no part of the message.
-    """
-    message = _CLOSING_MARK.sub("", message)
-    traceback = Traceback(exception=exception, message=message, frames=tuple(frames))
-    return TracebackSpan(traceback, start, end)
-
-
-def rich(lines: Sequence[str], start: int, home: str) -> TracebackSpan:
-    """The traceback in the box that opens on line `start`, with the exception below the box."""
-    frame_list: list[Frame] = []
-    at = start + 1
-    while at < len(lines) and not lines[at].lstrip().startswith("\u2570"):
-        text = _SIDE.sub("", lines[at])
-        if _WRAPPED_LINE.search(text) and at + 1 < len(lines):  # the name did not fit
-            text = f"{text.rstrip()} {_SIDE.sub('', lines[at + 1]).strip()}"
-        place, code = _PLACE.match(text), _CODE_IN_FRAME.match(text)
-        if place:
-            frame_list.append(frame(place["path"], place["line"], place["function"], home=home))
-        elif compiled_frame := _COMPILED_FRAME.match(text):
-            path = compiled_frame["module"].replace(".", "/") + ".pyx"
-            frame_list.append(
-                frame(path, compiled_frame["line"], compiled_frame["function"], home=home)
-            )
-        elif code and frame_list and not frame_list[-1].code:
-            frame_list[-1] = frame_list[-1].model_copy(update={"code": code["code"]})
-        at += 1
-    last = lines[at + 1] if at + 1 < len(lines) else None
-    match = (LONE.match(last) or CLASS_LINE.match(last)) if last is not None else None
-    if match is None:
-        return span_of(start, at, frames=frame_list)
-    words, end = message(lines, at + 1, match["msg"] or "")
-    return span_of(start, end, match["exc"], words, frame_list)
-
 
 # What TensorFlow's AutoGraph quotes in a message in place of the frames of the code that it made:
 # where in the user's and the library's own files it was, and the error behind it.
@@ -520,7 +164,7 @@ def find(
     while at < len(lines):
         span = _at(lines, at, home, tight) or (_ending(lines, at) if loose else None)
         at = max(span.end, at + 1) if span else at + 1
-        if span and span.traceback.exception.rpartition(".")[2] not in {"", *_NOTES}:
+        if span and span.traceback.exception.rpartition(".")[2] not in {"", *HIDDEN_FRAMES_NOTES}:
             spans.append(_unfold(span))
     return _link(lines, spans)
 
@@ -801,7 +445,7 @@ FORMATS: tuple[TracebackFormat, ...] = (
         lambda line: (
             (line.lstrip().startswith(_NOTEBOOK_STARTS) and notebook(line))
             or _is_notebook_frame(line)
-            or (".ipynb" in line and len(line) < 1200 and _NOTEBOOK_CELL.match(line))
+            or (".ipynb" in line and len(line) < 1200 and NOTEBOOK_CELL.match(line))
         ),
         lambda lines, at, home: _notebook(lines, at, at, home),
     ),

@@ -8,7 +8,7 @@ Source: `argparse` of Python 3.8 to 3.14, whose `ArgumentParser.error` prints th
 import re
 from collections.abc import Sequence
 
-from bot.kernel.tracebacks import TracebackSpan, span_of
+from bot.kernel.traceback_frames import TracebackSpan, span_of
 
 EXIT_STATUS = 2
 EXCEPTION = "SystemExit"

@@ -39,6 +39,7 @@ from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue, Re
 from bot.kernel.outside_text import clip, one_line, scrubbed
 from bot.kernel.redaction import redact
 from bot.kernel.run import Command, JobPlan, NewRun, PaperPlan, Run, RunPlan, RunState
+from bot.papers.verdicts import PAPER_KINDS
 from bot.report import verbs
 from bot.report.comment import LIMIT, arranged, command_with_options, name, size, unposted_text
 from bot.report.markdown import inline, print_block, print_blocks
@@ -400,16 +401,19 @@ def _reply_row(run: Run, page: str) -> tuple[Text, ...]:
     return link, name(run.request.requester), day, standing(run)
 
 
+def verdict_title(run: Run) -> str:
+    """The name of a run's verdict for readers, "" for one that has none (a repair)."""
+    kinds = PAPER_KINDS if run.request.proof == "paper" else KINDS
+    row = {**kinds}.get(run.verdict)
+    return row.title if row is not None else ""
+
+
 def standing(run: Run) -> Text:
     """The state of a run."""
     state = STATES[run.state]
     if run.verdict:
         is_finished = run.state is RunState.FINISHED
-        title = (
-            Strong(KINDS[run.verdict].title if run.verdict in KINDS else "Done")
-            if is_finished
-            else state
-        )
+        title = Strong(verdict_title(run) or "Done") if is_finished else state
         return (title, f"; {unposted_text(run)}") if is_finished and run.error else title
     if run.cancelled_by and run.state is not RunState.FAILED:
         return "stopping"

@@ -15,9 +15,6 @@ from bot.report import paper_json
 from bot.report.paper_json import PublishedPaper
 from bot.report.report_json import DIALECT, SCHEMA_ID, Published, PublishedData
 
-# What is published about `.github/reprise.yml`: its JSON Schema and an example with every key,
-# generated from the model.
-
 # The JSON Schema of report.json: shipped as a file, generated from the types that write the
 # report.
 

@@ -16,14 +16,10 @@ from hypothesis import given, strategies as st
 
 from bot.issues.reading import issue
 from bot.issues.signature import freeze
-from bot.kernel import tracebacks
+from bot.kernel import exception_names
 from bot.kernel.bug import CrashSignature, Issue, OutputSignature
-from bot.kernel.tracebacks import (
-    find,
-    is_class_name,
-    match_exception_line,
-    match_probable_exception,
-)
+from bot.kernel.exception_names import is_class_name, match_exception_line, match_probable_exception
+from bot.kernel.tracebacks import find
 from tests import stdlib
 
 LOADED = (
@@ -204,14 +200,14 @@ def test_the_standard_library_says_which_its_exceptions_are():
     ]
     assert unknown == []
     assert {"OrderedDict", "Path", "Thread", "UserWarning", "Exception1"}.isdisjoint(
-        tracebacks.EXCEPTIONS
+        exception_names.EXCEPTIONS
     )
     assert all(not is_class_name(f"{module}.Path") for module in sys.stdlib_module_names)
 
 
 def test_the_list_covers_the_library_of_this_python():
     assert {"BadZipFile", "TimeoutExpired"} <= (found := stdlib.exceptions(stdlib.SOURCES))
-    assert {name for name in found - tracebacks.EXCEPTIONS if name[0] != "_"} == set(), (
+    assert {name for name in found - exception_names.EXCEPTIONS if name[0] != "_"} == set(), (
         "run `python tests/stdlib.py`"
     )
 
@@ -219,7 +215,7 @@ def test_the_list_covers_the_library_of_this_python():
 def test_what_is_an_exception_does_not_hang_on_the_library_of_this_python(tmp_path):
     (tmp_path / "gone.py").symlink_to(tmp_path / "nowhere.py")
     elsewhere = f"import sysconfig; sysconfig.get_path = lambda *_: {str(tmp_path)!r}\n"
-    code = "from bot.kernel.tracebacks import is_class_name; print(is_class_name('zipfile.BadZipFile'))"
+    code = "from bot.kernel.exception_names import is_class_name; print(is_class_name('zipfile.BadZipFile'))"
     run = subprocess.run([sys.executable, "-c", elsewhere + code], capture_output=True, text=True)
     assert (run.stdout.strip(), run.stderr) == ("True", "")
 

@@ -7,7 +7,7 @@ import textwrap
 import pytest
 
 from bot.issues.reading.issue import read_issue
-from bot.kernel import tracebacks
+from bot.kernel import traceback_frames
 from bot.kernel.bug import BugReport, FenceKind, Issue, Symptom
 from bot.kernel.tracebacks import FORMATS, TracebackFormat, find
 
@@ -278,13 +278,13 @@ def test_code_that_raises_is_no_traceback() -> None:
     ],
 )
 def test_the_standard_library_is_nobodys_package(path, package):
-    assert tracebacks.frame(path, "3", "decode", home="lib").package == package
+    assert traceback_frames.frame(path, "3", "decode", home="lib").package == package
 
 
 def test_a_script_in_a_folder_named_as_the_library_is_a_script():
     path = "/home/me/lib/try_it.py"
-    assert tracebacks.frame(path, "3", "<module>", home="lib").package == ""
-    assert tracebacks.frame(path, "3", "decode", home="lib").package == "lib"
+    assert traceback_frames.frame(path, "3", "<module>", home="lib").package == ""
+    assert traceback_frames.frame(path, "3", "decode", home="lib").package == "lib"
 
 
 FAILURE = """\

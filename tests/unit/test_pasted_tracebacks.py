@@ -3,7 +3,7 @@
 import pytest
 
 from bot.issues.reading.issue import read_issue
-from bot.kernel import tracebacks, tree_programs
+from bot.kernel import traceback_frames, tree_programs
 from bot.kernel.bug import FenceKind, Issue
 
 LINKED = """```
@@ -110,7 +110,7 @@ def test_other_bold_words_and_places_are_no_traceback(body):
     ],
 )  # fmt: skip
 def test_a_path_with_mixed_separators_has_its_package(path, package, module):
-    row = tracebacks.frame(path, "3", "go")
+    row = traceback_frames.frame(path, "3", "go")
     assert (row.package, row.module_path) == (package, module)
 
 

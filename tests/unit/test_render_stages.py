@@ -299,6 +299,14 @@ def test_what_is_not_waiting_is_not_offered_for_approval() -> None:
     assert "approve" not in inline(replies.standing(done))
 
 
+def test_the_verdict_of_a_paper_is_named_as_that_of_a_number() -> None:
+    done = run(state=RunState.FINISHED, verdict="reproduced")
+    request = done.request.model_copy(update={"proof": "paper"})
+    of_paper = done.model_copy(update={"request": request})
+    assert inline(replies.standing(done)) == "**Reproduced**"
+    assert inline(replies.standing(of_paper)) == "**Number reproduced**"
+
+
 def test_labels_are_the_four_and_only_of_verdicts_about_the_issue() -> None:
     made = {kind: row.label for kind, row in KINDS.items() if row.label is not None}
     assert set(made) == {"reproduced", "not_reproduced", "needs_info", "inconclusive"}

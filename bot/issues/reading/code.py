@@ -17,6 +17,7 @@ from bot.issues.reading import python
 from bot.issues.reading.markdown import LONGEST_LEAD, CodeBlock, ProseLine, ReportDocument
 from bot.issues.reading.python import is_label, is_output, is_prose
 from bot.kernel.bug import ScriptFix
+from bot.kernel.exception_names import match_exception_line
 from bot.kernel.plain_text import indent_of, plain_typography
 from bot.kernel.source.syntax import (
     LONGEST_PASTED,
@@ -30,7 +31,6 @@ from bot.kernel.source.syntax import (
     module_of,
     pasted_tree,
 )
-from bot.kernel.tracebacks import match_exception_line
 
 # Commands of a shell: programs in `python -c "…"` and here-documents, variables, installs.
 

@@ -11,16 +11,16 @@ from bot.issues.reading.markdown import ProseLine, Sentence
 from bot.issues.signature import data_flow, references
 from bot.kernel import tracebacks
 from bot.kernel.bug import Fence, FenceKind, Frame, Issue, Quote, Role, Traceback, WarningText
-from bot.kernel.source.syntax import is_call_of, module_of, name_of
-from bot.kernel.tracebacks import (
+from bot.kernel.exception_names import (
     CLASS_LINE,
     INLINE,
-    WORDS,
     could_be,
     is_class_name,
     match_exception_line,
     match_probable_exception,
 )
+from bot.kernel.source.syntax import is_call_of, module_of, name_of
+from bot.kernel.tracebacks import WORDS
 from bot.kernel.usage_errors import find_usage_errors
 
 # Warnings that a report quotes.

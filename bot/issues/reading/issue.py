@@ -42,7 +42,8 @@ from bot.kernel.bug import (
 from bot.kernel.plain_text import distinct
 from bot.kernel.source import training_loops
 from bot.kernel.source.syntax import module_of
-from bot.kernel.tracebacks import TracebackSpan, find
+from bot.kernel.traceback_frames import TracebackSpan
+from bot.kernel.tracebacks import find
 from bot.kernel.usage_errors import find_usage_errors
 
 # Reads the blocks of a report one after the other, and combines what they show.

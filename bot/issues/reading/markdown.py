@@ -12,11 +12,11 @@ from typing import Literal
 from markdown_it.token import Token
 
 from bot.issues.reading.python import is_prose
-from bot.kernel import markdown, tracebacks
+from bot.kernel import exception_names, markdown, traceback_frames
 from bot.kernel.bug import Quote
+from bot.kernel.exception_names import could_be, is_class_name
 from bot.kernel.markdown import block_tokens
 from bot.kernel.source.syntax import evidence, pasted_tree
-from bot.kernel.tracebacks import could_be, is_class_name
 
 # Prepares the lines of a body for Markdown: tags removed, odd fences repaired, numbers kept.
 
@@ -54,7 +54,7 @@ def straighten(body: str) -> list[SourceLine]:
     lines = [SourceLine(text, number) for number, text in enumerate(body.split("\n"), 1)]
     last_pre, last_error = (
         _last(lines, _PRE_END.search),
-        _last(lines, tracebacks.PYTEST_ERROR.match),
+        _last(lines, traceback_frames.PYTEST_ERROR.match),
     )
     out: list[SourceLine] = []
     at = 0
@@ -105,7 +105,7 @@ def _unfold(line: SourceLine) -> list[SourceLine]:
     raised = _RAISED.search(text, frames[-1].end()) if frames else None
     if not frames or (len(frames) == 1 and raised is None):
         return [line]
-    title = text.find(tracebacks.TITLE, 0, frames[0].start())
+    title = text.find(exception_names.TITLE, 0, frames[0].start())
     before = text[: title if title >= 0 else frames[0].start()]
     if "\\n" in text or before.endswith(("'", '"')):  # a program that prints one
         return [line]
@@ -145,8 +145,8 @@ def _end_of_failure(lines: list[SourceLine], at: int) -> int:
         if beside or _FENCE.match(text) or _SECTION.match(text):
             return 0
         is_marked = is_marked or text.lstrip().startswith(">  ")
-        failed = failed or (is_marked and bool(tracebacks.PYTEST_ERROR.match(text)))
-        if failed and tracebacks.PYTEST.match(text.strip()):
+        failed = failed or (is_marked and bool(traceback_frames.PYTEST_ERROR.match(text)))
+        if failed and traceback_frames.PYTEST.match(text.strip()):
             return end
     return 0
 
@@ -329,7 +329,7 @@ def _without_bold(text: str) -> str:
         if plain.count("**") == 1 and plain.rstrip().endswith("**"):
             plain = plain.rstrip().rstrip("*")
         lines[at] = plain
-        if tracebacks.LONE.match(plain.strip()):
+        if exception_names.LONE.match(plain.strip()):
             last = -1
     return "\n".join(lines)
 

@@ -12,7 +12,7 @@ from bot.issues.signature import references
 from bot.kernel.bug import Fence, FenceKind, Output, Role
 from bot.kernel.plain_text import VALUE, bare, is_value
 from bot.kernel.source.syntax import is_call_of, pasted_tree
-from bot.kernel.tracebacks import TracebackSpan
+from bot.kernel.traceback_frames import TracebackSpan
 
 Side = Literal["observed", "expected"]
 _SIDES: dict[Role, Side] = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}

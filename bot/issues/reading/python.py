@@ -5,8 +5,8 @@ import re
 from dataclasses import dataclass, field, replace
 
 from bot.kernel.bug import ScriptFix
+from bot.kernel.exception_names import match_exception_line
 from bot.kernel.source.syntax import Evidence, evidence, is_call_of, pasted_tree
-from bot.kernel.tracebacks import match_exception_line
 
 # Telling a line of prose, of output or of a log from a line of code.
 

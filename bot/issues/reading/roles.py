@@ -15,7 +15,7 @@ from bot.issues.reading.versions import EXAMPLE
 from bot.kernel.bug import FenceKind, Role
 from bot.kernel.plain_text import indent_of
 from bot.kernel.source.syntax import pasted_tree
-from bot.kernel.tracebacks import TracebackSpan
+from bot.kernel.traceback_frames import TracebackSpan
 
 # What a block is, judged by its content; its tag only breaks ties.
 

@@ -34,6 +34,7 @@ from bot.kernel.bug import (
 from bot.kernel.dialogue import Interpretation, Message, Pin, Question, Refusal
 from bot.kernel.environment import Context
 from bot.kernel.outside_text import one_line
+from bot.kernel.source.outline import fit_chunks
 from bot.model.budget import question
 from prompts import load
 from prompts.catalog import Prompt
@@ -42,6 +43,7 @@ _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _VERSION = re.compile(r"\d+(?:\.\d+)*(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d+)*)", re.ASCII)
 _CLASS = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
+_LINES_BESIDE_FRAMES = 50
 
 
 @dataclass(slots=True)
@@ -82,8 +84,20 @@ def build(
         known=_rules_reading(prompt, bug),
         environment=environment,
         tree=tree and prompt.fragment("in_tree", tree=tree),
-        code=prompt_text.show_contexts(contexts[:1]),
+        code=prompt_text.show_contexts(_excerpt(context, bug) for context in contexts[:1]),
     )
+
+
+def _excerpt(context: Context, bug: BugReport) -> Context:
+    """What a reader needs of the sources: all that was taken, or the strongest pieces where the
+    report quotes the failure with its frames, since then its own words fix what counts.
+    """
+    if not any(row.frames for row in bug.tracebacks):
+        return context
+    strongest = sorted(context.chunks, key=lambda chunk: -chunk.score)
+    visible = fit_chunks(strongest, _LINES_BESIDE_FRAMES)
+    ordered = sorted(visible, key=lambda chunk: (chunk.path, chunk.start))
+    return context.model_copy(update={"chunks": tuple(ordered)})
 
 
 def ask_again(first: Question, answer: str, refined: Interpretation) -> Question:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from bot.issues.signature import references, staged, values, wording
-from bot.kernel import tracebacks
+from bot.kernel import exception_names
 from bot.kernel.bug import (
     AlternativesSignature,
     AnySignature,
@@ -28,10 +28,10 @@ from bot.kernel.bug import (
     WarningSignature,
     members_of,
 )
+from bot.kernel.exception_names import has_suffix
 from bot.kernel.metrics import direction_of
 from bot.kernel.plain_text import distinct
 from bot.kernel.source.syntax import module_of, name_of
-from bot.kernel.tracebacks import has_suffix
 
 IDLE_BOUND_S = 20.0
 BUSY_BOUND_S = 60.0
@@ -435,18 +435,20 @@ def _alike(one: Member, other: Member) -> bool:
 def _unsure(member: CrashSignature) -> bool:
     is_specific = member.frame or member.checks or member.exception.startswith("SIG")
     return (
-        bool(member.exception) and not is_specific and not tracebacks.has_suffix(member.exception)
+        bool(member.exception)
+        and not is_specific
+        and not exception_names.has_suffix(member.exception)
     )
 
 
 def _raised_reading(member: OutputSignature) -> AlternateReading | None:
     """The exception that an output's last line may be; the lines above must be printed first."""
     *above, (*before, last) = member.observed
-    match = tracebacks.CLASS_LINE.match(last)
-    if match is None or not tracebacks.could_be(match["exc"]) or "Warning" in match["exc"]:
+    match = exception_names.CLASS_LINE.match(last)
+    if match is None or not exception_names.could_be(match["exc"]) or "Warning" in match["exc"]:
         return None
     words = (match["msg"] or "").strip()
-    if not words and not tracebacks.is_class_name(match["exc"]):
+    if not words and not exception_names.is_class_name(match["exc"]):
         return None  # a single word
     shapes = wording.shapes(wording.core(words))
     crash = CrashSignature(exception=match["exc"], message=words, shapes=shapes)

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from bot.issues.signature import data_flow, wording
 from bot.issues.signature.values import MARK
-from bot.kernel import tracebacks
+from bot.kernel import exception_names
 from bot.kernel.bug import (
     CrashSignature,
     HangSignature,
@@ -168,7 +168,7 @@ def _exception_arguments(statement: ast.stmt, guard: Guard) -> Iterator[ast.expr
         return
     parts = (part for part in ast.iter_child_nodes(statement) if not isinstance(part, _HOLDERS))
     for node in (node for part in parts for node in ast.walk(part)):
-        is_exception = isinstance(node, ast.Call) and tracebacks.has_suffix(name_of(node.func))
+        is_exception = isinstance(node, ast.Call) and exception_names.has_suffix(name_of(node.func))
         if isinstance(node, ast.Call) and is_exception and not is_check(name_of(node.func), guard):
             yield from node.args
 
@@ -436,7 +436,7 @@ def staged(source: str, member: Member) -> str:
         return match[0]
     if isinstance(member, CrashSignature):
         # What is surely an exception is not made by a print; what may be a printed line could be.
-        prints = not tracebacks.has_suffix(member.exception)
+        prints = not exception_names.has_suffix(member.exception)
         return self_made(source, member.exception, member.message, prints=prints)
     if isinstance(member, WarningSignature):
         return self_raised(source, member.message)

@@ -1,10 +1,11 @@
 """The JSON API for runs, with its own OpenAPI description.
 
 The access rules are those of the run pages: a run's name cannot be guessed and is the only key to
-it; a private repository's is signed and expires. So runs are looked up by name, and never listed.
+it; a private repository's is signed and expires. So runs are looked up by name; a list is of one
+repository, and only for a name that opens it.
 """
 
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from typing import Annotated, Any
 
@@ -18,7 +19,8 @@ from bot.kernel.run import Run, RunState
 from bot.report.paper_json import PublishedPaper, requested_json
 from bot.report.report_json import Published
 from handlers.pages import VERSION, pull_number
-from handlers.state import RequestedRun, Web, WebState, find_run, without_folders
+from handlers.run_list import Before, Verdict, find_list
+from handlers.state import ListingRun, RequestedRun, Web, WebState, find_run, without_folders
 
 MAX_RUNS = 50
 
@@ -59,6 +61,23 @@ class RunStatuses(BaseModel):
     runs: tuple[RunStatus, ...]
 
 
+class VerdictsOfDay(BaseModel):
+    """How many runs that were requested on a day ended in a verdict."""
+
+    day: date = Field(description="The day (UTC).")
+    verdict: str = Field(description="The kind of the verdict; empty for runs without one.")
+    runs: int
+
+
+class RepositoryRuns(BaseModel):
+    """A page of a repository's runs, the newest first."""
+
+    repository: str = Field(description="The repository as owner/name.")
+    counts: tuple[VerdictsOfDay, ...] = Field(description="All its listed runs.")
+    runs: tuple[RunStatus, ...]
+    older: str = Field(description="Pass it as `before` for the next page; empty on the last one.")
+
+
 class ApiError(BaseModel):
     """Why a request failed."""
 
@@ -92,6 +111,22 @@ def run_result(run: RequestedRun, web: Web, request: Request) -> JSONResponse:
     body = report and requested_json(report, secrets=web.settings.strong_secrets, hide=hide)
     status = RunStatus(**_status(run, web, request.path_params["run"]))
     return JSONResponse(status.model_dump(mode="json") | {"report": body})
+
+
+@router.get(
+    "/runs/{run}/repository", responses={403: {"model": ApiError}, 404: {"model": ApiError}}
+)
+def repository_runs(
+    run: ListingRun, web: Web, request: Request, verdict: Verdict = None, before: Before = None
+) -> RepositoryRuns:
+    """The runs of a repository, for a name that opens their list."""
+    page = find_list(run, request.path_params["run"], web, verdict, before)
+    return RepositoryRuns(
+        repository=run.request.repository.full_name,
+        counts=tuple(VerdictsOfDay(**row.model_dump()) for row in page.counts),
+        runs=tuple(RunStatus(**_status(row, web, page.names[row.id])) for row in page.runs),
+        older=page.older,
+    )
 
 
 def create(web: WebState) -> FastAPI:

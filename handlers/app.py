@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from bot.app.ports import AppStore, Queue
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.settings import Settings
-from handlers import api, live, pages
+from handlers import api, live, pages, run_list
 from handlers.events import AppIdentity
 from handlers.state import RecentCounts, WebState
 from handlers.webhook import Webhook
@@ -77,6 +77,7 @@ def create(settings: Settings, store: AppStore, queue: Queue) -> FastAPI:
     app.add_route("/webhook", webhook.receive, methods=["POST"])
     app.include_router(pages.router)
     app.include_router(live.router)
+    app.include_router(run_list.router)
     app.mount("/api", api.create(web))
     return app
 

@@ -176,12 +176,12 @@ async def read_form(request: Request) -> dict[str, str] | None:
 
 READY_S = 2.0
 _SHOWN_ATTEMPTS = 100
-_PAGE = {
+PAGE = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; img-src 'self'; "
     "form-action 'none'; frame-ancestors 'none'; base-uri 'none'"
 }
 _LIVE_PAGE = {
-    "Content-Security-Policy": f"{_PAGE['Content-Security-Policy']}; script-src 'self'; "
+    "Content-Security-Policy": f"{PAGE['Content-Security-Policy']}; script-src 'self'; "
     "connect-src 'self'"
 }
 _TAIL = 20  # lines
@@ -204,7 +204,7 @@ def landing(web: Web) -> Response:
         app=app_page(settings.github_url, settings.app_slug) if settings.app_slug else "",
         version=VERSION,
     )
-    return HTMLResponse(text, headers=_PAGE)
+    return HTMLResponse(text, headers=PAGE)
 
 
 @_get("/metrics")
@@ -244,7 +244,7 @@ async def live_script() -> Response:
 def run_page(run: RequestedRun, web: Web, request: Request) -> Response:
     """The page of a run."""
     text = render_run(run, web, request.path_params["run"])
-    return HTMLResponse(text, headers=_LIVE_PAGE if run.state in LIVE else _PAGE)
+    return HTMLResponse(text, headers=_LIVE_PAGE if run.state in LIVE else PAGE)
 
 
 def render_run(run: Run, web: WebState, name: str) -> str:
@@ -349,19 +349,19 @@ async def readyz(web: Web) -> JSONResponse:
 async def not_found(_request: Request, _error: Exception) -> Response:
     """The page for an unknown address."""
     text = "There is no page at this address. Pages of old runs are deleted."
-    return HTMLResponse(html.missing("Not found", text), 404, _PAGE)
+    return HTMLResponse(html.missing("Not found", text), 404, PAGE)
 
 
 async def expired(_request: Request, error: Exception) -> Response:
     """The page for a link to a private run that no longer counts."""
     text = getattr(error, "detail", "")
-    return HTMLResponse(html.missing("Link expired", text), 403, _PAGE)
+    return HTMLResponse(html.missing("Link expired", text), 403, PAGE)
 
 
 async def unavailable(_request: Request, _error: Exception) -> Response:
     """The page shown while the store does not answer."""
     text = "The database does not answer right now. Nothing is lost; try again in a minute."
-    return HTMLResponse(html.missing("Unavailable", text), 503, _PAGE | {"Retry-After": "30"})
+    return HTMLResponse(html.missing("Unavailable", text), 503, PAGE | {"Retry-After": "30"})
 
 
 def _report(run: RequestedRun, web: Web) -> RequestedReport:

@@ -74,14 +74,25 @@ def _find_by_name(name: str, store: AppStore) -> Run | None:
     return store.run(match[1]) if match else None
 
 
-def _requested_run(run: str, web: Web) -> Run:
+def _named_run(run: str, web: Web, scope: context.Scope) -> Run:
     stored_run = _find_by_name(run, web.store)
     if stored_run is None:
         raise HTTPException(404, "There is no such run, or it was deleted.")
-    if not context.admits(run, stored_run, web.store, time.time()):
+    if not context.admits(run, stored_run, web.store, time.time(), scope):
         raise HTTPException(403, _EXPIRED)
     return stored_run
 
 
+def _requested_run(run: str, web: Web) -> Run:
+    return _named_run(run, web, "run")
+
+
+def _listing_run(run: str, web: Web) -> Run:
+    return _named_run(run, web, "list")
+
+
 RequestedRun = Annotated[Run, Depends(_requested_run)]
 """The run that the path names. Its name cannot be guessed and is the only key to it."""
+
+ListingRun = Annotated[Run, Depends(_listing_run)]
+"""A run whose name in the path opens the list of all runs of its repository."""

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from threading import Event, Lock, Thread
-from typing import Protocol
+from typing import Literal, Protocol
 
 from bot.app import configuration
 from bot.app.ports import (
@@ -35,36 +35,52 @@ from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.run import Delivery, Repository, Run
 
 # Names of runs in addresses. A public repository's run goes by its id, which cannot be guessed; a
-# private one's also needs a signature with a last day, so that a link that leaks ends.
+# private one's also needs a signature with a last day, so that a link that leaks ends. The list of
+# all runs of a private repository has signatures of its own: who was shown one run sees only that.
 
 _KEY = "key:links"
 _DAY_S = 86_400
 
 
-def run_name(run: Run, store: AppStore, now: float, days: int) -> str:
+Scope = Literal["run", "list"]
+"""What a name opens: the pages of its run, or the list of all runs of its repository."""
+
+
+def run_name(run: Run, store: AppStore, now: float, days: int, scope: Scope = "run") -> str:
     """The name of a run, good for `days` more days (and the rest of today, UTC) where it has to
     be signed.
     """
+    return _name(run, store, int(now // _DAY_S) + days, scope)
+
+
+def name_in_list(run: Run, list_name: str, store: AppStore) -> str:
+    """The name of a run in a list that a name has opened: good for as long as that one."""
+    _, day, _ = f"{list_name}.0.".split(".", 2)
+    return _name(run, store, int(day), "run")
+
+
+def _name(run: Run, store: AppStore, day: int, scope: Scope) -> str:
     if not run.request.repository.private:
         return run.id
-    day = int(now // _DAY_S) + days
-    return f"{run.id}.{day}.{_signature(run, day, store)}"
+    return f"{run.id}.{day}.{_signature(run, day, store, scope)}"
 
 
-def admits(token: str, run: Run, store: AppStore, now: float) -> bool:
-    """Whether a name still opens the pages of its run."""
+def admits(token: str, run: Run, store: AppStore, now: float, scope: Scope = "run") -> bool:
+    """Whether a name still opens the pages of its run, or the list."""
     _, _, rest = token.partition(".")
     day, _, signature = rest.partition(".")
     if not run.request.repository.private:
         return not rest
     if not (day.isascii() and day.isdigit() and len(day) < 8) or int(day) < now // _DAY_S:
         return False
-    return hmac.compare_digest(signature.encode(), _signature(run, int(day), store).encode())
+    expected = _signature(run, int(day), store, scope)
+    return hmac.compare_digest(signature.encode(), expected.encode())
 
 
-def _signature(run: Run, day: int, store: AppStore) -> str:
+def _signature(run: Run, day: int, store: AppStore, scope: Scope) -> str:
     key = store.shared(_KEY) or store.share(_KEY, secrets.token_hex(32), once=True)
-    return hmac.new(key.encode(), f"{run.id}.{day}".encode(), hashlib.sha256).hexdigest()[:32]
+    words = f"{run.id}.{day}" if scope == "run" else f"{run.id}.{day}.{scope}"
+    return hmac.new(key.encode(), words.encode(), hashlib.sha256).hexdigest()[:32]
 
 
 _FRESH_S = 60.0
@@ -156,8 +172,16 @@ class AppContext:
             return self.policy.run_url
         if not self.policy.public_url:
             return ""
-        name = run_name(run, self.store, self.now(), self.policy.link_days)
-        return f"{self.policy.public_url}/runs/{name}"
+        return f"{self.policy.public_url}/runs/{self._run_name(run, 'run')}"
+
+    def list_page(self, run: Run) -> str:
+        """The address of the list of all runs of a run's repository, "" when there is none."""
+        if not self.policy.keeps_runs or not self.policy.public_url:
+            return ""
+        return f"{self.policy.public_url}/runs/{self._run_name(run, 'list')}/repository"
+
+    def _run_name(self, run: Run, scope: Scope) -> str:
+        return run_name(run, self.store, self.now(), self.policy.link_days, scope)
 
     def offer(self, run: Run, after_s: float = 0.0) -> None:
         """Offer a run to the workers, due in `after_s` seconds."""

@@ -101,8 +101,10 @@ class Commands:
         runs = self._context.store.runs(
             repository=self._where.repository, number=self._number, limit=5
         )
-        text = replies.status(runs, self._context.page)
-        link = publish.pull_request(self._context, runs[0]) if runs else ""
+        if not runs:
+            return replies.status((), self._context.page)
+        text = replies.status(runs, self._context.page, self._context.list_page(runs[0]))
+        link = publish.pull_request(self._context, runs[0])
         return f"{text}\n\n{inline(('There is a ', link, '.'))}" if link else text
 
     def _reproduce(self, ordinal: int, command: Command) -> Settled:
@@ -277,6 +279,7 @@ def _end(delivery: Delivery, ledger: AppStore) -> Settled:
         number, name = issue.number if issue is not None else None, repository.full_name
         by = "GitHub (removed)" if number is None else "GitHub (deleted)"
         runs = ledger.cancel(by, repository=name, number=number, before=before)
+        ledger.unlist(name, number, before=before)
         if issue is None:
             ledger.erase(where, repository.id, before=before)
     else:

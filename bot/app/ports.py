@@ -16,7 +16,16 @@ from pydantic import Field
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.journal import E, EntryKind
 from bot.kernel.report import RequestedReport
-from bot.kernel.run import Delivery, NewRun, ProposedFile, Run, RunState, TreeEntry
+from bot.kernel.run import (
+    Delivery,
+    NewRun,
+    ProposedFile,
+    Repository,
+    Run,
+    RunState,
+    TreeEntry,
+    VerdictCount,
+)
 from bot.kernel.values import Record
 
 # One repository, opened for one pull request: what is read there, and the branch and the pull
@@ -416,6 +425,27 @@ class AppStore(Protocol):
         limit: int = 50,
     ) -> tuple[Run, ...]:
         """Runs that match, the newest first. No states: all of them."""
+
+    def history(
+        self,
+        repository: Repository,
+        *,
+        verdict: str | None = None,
+        before: str | None = None,
+        limit: int = 25,
+    ) -> tuple[Run, ...]:
+        """The listed runs of a repository under all the names that it had, the newest first: of
+        a public one only those that were asked for while it was public. `before` is the id of a
+        run: only older ones.
+        """
+
+    def verdict_counts(self, repository: Repository) -> tuple[VerdictCount, ...]:
+        """The same runs counted by day and verdict, the oldest day first."""
+
+    def unlist(self, repository: str, number: int | None, *, before: datetime) -> None:
+        """List the runs of an issue, or of a whole repository, that were asked for no later than
+        `before` no more: from now on each is found by its own id alone.
+        """
 
     def ahead(self, run: str) -> int:
         """The number of older queued or running runs for the same device."""

@@ -4,6 +4,7 @@ the kind of its job: all that printers and GitHub ever see, and the JSON that ot
 
 from typing import Annotated, Any, Literal
 
+from packaging.utils import canonicalize_name
 from pydantic import Field, Tag, model_validator
 
 from bot.kernel.attempt import Attempt, Reduced, Script
@@ -335,6 +336,24 @@ RequestedReport = Annotated[
     BY_KIND,
 ]
 """What came of a job that was asked for on an issue."""
+
+
+def package_under_test(report: RequestedReport) -> str:
+    """What was tested, for a list of runs: the commit of the repository, its package with its
+    version, or the first package whose version the bug report names; "" where nothing was built.
+    """
+    environment = report.environment
+    if environment is None:
+        return ""
+    if environment.commit:
+        return f"commit {environment.commit[:12]}"
+    issue = report.issue if isinstance(report, IssueReport) else report.job.issue
+    repository = issue.repository if issue is not None else None
+    home = canonicalize_name((repository or "").rpartition("/")[2])
+    rows = [(package.name, package.version) for package in environment.packages]
+    own = [row for row in rows if canonicalize_name(row[0]) == home]
+    claims = [(claim.name, claim.resolved) for claim in environment.claims if claim.resolved]
+    return " ".join(next(iter(own + claims), ()))
 
 
 AnyReport = Annotated[

@@ -5,7 +5,7 @@ made of.
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import Literal
 
@@ -156,7 +156,7 @@ class Run(Record):
     approve` names; `turn` counts how often it was offered to the queue, `takes` how often a worker
     took it; `cancelled_by` is the login of whoever asked to stop it; `progress` the last line of
     what went on; `seconds` the compute time used so far; `patch` whether its report has
-    one, and a proven one.
+    one, and a proven one; `package` what was tested, with its version or commit.
     """
 
     id: str
@@ -171,11 +171,20 @@ class Run(Record):
     progress: str = ""
     verdict: str = ""
     patch: Literal["", "unproven", "proven"] = ""
+    package: str = ""
     error: str = ""
     seconds: float = 0.0
     created_at: datetime
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+
+class VerdictCount(Record):
+    """How many runs that were asked for on a day (UTC) ended in a verdict, "" for those without."""
+
+    day: date
+    verdict: str
+    runs: int
 
 
 def approval_hash(run: str, plan: str) -> str:

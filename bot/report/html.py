@@ -48,7 +48,8 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
 class RunView:
     """The page of a run. `base` is its address, `issue_url` "" where it cannot be linked,
     `request` who asked and when, `files` the names of what can be downloaded. `pull_url` is the
-    address of the pull request made from it, "" for none.
+    address of the pull request made from it, "" for none; `list_url` that of the list of all runs
+    of the repository, "" where this page does not open it.
     """
 
     base: str
@@ -60,6 +61,7 @@ class RunView:
     document: Document
     files: tuple[str, ...] = ()
     pull_url: str = ""
+    list_url: str = ""
 
 
 def view(
@@ -98,6 +100,8 @@ def view(
         document=whole,
         files=files,
         pull_url=f"{github_url}/{place}/pull/{pull}" if pull and _NAME.fullmatch(place) else "",
+        # The link to a private repository's run opens this run alone, whoever it was passed on to.
+        list_url="" if run.request.repository.private else f"/runs/{run.id}/repository",
     )
 
 
@@ -221,7 +225,7 @@ def code(block: Preformatted) -> str:
     return block.text if block.language else clip(shorten_paths(block.text), _EVIDENCE)
 
 
-_templates = Environment(
+templates = Environment(
     loader=FileSystemLoader(_HERE / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
@@ -229,8 +233,10 @@ _templates = Environment(
     lstrip_blocks=True,
     auto_reload=False,
 )
-_templates.filters.update(inline=inline, code=code, kind=lambda block: type(block).__name__)
-_templates.globals.update(
+"""What pages are made from."""
+
+templates.filters.update(inline=inline, code=code, kind=lambda block: type(block).__name__)
+templates.globals.update(
     refresh=0,
     style=hashlib.sha256(STYLE).hexdigest()[:12],
     icon=hashlib.sha256(ICON).hexdigest()[:12],
@@ -249,12 +255,12 @@ _templates.globals.update(
 def run_page(view: RunView) -> str:
     """The page of one run; it follows the run while it is live, without scripts by refreshing."""
     refresh = REFRESH_S if view.live else 0
-    return _templates.get_template("run.html").render(view=view, refresh=refresh)
+    return templates.get_template("run.html").render(view=view, refresh=refresh)
 
 
 def paper_page(document: Document) -> str:
     """A paper's report as a page of its own, with its style in it."""
-    template = _templates.get_template("paper.html")
+    template = templates.get_template("paper.html")
     return template.render(document=document, css=Markup(STYLE.decode()))  # noqa: S704  # our own file
 
 
@@ -263,7 +269,7 @@ def landing(counts: dict[str, int], *, off: str, app: str, version: str) -> str:
     the App's address on GitHub.
     """
     verdicts = [(kind, row.title, counts.get(f"verdicts.{kind}", 0)) for kind, row in KINDS.items()]
-    return _templates.get_template("landing.html").render(
+    return templates.get_template("landing.html").render(
         off=off,
         app=app,
         version=version,
@@ -277,7 +283,7 @@ def landing(counts: dict[str, int], *, off: str, app: str, version: str) -> str:
 
 def missing(title: str, text: str) -> str:
     """The page at an address with nothing to show."""
-    return _templates.get_template("missing.html").render(title=title, text=text)
+    return templates.get_template("missing.html").render(title=title, text=text)
 
 
 def metrics(counts: dict[str, int], switches: int, version: str, *, has_refusal: bool) -> str:

@@ -387,12 +387,14 @@ def unshowable_reply(parts: Sequence[str]) -> str:
     )
 
 
-def status(runs: Sequence[Run], page_of: Callable[[Run], str]) -> str:
-    """The latest runs of an issue, newest first."""
+def status(runs: Sequence[Run], page_of: Callable[[Run], str], all_runs: str = "") -> str:
+    """The latest runs of an issue, newest first; `all_runs` is the list of the repository's."""
     if not runs:
         return "Nothing has been run here yet. To start, comment `/reproduce`."
     rows = [_reply_row(run, page_of(run)) for run in runs]
-    return print_block(DataTable(("Run", "Requested by", "On (UTC)", "State"), rows))
+    blocks: list[Block] = [DataTable(("Run", "Requested by", "On (UTC)", "State"), rows)]
+    link = Hyperlink("All runs of this repository", all_runs, own=True)
+    return print_blocks([*blocks, *([Paragraph(link)] if all_runs else [])])
 
 
 def _reply_row(run: Run, page: str) -> tuple[Text, ...]:

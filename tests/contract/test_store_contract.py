@@ -15,6 +15,7 @@ from sqlalchemy import select
 from bot.app.ports import AppStore, Beat, OurComment, QuotaUsage, Settled, Task
 from bot.app.store import MEMORY, SqlStore, database
 from bot.app.store.tables import metadata
+from bot.kernel.environment import Environment
 from bot.kernel.errors import UserError
 from bot.kernel.job import Note
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
@@ -175,6 +176,80 @@ def test_runs_are_found_newest_first(bench: Bench) -> None:
     assert store.runs(states=[RunState.WAITING, RunState.FAILED]) == (b,)
     assert [store.ahead(run.id) for run in (a, b, c, d)] == [0, 1, 1, 0]
     assert store.ahead("no such run") == 0
+
+
+def finished(
+    bench: Bench, guid: str, number: int, *, stopped: bool = False, **given: object
+) -> str:
+    store = bench.store
+    run, _ = store.add_run(new_run(guid, number, **given))
+    assert store.take_run(run.id, "w", 10) is not None
+    assert store.put_report(run.id, "w", report(stopped=stopped))
+    assert store.finish_run(run.id, "w")
+    bench.clock.advance(40_000)  # less than half a day
+    return run.id
+
+
+def test_the_runs_of_a_repository_are_listed_for_those_who_may_see_it(bench: Bench) -> None:
+    store, public = bench.store, Repository(id=1, full_name="acme/pool")
+    private = public.model_copy(update={"full_name": "acme/renamed", "private": True})
+    other = Repository(id=9, full_name="acme/pool")
+    first = finished(bench, "a", 1)
+    second = finished(bench, "b", 2, stopped=True)
+    third = store.add_run(new_run("c", 3))[0].id
+    hidden = finished(bench, "d", 4, repository=private)
+    finished(bench, "e", 5, repository=other)
+    assert [run.id for run in store.history(public)] == [third, second, first]
+    assert [run.id for run in store.history(private)] == [hidden, third, second, first]
+    assert [run.id for run in store.history(public, limit=2)] == [third, second]
+    assert [run.id for run in store.history(public, limit=2, before=second)] == [first]
+    assert [run.id for run in store.history(public, verdict="reproduced")] == [first]
+    assert [run.id for run in store.history(public, verdict="reproduced", before=first)] == []
+    assert [run.id for run in store.history(public, verdict="")] == [third]
+    assert store.history(public, before="nothing\0") == ()
+    counted = [(row.day.isoformat(), row.verdict, row.runs) for row in store.verdict_counts(public)]
+    assert counted == [
+        ("2027-01-15", "cancelled", 1),
+        ("2027-01-15", "reproduced", 1),
+        ("2027-01-16", "", 1),
+    ]
+    assert sum(row.runs for row in store.verdict_counts(private)) == 4
+    assert store.verdict_counts(Repository(id=77, full_name="acme/pool")) == ()
+
+
+def test_days_of_verdicts_begin_at_midnight(bench: Bench) -> None:
+    midnight = NOW - NOW % 86_400 + 86_400
+    for guid, moment in (("a", midnight - 1), ("b", midnight), ("c", midnight + 86_399.9)):
+        bench.clock.now = moment
+        bench.store.add_run(new_run(guid, 1))
+    rows = bench.store.verdict_counts(Repository(id=1, full_name="acme/pool"))
+    assert [(row.day.isoformat(), row.runs) for row in rows] == [
+        ("2027-01-15", 1),
+        ("2027-01-16", 2),
+    ]
+
+
+def test_runs_of_deleted_issues_are_listed_no_more(bench: Bench) -> None:
+    store, where = bench.store, Repository(id=1, full_name="acme/pool")
+    old = store.add_run(new_run("a", 1, asked_at=WHEN))[0].id
+    kept = store.add_run(new_run("b", 2, asked_at=WHEN))[0].id
+    new = store.add_run(new_run("c", 1, asked_at=WHEN + timedelta(minutes=1)))[0].id
+    store.unlist("acme/pool", 1, before=WHEN)
+    assert [run.id for run in store.history(where)] == [new, kept]
+    assert store.run(old) is not None
+    store.unlist("acme/pool", None, before=WHEN + timedelta(minutes=1))
+    assert store.history(where) == ()
+
+
+def test_a_run_keeps_what_was_tested(bench: Bench) -> None:
+    store = bench.store
+    run, _ = store.add_run(new_run())
+    store.take_run(run.id, "w", 10)
+    built = Environment(id="e", python="3.11", interpreter="python", commit="0123456789abcdef")
+    store.put_report(run.id, "w", report().model_copy(update={"environment": built}))
+    stored = store.run(run.id)
+    assert stored is not None
+    assert stored.package == "commit 0123456789ab"
 
 
 def test_one_lease_an_issue_at_a_time(bench: Bench) -> None:

@@ -22,7 +22,7 @@ from bot.app.store import SqlStore, database, tables
 from bot.kernel.bug import Issue
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, RunLog
-from bot.kernel.run import RunState
+from bot.kernel.run import Repository, RunState
 from bot.kernel.training_types import Edit, Repair, RepairRequest
 from bot.training.repair.trials import TRIALS
 from tests.contract.databases import postgres_server
@@ -168,6 +168,24 @@ def test_attempts_exchanges_and_trials_of_an_earlier_version_are_in_the_journal(
     store.close()
 
 
+@pytest.mark.parametrize("private", [False, True])
+def test_runs_of_an_earlier_version_are_listed_for_those_who_may_see_them(
+    fresh: Callable[[], str], private: bool
+) -> None:
+    url, where = fresh(), Repository(id=5, full_name="acme/pool", private=private)
+    engine = upgraded_to(url, "0007")
+    with engine.begin() as connection:
+        insert_run(connection)
+        row = {"run": "r", "body": new_run(repository=where).model_dump_json()}
+        connection.execute(text("INSERT INTO requests (run, body) VALUES (:run, :body)"), row)
+    engine.dispose()
+    store = SqlStore(url)
+    assert [run.id for run in store.history(where)] == ["r"]
+    everyone = where.model_copy(update={"private": False})
+    assert [run.id for run in store.history(everyone)] == ([] if private else ["r"])
+    store.close()
+
+
 def test_a_database_of_a_newer_version_is_left_alone(url: str) -> None:
     SqlStore(url).close()
     engine = create_engine(url)
@@ -203,6 +221,9 @@ def test_a_plan_of_an_earlier_version_opens_and_keeps_its_own_comment(url: str) 
         connection.execute(text("DROP TABLE journal"))
         for table, columns in BEFORE_THE_JOURNAL.items():
             connection.execute(text(f"CREATE TABLE {table} ({columns})"))
+        connection.execute(text("DROP INDEX runs_by_repository"))
+        for column in ("repository_id", "audience", "package"):
+            connection.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
         connection.execute(text("UPDATE alembic_version SET version_num = '0005'"))
     engine.dispose()
     store = SqlStore(url)

@@ -278,6 +278,18 @@ class Lives(RuleBasedStateMachine):
         self.both(lambda store, _: store.runs(number=number, states=states))
         self.both(lambda store, _: store.seen(["a", "b", "c"]))
 
+    @rule(private=st.booleans(), verdict=st.sampled_from([None, "", "reproduced"]), run=RUNS)
+    def list_runs(self, private: bool, verdict: str | None, run: int) -> None:
+        where = Repository(id=2 if private else 1, full_name="acme/pool", private=private)
+        self.both(lambda store, _: store.history(where, verdict=verdict))
+        self.both(lambda store, id_: store.history(where, before=id_(run), limit=2))
+        self.both(lambda store, _: store.verdict_counts(where))
+
+    @rule(number=st.none() | NUMBERS, back=SECONDS)
+    def unlist(self, number: int | None, back: float) -> None:
+        before = datetime.fromtimestamp(self.clock.now - back, UTC)
+        self.both(lambda store, _: store.unlist("acme/pool", number, before=before))
+
     @rule(seconds=st.sampled_from([0.5, 1.0, 9.0, 10.0, 61.0, 3600.0]))
     def time_passes(self, seconds: float) -> None:
         self.clock.advance(seconds)

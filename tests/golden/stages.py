@@ -151,6 +151,7 @@ def stages() -> Iterator[tuple[str, str]]:
                 run(id="f" * 32, state=RunState.FAILED, error="ValueError: /srv/internal"),
             ],
             lambda each: PAGE[:-32] + each.id,
+            f"{PAGE}/repository",
         ),
     )
     yield "status-none", replies.status([], lambda each: "")

@@ -32,7 +32,7 @@ TEXTS = [
     for each in load("outgoing")
 ]
 OUR_LINK = re.compile(
-    r"\[([a-z ]+|`[0-9a-f]{8}`)\]\(https://reprise\.example\.com/runs/[0-9a-f]{32}\)"
+    r"\[([A-Za-z ]+|`[0-9a-f]{8}`)\]\(https://reprise\.example\.com/runs/[0-9a-f]{32}(?:/repository)?\)"
 )
 
 OUR_PLOT = re.compile(

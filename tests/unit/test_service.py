@@ -4,6 +4,7 @@ between.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from threading import Event, Thread
 from time import monotonic, sleep, time
@@ -11,7 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bot.app import execute_run
+from bot.app import context, execute_run
 from bot.app.context import AppContext, HostPolicy
 from bot.app.execute_run import StoreJournal
 from bot.app.ports import Hook, Target, Task, Throttled
@@ -762,8 +763,28 @@ def test_uninstalling_and_deleting_end_what_is_under_way():
     start_one(app)
     app.deliver("gone", number=4)
     assert app.runs()[0].state is RunState.QUEUED
+    assert len(app.store.history(REPOSITORY)) == 1
     app.deliver("gone")
     assert app.runs()[0].verdict == "cancelled"
+    assert app.store.history(REPOSITORY) == (), "what was deleted is listed no more"
+
+
+@pytest.mark.parametrize("private", [False, True])
+def test_the_status_leads_to_all_runs_of_the_repository(private):
+    app = App(link_days=3)
+    where = REPOSITORY.model_copy(update={"private": private})
+    app.deliver(sender="max", repository=where)
+    app.queue.drain(app.service.handle)
+    app.deliver("comment", command("status"), sender="passer-by", repository=where)
+    names = re.findall(
+        r"\[All runs of this repository\]\(https://reprise.example/runs/([\w.]+)/repository\)",
+        app.ours()[-1],
+    )
+    (name,), run = names, app.runs()[0]
+    assert context.admits(name, run, app.store, time(), "list")
+    assert context.admits(name, run, app.store, time(), "run") is not private
+    assert context.admits(name, run, app.store, time() + 5 * 86_400, "list") is not private
+    assert (name == run.id) is not private
 
 
 def test_a_worker_that_is_stopped_gives_its_run_back_and_another_goes_on():

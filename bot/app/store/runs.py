@@ -2,11 +2,24 @@
 
 import secrets
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import TypeAdapter
-from sqlalchemy import Connection, Executable, Row, case, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    Integer,
+    Row,
+    case,
+    cast,
+    delete,
+    func,
+    insert,
+    select,
+    update,
+)
 from typing_extensions import override
 
 from bot.app.ports import AppStore, Beat
@@ -14,8 +27,16 @@ from bot.app.store import database
 from bot.app.store.deliveries import WHOLE, SqlPart, as_run, one, values
 from bot.app.store.tables import costs, journal, reports, requests, runs, usage
 from bot.kernel.journal import E, EntryKind, RunLog
-from bot.kernel.report import IssueReport, RequestedReport
-from bot.kernel.run import LIVE, NewRun, Run, RunState, approval_hash
+from bot.kernel.report import IssueReport, RequestedReport, package_under_test
+from bot.kernel.run import (
+    LIVE,
+    NewRun,
+    Repository,
+    Run,
+    RunState,
+    VerdictCount,
+    approval_hash,
+)
 
 # Runs: asked for, found, counted, approved and cancelled.
 
@@ -23,6 +44,7 @@ _c = runs.c
 _REPORTS: TypeAdapter[RequestedReport] = TypeAdapter(RequestedReport)
 _UNBEGUN = (RunState.WAITING.value, RunState.QUEUED.value)
 _BUSY = (RunState.QUEUED.value, RunState.RUNNING.value)
+_DAY_S = 86_400.0
 
 
 class SqlRuns(SqlPart, AppStore):
@@ -70,6 +92,45 @@ class SqlRuns(SqlPart, AppStore):
         if states:
             statement = statement.where(_c.state.in_(values(states)))
         return tuple(map(as_run, self._rows(statement)))
+
+    @override
+    def history(
+        self,
+        repository: Repository,
+        *,
+        verdict: str | None = None,
+        before: str | None = None,
+        limit: int = 25,
+    ) -> tuple[Run, ...]:
+        statement = WHOLE.where(_is_listed(repository)).order_by(_c.seq.desc()).limit(limit)
+        if verdict is not None:
+            statement = statement.where(_c.verdict == verdict)
+        if before is not None:
+            last = select(_c.seq).where(_c.id == before).scalar_subquery()
+            statement = statement.where(_c.seq < last)
+        return tuple(map(as_run, self._rows(statement)))
+
+    @override
+    def verdict_counts(self, repository: Repository) -> tuple[VerdictCount, ...]:
+        days = _c.created_at / _DAY_S
+        day = cast(days if self._db.sqlite else func.floor(days), Integer).label("day")
+        grouped = select(day, _c.verdict, func.count().label("runs")).where(_is_listed(repository))
+        rows = self._rows(grouped.group_by(day, _c.verdict).order_by(day, _c.verdict))
+        return tuple(
+            VerdictCount(
+                day=datetime.fromtimestamp(row.day * _DAY_S, UTC).date(),
+                verdict=row.verdict,
+                runs=row.runs,
+            )
+            for row in rows
+        )
+
+    @override
+    def unlist(self, repository: str, number: int | None, *, before: datetime) -> None:
+        mine = update(runs).filter_by(**_without_none(repository=repository, number=number))
+        with self._db.writing() as connection:
+            older = mine.where(_c.asked_at <= before.timestamp())
+            connection.execute(older.values(audience="link"))
 
     @override
     def ahead(self, run: str) -> int:
@@ -125,6 +186,11 @@ class SqlRuns(SqlPart, AppStore):
             return tuple(map(as_run, rows))
 
 
+def _is_listed(repository: Repository) -> ColumnElement[bool]:
+    audiences = ("everyone", "readers") if repository.private else ("everyone",)
+    return (_c.repository_id == repository.id) & _c.audience.in_(audiences)
+
+
 def _without_none(**values: str | int | None) -> dict[str, str | int]:
     return {name: value for name, value in values.items() if value is not None}
 
@@ -138,6 +204,7 @@ def _fresh(new: NewRun) -> dict[str, object]:
         "progress",
         "verdict",
         "patch",
+        "package",
         "error",
     )
     return {
@@ -146,6 +213,8 @@ def _fresh(new: NewRun) -> dict[str, object]:
         "ordinal": new.ordinal,
         "installation": new.installation,
         "repository": new.repository.full_name,
+        "repository_id": new.repository.id,
+        "audience": "readers" if new.repository.private else "everyone",
         "number": new.number,
         "requester": new.requester,
         "device": new.device,
@@ -326,6 +395,7 @@ class SqlResults(SqlPart, AppStore):
             "state": RunState.REPORTED.value,
             "verdict": report.verdict.kind,
             "patch": _patch(report),
+            "package": database.line(package_under_test(report)),
         }
         return self._leased(
             run,

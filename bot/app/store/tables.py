@@ -22,7 +22,7 @@ from sqlalchemy import (
 
 from bot.app.store import database
 
-REVISION = "0007"
+REVISION = "0008"
 """The migration that leads to these tables."""
 
 
@@ -91,6 +91,8 @@ runs = Table(
     _whole("ordinal"),
     _big("installation"),
     _text("repository"),
+    Column("repository_id", BigInteger, nullable=False, server_default="0"),
+    Column("audience", Words, nullable=False, server_default="link"),
     _big("number"),
     _text("requester"),
     _text("device"),
@@ -105,6 +107,7 @@ runs = Table(
     _text("progress"),
     _text("verdict"),
     Column("patch", Words, nullable=False, server_default=""),
+    Column("package", Words, nullable=False, server_default=""),
     _text("error"),
     _real("seconds"),
     _real("created_at"),
@@ -113,6 +116,7 @@ runs = Table(
     Column("finished_at", Double),
     UniqueConstraint("delivery", "ordinal", name="runs_once"),
     Index("runs_by_issue", "repository", "number"),
+    Index("runs_by_repository", "repository_id", "seq"),
     Index("runs_by_installation", "installation"),
     Index("runs_by_state", "state", "offered_at"),
     Index("runs_by_start", "started_at"),

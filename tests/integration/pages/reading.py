@@ -90,7 +90,7 @@ _ATTRIBUTES = frozenset(
 _ATTRIBUTES |= {"fill", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray"}
 _ATTRIBUTES |= {"stroke-linejoin", "text-anchor", "font-size", "font-weight", "font-family"}
 _OURS = re.compile(
-    r"/|/(?:runs|static)/[\w./?=-]*|/(?:healthz|readyz|metrics|api/openapi\.json)|https://github\.com/(?:acme/pool/issues/\d+|apps/reprise-test)"
+    r"/|/(?:runs|static)/[\w./?=&-]*|/(?:healthz|readyz|metrics|api/openapi\.json)|https://github\.com/(?:acme/pool/issues/\d+|apps/reprise-test)"
 )
 # A changelog's address comes from a package index: a plain one, opened without telling where from.
 _ELSEWHERE = re.compile(

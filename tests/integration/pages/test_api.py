@@ -58,7 +58,7 @@ def test_a_defect_is_not_told_to_strangers(pages: Site) -> None:
     assert "internal" not in json.dumps(run)
 
 
-def test_runs_are_looked_up_by_id_and_never_listed(pages: Site) -> None:
+def test_runs_are_looked_up_by_id(pages: Site) -> None:
     live, queued = pages.runs["live"], pages.runs["queued"]
     found = asked(pages, f"/api/runs?id={live}&id={queued}&id={'0' * 32}&id=x&id={live}")
     assert [run["id"] for run in found["runs"]] == [live, queued]
@@ -80,7 +80,7 @@ def test_an_answer_is_cached_and_indexed_by_nobody(pages: Site) -> None:
 
 def test_the_api_describes_itself(pages: Site) -> None:
     description = asked(pages, "/api/openapi.json")
-    assert set(description["paths"]) == {"/runs", "/runs/{run}"}
+    assert set(description["paths"]) == {"/runs", "/runs/{run}", "/runs/{run}/repository"}
     schemas = description["components"]["schemas"]
     assert {"RunWithReport", "RunStatuses", "Published", "ApiError"} <= set(schemas)
     assert 'href="/api/openapi.json"' in pages.get("/").text

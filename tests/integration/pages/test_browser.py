@@ -47,6 +47,19 @@ def test_a_run_fits_every_window(pages: Site, tab: Browser, name: str) -> None:
         ) in {"10px", "8px"}
 
 
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_list_of_runs_fits_and_can_be_read(pages: Site, tab: Browser, dark: bool) -> None:
+    address = f"{pages.url}/runs/{pages.runs['reproduced']}/repository"
+    for width in (1280, 768, 360):
+        tab.look(width, 800, dark=dark)
+        tab.open(address)
+        assert (tab.value(WIDE), tab.value(OUTSIDE)) == (width, "")
+        assert tab.complaints == []
+        assert tab.value(CONTRAST) >= 4.5
+    assert tab.value("document.querySelectorAll('svg.verdicts rect').length") > 3
+    assert tab.value("document.scripts.length") == 0
+
+
 @pytest.mark.parametrize("path", ["/", "/nothing"])
 def test_other_pages_fit_too(pages: Site, tab: Browser, path: str) -> None:
     for width in (1280, 360):

@@ -486,7 +486,7 @@ def test_the_axis_ends_on_a_round_number_above_the_bars(value: float, round_numb
 def test_templates_and_assets_travel_with_the_package() -> None:
     here = Path(sys.modules["bot.report.html"].__file__ or "").parent
     assert {path.name for path in here.rglob("*") if path.suffix in {".html", ".css", ".svg"}} == {
-        "base.html", "landing.html", "missing.html", "blocks.html", "run.html", "paper.html", "style.css", "icon.svg",
+        "base.html", "landing.html", "list.html", "missing.html", "blocks.html", "run.html", "paper.html", "style.css", "icon.svg",
     }  # fmt: skip
 
 

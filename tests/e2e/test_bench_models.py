@@ -55,7 +55,7 @@ def endpoint() -> FakeEndpoint:
 
 
 @pytest.mark.index
-@pytest.mark.slow  # two whole benches
+@pytest.mark.nightly  # two whole benches
 def test_a_bench_is_recorded_with_a_model_and_repeated_without(tmp_path: Path) -> None:
     with endpoint() as model:
         prices = {"REPRISE_MODEL_URL": model.url, "REPRISE_MODEL_PRICES": '{"m": [1, 10]}'}

@@ -288,6 +288,7 @@ ValueError: 3 bytes"""
     )
 
 
+@pytest.mark.nightly  # `test_proving` continues finished runs by commands
 def test_a_finished_run_is_made_smaller_later(interpreter, tree):
     report = of_command(interpreter, tree, COMMAND, RAISES, without=("minimize",))
     assert report.reduced is None

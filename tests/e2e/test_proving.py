@@ -191,6 +191,7 @@ def test_a_program_of_ones_own_is_made_smaller_beside_a_run(run: Path, tmp_path:
 
 
 @pytest.mark.index
+@pytest.mark.nightly  # a third minimisation of one program
 def test_a_copy_elsewhere_is_a_run_of_its_own(run: Path, tmp_path: Path) -> None:
     kept = report(run)
     done = reprise(tmp_path, "minimize", "run", *BOX, "--out", "copy", "--json")

@@ -282,7 +282,7 @@ def test_printed_values_stay_those_that_the_program_computed():
     assert done.lines_after <= 3
 
 
-@pytest.mark.slow  # each try takes several runs
+@pytest.mark.nightly  # each try takes several runs
 def test_a_failure_in_three_of_ten_runs_ends_right():
     source = (
         "import os\n"

@@ -441,7 +441,7 @@ def _interrupted_paper(
         stop = PaperVerdict(kind=verdict.kind, reason=verdict.reason)
         draft.result = report.result.model_copy(update={"verdict": stop})
     else:
-        note = f"{why}: the verdict is final, but what the contradictions cost may be incomplete"
+        note = f"{why}: the verdict is final, but not every contradiction's cost was measured"
         draft.notes, draft.interrupted = (Note(kind="run", text=note), *report.notes), note
     return draft.finish()
 

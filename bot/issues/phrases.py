@@ -493,7 +493,10 @@ _READER = (
     "it, set REPRISE_MODEL_URL and pass --model."
 )
 _AFTER_MODEL = "Read what the model tried. The bug report itself may well be complete."
-_DATA = "Pass the file or folder with --data PATH=DIR (in the App, `data:`), and run it again."
+_DATA = (
+    "Pass the file or folder with --data PATH=DIR (in the App: `data:` in `.github/reprise.yml`), "
+    "and run it again."
+)
 _FROM_CLONE = "build the repository at"
 
 
@@ -614,7 +617,9 @@ def _tree_step(report: IssueReport, run: str) -> str:
     source = report.spec.repo if report.spec is not None else None
     place = shlex.quote(source.url) if source is not None and source.url else "PATH"
     commits = f"--good REF --bad {environment.commit[:12]}"
-    return f"Run reprise bisect {run} --repo {place} {commits} to find the commit that brought it."
+    return (
+        f"Run reprise bisect {run} --repo {place} {commits} to find the commit that introduced it."
+    )
 
 
 def _next_control(report: IssueReport, command: str) -> str:

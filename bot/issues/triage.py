@@ -159,7 +159,7 @@ def after_model(verdict: AnyVerdict, part: Reconstruction | None, exceeded: str)
         return NotABug(reason=reason, sentence=reading.no_bug)
     if reading.needs and (is_open or isinstance(verdict, _DECIDED_NOTHING)):
         # What a run without it did says nothing about it.
-        reason = "a model reads the bug report as one that shows only on what is not at hand here"
+        reason = "a model reads the bug report as needing something that this machine lacks"
         return NeedsHardware(reason=f"{reason}; {verdict.reason}", needs=(reading.needs,))
     if isinstance(verdict, NotABug) and reading.signature is not None:
         return needs_reader(_without_result(verdict, part))  # the model reads it as a failure
@@ -199,9 +199,9 @@ def _reason(bug: BugReport, signature: AnySignature | None) -> str:
     if not bug.programs and signature is not None:
         stated = next((f"`{shlex.join(one.words)}`" for one in _every_command(bug)), "")
         if stated:
-            return f"the bug report starts {stated[:200]}, and no clone at hand contains that"
+            return f"the bug report runs {stated[:200]}, which is in no repository that Reprise has"
         return "the bug report says what fails but contains no program to run"
-    return "the rules found nothing in the bug report that tells a failing run from a good one"
+    return "nothing in the bug report tells Reprise a failing run from a good one"
 
 
 def _every_command(bug: BugReport) -> tuple[ShellCommand, ...]:

@@ -51,8 +51,9 @@ _WORDS_FIRST = re.compile(
     re.IGNORECASE,
 )
 _NUMBER_FIRST = re.compile(
-    rf"(?<![\w.])(?P<value>{NUMBER})\s*(?P<percent>%|percent)?\s*(?:±\s*(?P<spread>{NUMBER})\s*(?P<late>%)?)?"
-    rf"(?P<between>\s+(?:[\w-]+\s+){{0,2}}?)(?P<metric>{METRIC})(?![A-Za-z])",
+    rf"(?<![\w.])(?P<value>{NUMBER})(?:\s*+(?P<percent>%|percent))?"
+    rf"(?:\s*+±\s*+(?P<spread>{NUMBER})(?:\s*+(?P<late>%))?)?"
+    rf"(?P<between>\s++(?:[\w-]++\s++){{0,2}}?)(?P<metric>{METRIC})(?![A-Za-z])",
     re.IGNORECASE,
 )
 _NO_RESULT = re.compile(

@@ -41,8 +41,8 @@ _MEASURED = re.compile(
     r"throughput|latency|(?:images|tokens|samples) per second|inference (?:time|speed)", re.I
 )
 _BY_CONDITION = re.compile(
-    r"\s*%?\s*(?:[(\[][^)\]]{0,40}[)\]]\s*)?(?:for|on)\b[^.;]{1,60}?(?:,|\band)\s+(?:an?\s|of\s)?"
-    r"(?:\d[\d.,]*(?:e-?\d+)?|\.\d+)\s*%?\s*(?:[(\[][^)\]]{0,40}[)\]]\s*)?(?:for|on)\b"
+    r"\s*+%?\s*+(?:[(\[][^)\]]{0,40}[)\]]\s*+)?(?:for|on)\b[^.;]{1,60}?(?:,|\band)\s++(?:an?\s|of\s)?"
+    r"(?:\d[\d.,]*(?:e-?\d+)?|\.\d+)\s*+%?\s*+(?:[(\[][^)\]]{0,40}[)\]]\s*+)?(?:for|on)\b"
 )
 """What follows a value that holds for one of several data sets or models."""
 _OF_OTHERS = re.compile(

@@ -12,9 +12,9 @@ _COUNTS = {
 }  # fmt: skip
 COUNT = rf"(?:\d{{1,4}}|{'|'.join(_COUNTS)})"
 _CELL = re.compile(
-    rf"[~≈]?\s*(?P<value>[-+−]?{NUMBER})\s*(?P<percent>%)?\s*"
-    rf"(?:(?:±|\+/-|\+-)\s*(?P<spread>{NUMBER})|\(\s*±?\s*(?P<inner>{NUMBER})\s*\))?"
-    r"\s*(?P<late>%)?\s*(?:[*†‡↑↓✓]|\([a-z↑↓]\)){0,3}",
+    rf"[~≈]?\s*+(?P<value>[-+−]?{NUMBER})\s*+(?P<percent>%)?\s*+"
+    rf"(?:(?:±|\+/-|\+-)\s*+(?P<spread>{NUMBER})|\(\s*+±?\s*+(?P<inner>{NUMBER})\s*+\))?"
+    r"\s*+(?P<late>%)?\s*+(?:[*†‡↑↓✓]|\([a-z↑↓]\)){0,3}",
     re.IGNORECASE,
 )
 

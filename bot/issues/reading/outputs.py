@@ -36,18 +36,18 @@ _PAIRS: tuple[tuple[re.Pattern[str], Side], ...] = (
     ),
     (
         re.compile(
-            rf"\bexpect(?:ed|s|ing)?(?: \w+){{0,3}}?\s*:?\s+(?P<a>{VALUE}),?\s+(?:but|and|while|,"
-            r"|;)?\s*(?:\w+ "
+            rf"\bexpect(?:ed|s|ing)?(?: \w+){{0,3}}?(?:\s*+:)?\s++(?P<a>{VALUE}),?\s++(?:but|and|while|,"
+            r"|;)?\s*+(?:\w+ "
             rf"){{0,3}}?(?:got|get|getting|is|was|received|returned|returns|found|actual(?:ly)?(?: (?:is|was"
-            rf"|value))?|observed|prints?|saw)\s*:?\s+(?P<b>{VALUE})",
+            rf"|value))?|observed|prints?|saw)(?:\s*+:)?\s++(?P<b>{VALUE})",
             re.I,
         ),
         "expected",
     ),
     (
         re.compile(
-            rf"\b(?:got|received|observed|actual|prints?|returns?|gives?|outputs?|shows?|yields?)\s*:?\s+(?P<a>{VALUE})[,;]?\s+"
-            rf"(?:but\s+|and\s+|where\s+)?(?:i\s+|we\s+)?expect(?:ed|ing)?\s*:?\s+(?P<b>{VALUE})",
+            rf"\b(?:got|received|observed|actual|prints?|returns?|gives?|outputs?|shows?|yields?)(?:\s*+:)?\s++(?P<a>{VALUE})[,;]?\s++"
+            rf"(?:but\s++|and\s++|where\s++)?(?:i\s++|we\s++)?expect(?:ed|ing)?(?:\s*+:)?\s++(?P<b>{VALUE})",
             re.I,
         ),
         "observed",
@@ -81,7 +81,7 @@ _STATED = re.compile(
 _BEGINNING: tuple[tuple[re.Pattern[str], Side], ...] = (
     (
         re.compile(
-            rf"^(?:[-=]+>\s*)?(?P<a>{VALUE})\s*(?:\([^\d\n()]{{2,20}}\)\s*)?[,;(]?\s*(?:\w+, )?(?:instead of|rather than"
+            rf"^(?:[-=]+>\s*)?(?P<a>{VALUE})\s*+(?:\([^\d\n()]{{2,20}}\)\s*+)?[,;(]?\s*+(?:\w+, )?(?:instead of|rather than"
             r"|(?:but )?(?:it )?should (?:be|have been|print|return|give)"
             r"|(?:but )?(?:i )?expect(?:ed|s)?(?: (?:to be|is|was))?"
             rf"|(?:but )?(?:numpy|scipy|the reference)(?: gives| says| returns| prints| has)?):?\s+(?P<b>{VALUE})",
@@ -264,8 +264,8 @@ _NOTE = re.compile(
     r"^(?P<verb>prints?|printed|outputs?|returns?|returned|gives?|shows?|yields?|results?(?: "
     r"in)?|got|actual(?:ly)?"
     r"|observed|->|=>|==>|-->|>>>|expected?(?: output)?|should "
-    r"(?:be|print|return|give|equal))\s*(?:is|be"
-    r"|to be)?\s*[:=]*\s*(?P<value>\S.*)$",
+    r"(?:be|print|return|give|equal))\s*+(?:is|be"
+    r"|to be)?\s*+[:=]*+\s*+(?P<value>\S.*)$",
     re.I,
 )
 

@@ -24,10 +24,10 @@ _STATEMENT = re.compile(
 )
 _MACHINE = re.compile(r"\.py:\d+|\b\w+(?:Warning|Error|Exception): |^\[?\d{4}-\d\d-\d\d|\d%\|")
 _LABEL = re.compile(
-    r"^(?:[#*>\s-]{0,6})(?:(?:the\s+)?(?:actual|expected|current|console|terminal|program|full|sample)?\s*(?:outputs?"
+    r"^(?:[#*>\s-]{0,6})(?:(?:the\s+)?(?:actual|expected|current|console|terminal|program|full|sample)?\s*+(?:outputs?"
     r"|results?|prints?|error|errors|logs?|gives|returns|"
     r"yields|stdout|stderr|traceback|stack ?trace|error message|which "
-    r"gives|raises))\s*(?:is|are)?\s*:?\s*$",
+    r"gives|raises))\s*+(?:is|are)?\s*+:?\s*+$",
     re.I,
 )
 _RULE = re.compile(r"^\s*(?:[-=_*~#]\s?){4,}\s*$")

@@ -20,8 +20,8 @@ from bot.kernel.traceback_frames import TracebackSpan
 # What a block is, judged by its content; its tag only breaks ties.
 
 _NOTHING = re.compile(
-    r"^\W*(?:_?no response_?|n/?a|none|no|nothing|not applicable|see above|as "
-    r"above|\.{2,}|-+|todo|tbd|same as above)\W*$",
+    r"^(?:\W*+(?:_?no response_?|n/?a|none|no|nothing|not applicable|see above|as above|todo|tbd"
+    r"|same as above)\W*+|(?=\W*?(?:\.\.|-))\W++)$",
     re.I,
 )
 _TEMPLATE = re.compile(

@@ -210,7 +210,7 @@ def missing(document: ReportDocument) -> tuple[Missing, ...]:
 
 _ARRAY = re.compile(
     r"(?<![\w.`])`?(?P<name>[A-Za-z_]\w{0,30})`?\s*(?:(?:is|are|has|have|being|with|of|in|a|an|the|any"
-    r"|some|random|float|float32|real|dense|input|tensors?|arrays?|batch|matrix|:|=)[\s:=]+){1,8}"
+    r"|some|random|float|float32|real|dense|input|tensors?|arrays?|batch|matrix|:|=)[\s:=]++){1,8}"
     r"(?:shape|size)\s*(?:is|:|=|of)?\s*`?(?:torch\.Size)?[(\[]{1,2}(?P<sizes>\d{1,5}(?:\s*,\s*\d{1,5}){0,5}),?[)\]]",
     re.I,
 )

@@ -39,7 +39,7 @@ _TOKEN = re.compile(
     r"\\(?:([A-Za-z]+)\*?|(.))|\$\$?|[{}~&]|---?|``|''|\\$", re.DOTALL
 )  # fmt: skip
 _POWER = re.compile(
-    r"(?<![\w.])(?:(\d+(?:\.\d+)?)\s*[×·]\s*)?10\s*\^\s*\{?\s*([-−]?\s*\d{1,3})\s*\}?"
+    r"(?<![\w.])(?:(\d+(?:\.\d+)?)\s*[×·]\s*+)?10\s*+\^\s*+\{?\s*+([-−]?\s*+\d{1,3})(?:\s*+\})?"
 )
 _EXPONENT = re.compile(r"(?<!\d)\^")
 """Of 1024^2 the sign stays: without it, it would be another number."""

@@ -255,9 +255,23 @@ class NumberComparison(Record):
     gap: float = 1.0
 
 
+class WrittenCode(Record):
+    """Code that a model wrote from the paper. `notes` are its words on what it assumed; `ended` is
+    why it stopped before it was done, "" where it was.
+    """
+
+    files: dict[str, str]
+    notes: tuple[str, ...] = ()
+    answers: int = 0
+    runs: int = 0
+    revisions: int = 0
+    ended: str = ""
+
+
 class PaperResult(Record):
     """What came of a paper. `claim` is the number that was looked at, `claims` are all; `criteria`
-    have contradictions first. `command` is what ran, at `commit`.
+    have contradictions first. `command` is what ran, at `commit`; `code` is what a model wrote,
+    None where a repository ran.
     """
 
     title: str = ""
@@ -269,6 +283,7 @@ class PaperResult(Record):
     criteria: tuple[Criterion, ...] = ()
     command: str = ""
     commit: str = ""
+    code: WrittenCode | None = None
     runs: tuple[PaperRun, ...] = ()
     repositories: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

@@ -60,6 +60,6 @@ def _commit(work: Path, files: Mapping[str, str]) -> None:
     )
     for argv in argvs:
         git = shutil.which("git") or "git"
-        done = subprocesses.run((git, *argv), env={"PATH": PATH, **_ALONE, **_IDENTITY}, cwd=work)
-        if done.code:
-            raise UserError(f"git cannot keep the code: {done.err.strip()[:200]}", "Check git.")
+        result = subprocesses.run((git, *argv), env={"PATH": PATH, **_ALONE, **_IDENTITY}, cwd=work)
+        if result.code:
+            raise UserError(f"git cannot keep the code: {result.err.strip()[:200]}", "Check git.")

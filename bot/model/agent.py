@@ -173,7 +173,7 @@ class Agent:
         return step
 
     def _live_step(self, task: AgentTask, own: list[AgentStep]) -> AgentStep:
-        used = self.budget.usage
+        usage = self.budget.usage
         if not self._started:
             self.bench.start(self.files)
             self._started = True
@@ -195,7 +195,7 @@ class Agent:
             removed=tuple(sorted(before.keys() - self.files.keys())),
             has_dry_run=turn.has_dry_run,
             runs=self.runs + turn.runs,
-            usage=_difference(self.budget.usage, used),
+            usage=_difference(self.budget.usage, usage),
             end=turn.end,
         )
         self.journal.append(STEPS, step)
@@ -207,7 +207,7 @@ class Agent:
         failed_run = next((row for row in _last(own) if row.is_failed_run), None)
         if failed_run is None:
             return None
-        asked = question(
+        request = question(
             "writer",
             "analyse",
             _ANALYSIS_TOKENS,
@@ -215,7 +215,7 @@ class Agent:
             output=failed_run.says,
             files=numbered(self.files),
         )
-        return self.budget.ask(asked).data
+        return self.budget.ask(request).data
 
     def _left(self) -> str:
         options, usage = self.budget.options, self.budget.usage
@@ -295,8 +295,8 @@ class _Turn:
         edited = "\n".join([*lines[: start - 1], *new, *lines[end:]]) + "\n"
         self._put(path, edited)
         last = start + len(new) - 1
-        shown = (max(1, start - 3), min(last + 3, len(edited.splitlines())))
-        return ActionResult(action="edit", says=_says("lines_now", path, edited, *shown))
+        lines_near = (max(1, start - 3), min(last + 3, len(edited.splitlines())))
+        return ActionResult(action="edit", says=_says("lines_now", path, edited, *lines_near))
 
     def _shell(self, action: dict[str, Any]) -> ActionResult:
         argv = ("/bin/sh", "-c", action["command"])

@@ -236,7 +236,8 @@ def _unrelated(
 
 def _build(session: PaperSession, draft: _Draft) -> PreparedProgram | None:
     options = session.job.environment
-    with session.stage("code", "looking into the repository"):
+    where = "the repository" if draft.code is None else "the code"
+    with session.stage("code", f"looking into {where}"):
         tree = _read_repository(session, draft)
         script = choose_program(tree, draft.claim, options.command)
     if script is None:

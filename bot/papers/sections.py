@@ -163,11 +163,11 @@ def _code(result: PaperResult) -> Iterator[Block]:
     if code is None:
         return
     lines = sum(len(text.splitlines()) for text in code.files.values())
-    made = f"{count(len(code.files), 'file')}, {count(lines, 'line')}"
+    size = f"{count(len(code.files), 'file')}, {count(lines, 'line')}"
     work = f"{count(code.answers, 'answer')}, {count(code.runs, 'run')} on the way"
     revised = f", {count(code.revisions, 'revision')}" if code.revisions else ""
     yield Paragraph(
-        f"A model wrote the program from the paper ({made}; {work}{revised}). A difference from "
+        f"A model wrote the program from the paper ({size}; {work}{revised}). A difference from "
         "the paper's number says as much about this program as about the paper."
     )
     if code.ended:

@@ -43,9 +43,20 @@ def papers(
             "tests decide. Needs --python.",
         ),
     ] = False,
+    stability: Annotated[
+        int,
+        typer.Option(
+            help="Read each paper so often, with --model or without: are the criteria the same?",
+            metavar="N",
+        ),
+    ] = 0,
     python: TrainingPython = None,
     model: Annotated[
-        str, typer.Option(help="Model that writes. Default: REPRISE_MODEL_WRITER.", metavar="NAME")
+        str,
+        typer.Option(
+            help="Model that writes (default: REPRISE_MODEL_WRITER) or, with --stability, reads.",
+            metavar="NAME",
+        ),
     ] = "",
     out: Kept = None,
     replay: Annotated[
@@ -59,6 +70,9 @@ def papers(
     with boundary():
         if code:
             _run_code(folder, only, python, model, out, replay, sandbox, as_json=as_json)
+            return
+        if stability:
+            _run_stability(folder, only, stability, model, out, replay, sandbox, as_json=as_json)
             return
         from benchmarks.commands.printing import print_whole
         from benchmarks.papers import cases, mutants_table, papers_table, run, run_mutants
@@ -91,3 +105,26 @@ def _run_code(
     options = CodeOptions(choose(sandbox), load(), python, model=model, out=out, replay=replay)
     bench = run_code(folder, blocks_of(folder, only), options)
     print_whole(bench, code_table, as_json=as_json)
+
+
+def _run_stability(
+    folder: Path,
+    only: str,
+    readings: int,
+    model: str,
+    out: Path | None,
+    replay: Path | None,
+    sandbox: SandboxName,
+    *,
+    as_json: bool,
+) -> None:
+    from benchmarks.commands.printing import print_whole
+    from benchmarks.paper_stability import StabilityOptions, run_stability, stability_table
+    from benchmarks.papers import cases
+    from sandbox.select import choose
+
+    options = StabilityOptions(
+        readings, choose(sandbox), load(), model=model, out=out, replay=replay
+    )
+    bench = run_stability(cases(folder, only), options)
+    print_whole(bench, stability_table, as_json=as_json)

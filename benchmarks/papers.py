@@ -218,7 +218,7 @@ def key_of(path: Path) -> tuple[list[Edit], set[str]]:
 def repository_files(path: Path, edits: Sequence[Edit]) -> dict[str, str]:
     """The files of a paper's repository, with edits."""
     root = path / "repo"
-    files = (file for file in sorted(root.rglob("*")) if file.is_file())
+    files = (file for file in sorted(root.rglob("*.*")) if file.is_file() and file.suffix != ".pyc")
     tree = {file.relative_to(root).as_posix(): file.read_text("utf-8") for file in files}
     for file, before, after in edits:
         tree[file] = tree[file].replace(before, after)

@@ -142,6 +142,20 @@ def check_no_repo(repo: str | None, command: str | None, *, no_repo: bool) -> No
         )
 
 
+def cited_works(values: Sequence[str]) -> dict[str, str]:
+    """Repositories of cited works by the keys of their references."""
+    repositories = dict[str, str]()
+    for value in values:
+        key, equals, place = value.partition("=")
+        address = repo(place) if equals and key.strip() and place else None
+        if address is None:
+            raise UserError(
+                f"--cited {value} is no reference.", "Write it as --cited smith2020=clone/."
+            )
+        repositories[key.strip()] = address
+    return repositories
+
+
 def paper_model(
     name: str | None, max_cost: float, max_tokens: int | None, minutes: float, *, writes_code: bool
 ) -> ModelLimits:

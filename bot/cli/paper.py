@@ -56,6 +56,15 @@ Data = Annotated[
         metavar="[PATH=]DIR",
     ),
 ]
+Works = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--cited",
+        help="Repository of a cited work, by the key of its reference: looked into for what the "
+        "paper leaves open. Repeatable.",
+        metavar="KEY=PATH|URL",
+    ),
+]
 Budget = Annotated[str, typer.Option(help="Time for all runs, such as 90m or 2h.", metavar="TIME")]
 Runs = Annotated[int, typer.Option(help="Runs with different seeds, at most.", min=1, max=40)]
 Model = Annotated[
@@ -89,6 +98,7 @@ def paper(
     claim: Claim = "",
     command: Command = None,
     data: Data = None,
+    works: Works = None,
     budget: Budget = "1h",
     runs: Runs = 5,
     out: Out = None,
@@ -121,6 +131,7 @@ def paper(
         source=cli_options.paper_source(source),
         claim=claim,
         no_repo=no_repo,
+        cited=cli_options.cited_works(works or ()),
         minutes=minutes,
         runs=runs,
         model=cli_options.paper_model(model, max_cost, max_tokens, minutes, writes_code=no_repo),

@@ -62,7 +62,7 @@ class Developer:
             data=self._data(),
             claim=fence("number", f"{claim.title}: {claim.metric} {paper_text(claim)}"),
             criteria=fence("hyperparameters", "\n".join(_stated(criteria))),
-            open=", ".join(row.name for row in criteria if row.verdict == "open") or _none(),
+            open=_open(criteria),
             paper=fence("paper", manuscript(source, paper)),
         )
         return self.agent.work(self._task("write", text))
@@ -108,8 +108,17 @@ class Developer:
         return bool(self.agent.files.get(ENTRY, "").strip())
 
 
-def _none() -> str:
-    return load("develop").fragment("nothing_open")
+def _open(criteria: Sequence[Criterion]) -> str:
+    """What the paper leaves open, with what a cited work has."""
+    rows = list[str]()
+    for row in criteria:
+        if row.verdict == "open":
+            value = row.inherited
+            says = f": {value.value} in [{value.work}], {value.where}" if value is not None else ""
+            rows.append(f"{row.name}{says}")
+    if not rows:
+        return load("develop").fragment("nothing_open")
+    return fence("open", one_line("; ".join(rows)))
 
 
 def _stated(criteria: Sequence[Criterion]) -> Iterator[str]:

@@ -42,6 +42,7 @@ from bot.papers.develop import MOST_REVISIONS, Developer, complaints_of
 from bot.papers.evidence import judge, judge_seeds
 from bot.papers.fingerprint import add_readings
 from bot.papers.issue_claim import claim_of_issue
+from bot.papers.lineage import add_lineage
 from bot.papers.located import Site, locate
 from bot.papers.origin import is_of_paper, named_paper, paper_of_tree
 from bot.papers.reading.read import read_paper
@@ -173,6 +174,7 @@ def _read_paper(session: PaperSession, draft: _Draft) -> Paper:
 def _decide(session: PaperSession, draft: _Draft, budget: ModelBudget) -> PaperVerdict:
     paper = _read_paper(session, draft)
     draft.criteria = add_readings(paper, draft.claim, draft.criteria, session, budget)
+    draft.criteria = add_lineage(paper, draft.claim, draft.criteria, session)
     claim, options = draft.claim, session.job.environment
     if claim is None:
         reason = "the rules found no number of a known metric in the paper"

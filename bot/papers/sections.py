@@ -148,6 +148,9 @@ def _left_open(result: PaperResult) -> Iterator[Block]:
         text = f"{row.name}: the paper does not say"
         if row.cited:
             text = f"{row.name}: the paper refers to [{row.cited}]"
+        if inherited := row.inherited:
+            which = "which" if inherited.work == row.cited else f"the cited [{inherited.work}]"
+            text += f", {which} has {inherited.value} (`{inherited.where}`)"
         if row.observed is not None or row.located is not None:
             value = row.observed or (row.located.value if row.located else "")
             at = f" (`{row.located.at}`)" if row.located is not None else ""

@@ -51,7 +51,8 @@ _TEXTS = ("paper2code_paper.tex", "paper2code_paper.md")
 _STATS = "**/overall_stats.json"
 _TEST_S, _IMPORT_S = 600.0, 300.0
 _ANY = AlternativesSignature(members=())
-_LIMITS = ModelLimits(max_calls=8, max_tokens=400_000, minutes=120.0)
+_WHOLE = 150_000
+_LIMITS = ModelLimits(max_calls=8, max_tokens=800_000, minutes=120.0)
 """Of one block."""
 _IMPORTS = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='block')"
 
@@ -59,7 +60,8 @@ _IMPORTS = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='block')"
 @dataclass(frozen=True, slots=True)
 class CodeBlock:
     """One block that is masked: `path` is its file, `lines` how many lines of code it has. `before`
-    and `after` are the lines of the file around it, `body` its own.
+    and `after` are the lines of the file around it, `body` its own; `context` are files that the
+    benchmark shows beside it.
     """
 
     paper: str
@@ -68,6 +70,7 @@ class CodeBlock:
     before: tuple[str, ...]
     body: tuple[str, ...]
     after: tuple[str, ...]
+    context: tuple[str, ...] = ()
 
     @property
     def id(self) -> str:
@@ -166,10 +169,13 @@ def blocks_of(root: Path, only: str = "") -> list[CodeBlock]:
     home = _home(root)
     starts = tuple(part.strip() for part in only.split(",") if part.strip())
     rows = yaml.safe_load((home / _PAPERS).read_text(encoding="utf-8"))
-    papers = {row["id"]: _paths(row.get("annotated_file_paths")) for row in rows}
+    papers = {
+        row["id"]: (_paths(row.get("annotated_file_paths")), _paths(row.get("context_file_paths")))
+        for row in rows
+    }
     return [
-        block
-        for paper, paths in papers.items()
+        replace(block, context=tuple(context))
+        for paper, (paths, context) in papers.items()
         if (home / paper).is_dir()
         and (not starts or any(one.partition("/")[0] == paper for one in starts))
         for path in paths
@@ -328,7 +334,8 @@ def visible_files(folder: Path, block: CodeBlock) -> dict[str, str]:
         if path.is_file() and not path.name.startswith("paper2code")
     }
     tree[block.path] = block.masked.encode()
-    paths = tree_programs.reachable([block.path], tree)
+    context = (path for path in block.context if path in tree)
+    paths = tree_programs.reachable([block.path, *context], tree)
     return {path: tree[path].decode("utf-8", "replace") for path in paths}
 
 
@@ -416,7 +423,7 @@ def _manuscript(folder: Path) -> str:
     if path is None:
         raise UserError(f"{folder.name} has no paper.", "Check the copy.")
     source = PaperFiles(name=folder.name, files={path.name: path.read_bytes()})
-    return manuscript(source, read_paper(source))
+    return manuscript(source, read_paper(source), _WHOLE)
 
 
 def published(root: Path, ids: set[str]) -> Iterator[PublishedRate]:

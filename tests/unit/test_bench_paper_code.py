@@ -63,13 +63,12 @@ def copy(tmp_path: Path) -> Path:
     """A copy with one paper of three files and another that is never opened."""
     home = tmp_path / "pset"
     (home / "scale").mkdir(parents=True)
-    rows = (
-        "- id: scale\n  annotated_file_paths: scale.py\n- id: other\n  annotated_file_paths: x.py\n"
-    )
+    rows = "- id: scale\n  annotated_file_paths: scale.py\n  context_file_paths: data.py\n- id: other\n  annotated_file_paths: x.py\n"
     (home / "papers.yaml").write_text(rows)
     for name, text in {
         "scale.py": CODE,
         "scale_ref.py": CODE,
+        "data.py": "VALUES = [3, 5]\n",
         "helper.py": "def half(value):\n    return value / 2\n",
         "paper2code_test.py": TEST,
         "paper2code_paper.md": "# Scale\n\nEvery value is shifted by the least one, then halved.\n",
@@ -106,7 +105,7 @@ def test_blocks_are_masked_one_at_a_time_and_counted_as_the_benchmark_does(copy:
 
 def test_the_agent_sees_neither_tests_nor_references(copy: Path) -> None:
     files = visible_files(copy / "pset" / "scale", block(copy))
-    assert set(files) == {"scale.py", "helper.py"}
+    assert set(files) == {"scale.py", "helper.py", "data.py"}
     assert "shifted = [" not in files["scale.py"]
 
 

@@ -17,7 +17,7 @@ _BLANKS = re.compile(r"[ \t]+")
 _EMPTY = re.compile(r"\n\s*\n\s*(?:\n\s*)*")
 
 
-def manuscript(source: PaperFiles, paper: Paper) -> str:
+def manuscript(source: PaperFiles, paper: Paper, most: int = MOST_CHARACTERS) -> str:
     """The text of a paper's body: LaTeX and Markdown as they are written, without comments; of any
     other format what was read of it. A long one is cut.
     """
@@ -29,7 +29,7 @@ def manuscript(source: PaperFiles, paper: Paper) -> str:
     else:
         text = _as_read(paper)
     text = _EMPTY.sub("\n\n", _BLANKS.sub(" ", clean(text))).strip()
-    return text[:MOST_CHARACTERS]
+    return text[:most]
 
 
 def _latex(source: PaperFiles) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks.commands.arguments import AsJson, Kept, Only, SandboxName, TrainingPython
+from benchmarks.commands.arguments import AsJson, Kept, Only, Record, SandboxName, TrainingPython
 from bot.cli.error_boundary import boundary
 from bot.kernel.errors import UserError
 from bot.kernel.settings import load
@@ -50,6 +50,11 @@ def papers(
             metavar="N",
         ),
     ] = 0,
+    no_repo: Annotated[
+        bool,
+        typer.Option("--no-repo", help="A model writes the code of each paper; see --record."),
+    ] = False,
+    record: Record = None,
     python: TrainingPython = None,
     model: Annotated[
         str,
@@ -61,7 +66,10 @@ def papers(
     out: Kept = None,
     replay: Annotated[
         Path | None,
-        typer.Option(help="Earlier --out: its exchanges in place of a model.", metavar="DIR"),
+        typer.Option(
+            help="Earlier --out, or --record with --no-repo: its exchanges in place of a model.",
+            metavar="DIR",
+        ),
     ] = None,
     sandbox: SandboxName = "auto",
     as_json: AsJson = False,
@@ -74,12 +82,23 @@ def papers(
         if stability:
             _run_stability(folder, only, stability, model, out, replay, sandbox, as_json=as_json)
             return
+        from benchmarks.cassettes import Cassettes
         from benchmarks.commands.printing import print_whole
-        from benchmarks.papers import cases, mutants_table, papers_table, run, run_mutants
+        from benchmarks.papers import (
+            cases,
+            mutants_table,
+            papers_table,
+            run,
+            run_mutants,
+            run_written,
+        )
         from sandbox.select import choose
 
         paths, world = cases(folder, only), (choose(sandbox), load(), minutes)
-        if mutants:
+        if no_repo:
+            bench = run_written(paths, *world, model, Cassettes(record, replay))
+            print_whole(bench, papers_table, as_json=as_json)
+        elif mutants:
             print_whole(run_mutants(paths, *world, mutant), mutants_table, as_json=as_json)
         else:
             print_whole(run(paths, *world), papers_table, as_json=as_json)

@@ -10,6 +10,7 @@ import subprocess
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -18,10 +19,11 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
+from benchmarks.cassettes import Cassettes
 from benchmarks.paper_mutants import CONSEQUENCES, Mutant, mutants
 from bot.app import bootstrap
 from bot.kernel.errors import RepriseError
-from bot.kernel.job import EnvironmentOptions, ReproducePaper
+from bot.kernel.job import EnvironmentOptions, ModelLimits, ReproducePaper
 from bot.kernel.paper import Criterion, PaperResult
 from bot.kernel.ports import Progress
 from bot.kernel.report import PaperReport
@@ -111,6 +113,54 @@ def _reproduced(
             settings, sandbox=sandbox, journal=folder, listener=_silent, own_paths=True
         )
         return execute(job, ports)
+
+
+def run_written(
+    paths: Sequence[Path],
+    sandbox: Sandbox,
+    settings: Settings,
+    minutes: float,
+    model: str,
+    cassettes: Cassettes,
+) -> PaperBench:
+    """Reproduce each paper with code that a model writes: then its number is expected, and nothing
+    that contradicts it.
+    """
+    limits = ModelLimits(name=model or None, max_tokens=2_000_000, max_calls=80, minutes=minutes)
+    rows = list[PaperRow]()
+    for path in paths:
+        key = json.loads((path / "expected.json").read_text(encoding="utf-8"))
+        key |= {"verdict": "reproduced", "contradictions": ()}
+        job = ReproducePaper(
+            source=str(path / "paper"), no_repo=True, minutes=minutes, model=limits
+        )
+        try:
+            report = _written(path.name, job, sandbox, settings, cassettes)
+        except RepriseError as error:
+            rows.append(PaperRow(id=path.name, error=str(error)))
+        else:
+            rows.append(score(path.name, report, key))
+    return PaperBench(cases=tuple(rows))
+
+
+def _written(
+    name: str, job: ReproducePaper, sandbox: Sandbox, settings: Settings, cassettes: Cassettes
+) -> PaperReport:
+    with (
+        tempfile.TemporaryDirectory(prefix="reprise-papers-") as work,
+        closing(Folder(Path(work) / "run")) as folder,
+    ):
+        folder.begin(job)
+        recorded = cassettes.of(name)
+        model = None if cassettes.replay is not None else bootstrap.model_of(job, settings, folder)
+        ports = bootstrap.make_ports(
+            settings, sandbox=sandbox, journal=folder, listener=_silent, own_paths=True,
+            model=recorded or model,
+        )  # fmt: skip
+        try:
+            return execute(job, ports)
+        finally:
+            cassettes.keep(name, folder.path)
 
 
 def _silent(_: Progress) -> None:
@@ -218,7 +268,7 @@ def key_of(path: Path) -> tuple[list[Edit], set[str]]:
 def repository_files(path: Path, edits: Sequence[Edit]) -> dict[str, str]:
     """The files of a paper's repository, with edits."""
     root = path / "repo"
-    files = (file for file in sorted(root.rglob("*")) if file.is_file())
+    files = (file for file in sorted(root.rglob("*.*")) if file.is_file() and file.suffix != ".pyc")
     tree = {file.relative_to(root).as_posix(): file.read_text("utf-8") for file in files}
     for file, before, after in edits:
         tree[file] = tree[file].replace(before, after)

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from bot.kernel.config import REF
 from bot.kernel.errors import UserError
-from bot.kernel.job import PARTS, EnvironmentOptions, Part
+from bot.kernel.job import PARTS, EnvironmentOptions, ModelLimits, Part
 from bot.kernel.settings import host
 
 SandboxName = Literal["auto", "docker", "bwrap", "process"]
@@ -132,7 +132,51 @@ def repo(value: str | None) -> str | None:
     return str(path.resolve())
 
 
-def data(values: Sequence[str], repo: str | None) -> dict[str, str]:
+def check_no_repo(repo: str | None, command: str | None, *, no_repo: bool) -> None:
+    """Raises UserError for a repository or a command where there is no code."""
+    if no_repo and (repo or command):
+        option = "--repo" if repo else "--command"
+        raise UserError(
+            f"--no-repo and {option} exclude each other.",
+            "Leave out --no-repo to run the paper's own code.",
+        )
+
+
+def cited_works(values: Sequence[str]) -> dict[str, str]:
+    """Repositories of cited works by the keys of their references."""
+    repositories = dict[str, str]()
+    for value in values:
+        key, equals, place = value.partition("=")
+        address = repo(place) if equals and key.strip() and place else None
+        if address is None:
+            raise UserError(
+                f"--cited {value} is no reference.", "Write it as --cited smith2020=clone/."
+            )
+        repositories[key.strip()] = address
+    return repositories
+
+
+def paper_model(
+    name: str | None, max_cost: float, max_tokens: int | None, minutes: float, *, writes_code: bool
+) -> ModelLimits:
+    """What a model may cost; one that writes code is asked more often, for as long as the budget
+    lasts.
+    """
+    if not writes_code:
+        return ModelLimits(name=name, max_cost=max_cost, max_tokens=max_tokens or READING_TOKENS)
+    return ModelLimits(
+        name=name,
+        max_cost=max_cost,
+        max_tokens=max_tokens or WRITING_TOKENS,
+        max_calls=WRITING_CALLS,
+        minutes=minutes,
+    )
+
+
+READING_TOKENS, WRITING_TOKENS, WRITING_CALLS = 200_000, 2_000_000, 80
+
+
+def data(values: Sequence[str], repo: str | None, *, needs_clone: bool = True) -> dict[str, str]:
     """Paths in the clone given by `repo`, each with a folder, file or archive of this machine."""
     by_path: dict[str, str] = {}
     for value in values:
@@ -144,7 +188,7 @@ def data(values: Sequence[str], repo: str | None) -> dict[str, str]:
                 "Write it as --data data/mnist=/srv/mnist.",
             )
         by_path[path] = str(place.resolve())
-    if by_path and repo is None:
+    if by_path and repo is None and needs_clone:
         raise UserError("--data needs a clone.", "Add --repo with a folder or a URL.")
     try:
         return EnvironmentOptions(data=by_path).data

@@ -22,6 +22,8 @@ from bot.report.html import paper_page
 from bot.report.paper_json import paper_text
 from bot.report.run_folder import Folder
 
+_SET_MODEL = "Name it with --model, and set REPRISE_MODEL_URL to its endpoint."
+
 
 def run_paper(job: ReproducePaper, out: Path | None, *, as_json: bool) -> int:
     """Reproduce a number of a paper into a run folder."""
@@ -31,10 +33,13 @@ def run_paper(job: ReproducePaper, out: Path | None, *, as_json: bool) -> int:
     with working_in(path, settings) as (folder, cancel):
         folder.begin(job)
         with shown_on(errors()) as view:
+            model = bootstrap.model_of(job, settings, folder)
+            if job.no_repo and model is None:
+                folder.discard()
+                raise UserError("--no-repo needs a model, and none is set.", _SET_MODEL)
             ports = bootstrap.make_ports(
                 settings,
-                sandbox=sandbox, journal=folder, listener=view, cancel=cancel,
-                model=bootstrap.model_of(job, settings, folder),
+                sandbox=sandbox, journal=folder, listener=view, cancel=cancel, model=model,
                 training=training_watch(view, folder.path), data=job.environment.data,
                 own_paths=True,
             )  # fmt: skip
@@ -54,10 +59,13 @@ def _show(report: PaperReport, folder: Folder, settings: Settings, *, as_json: b
     text = paper_text(report)
     environment = report.environment
     lock = {"environment.lock": environment.lock} if environment and environment.lock else {}
+    code = report.result.code.files if report.result.code is not None else {}
+    files = {name: text for name, text in code.items() if run_folder.inside(name)}
     run_folder.keep_plot(folder.path / run_folder.SVG, report.result.curves)
     folder.put(
         {
             **lock,
+            **{f"{run_folder.CODE}/{name}": text for name, text in files.items()},
             "report.md": arranged(document, elsewhere="in the run folder"),
             "report.html": paper_page(document),
             run_folder.STATE: report.model_dump_json(),

@@ -211,11 +211,15 @@ class ReproducePaper(JobOptions):
     """Reproduce a number of a paper with its repository. `source` is a file, a folder, an archive
     or an arXiv id, "" for the paper that the `issue` or the repository names; `claim` are the words
     that choose the number, "" for the one that the issue means, or the main result. All runs
-    together take at most `minutes`; `runs` is the most of them with seeds of their own.
+    together take at most `minutes`; `runs` is the most of them with seeds of their own. With
+    `no_repo` a model writes the program from the paper. `cited` are repositories of cited works by
+    the keys of their references.
     """
 
     kind: Literal["reproduce_paper"] = "reproduce_paper"
     source: str
+    no_repo: bool = False
+    cited: dict[str, str] = {}
     issue: Issue | None = None
     claim: str = ""
     minutes: float = Field(60.0, gt=0)

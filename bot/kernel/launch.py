@@ -15,7 +15,7 @@ from bot.kernel.environment import DataMount, Environment
 from bot.kernel.job import JobOptions
 from bot.kernel.training_types import TrainingProgram
 from bot.kernel.trees import read_tree
-from sandbox.port import PATH, Limits, Mount, RunSpec, overlap
+from sandbox.port import PATH, Limits, Mount, RunSpec, WorkspaceSpec, overlap
 
 _FOLDER = ".reprise"
 PROBES = ("sitecustomize.py", "_reprise_trace.py")
@@ -217,6 +217,23 @@ def with_training_probe(run: RunSpec, limit_s: float) -> RunSpec:
         env={**run.env, "REPRISE_TRAINING": "1"},
         limits=replace(run.limits, wall_s=limit_s, artifact_mb=_TRAINING_MB),
         artifacts=(*run.artifacts, TRAINING),
+    )
+
+
+def workspace_spec(
+    environment: Environment, options: JobOptions, limits: Limits, total_s: float, label: str
+) -> WorkspaceSpec:
+    """A workspace whose programs find what an environment has, and the operator's data."""
+    variables = _variables(environment, options, options.limits.seed)
+    probes = {"PYTHONPATH", "REPRISE_TRACE", "REPRISE_SEED"}
+    data = (one.source for one in environment.operator_files.data if one.source)
+    return WorkspaceSpec(
+        env={name: value for name, value in variables.items() if name not in probes},
+        mounts=_mounts(environment, *data),
+        limits=limits,
+        total_s=total_s,
+        device=options.environment.device,
+        label=label,
     )
 
 

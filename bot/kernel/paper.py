@@ -171,6 +171,17 @@ class LocatedValue(Record):
         return f"{self.file}:{self.line}" if self.file else "the command"
 
 
+class InheritedValue(Record):
+    """What a cited work states or has of a hyperparameter that the paper leaves open: `work` is the
+    key of the reference, `source` its paper or repository, `where` the place in it.
+    """
+
+    value: str
+    work: str
+    source: str
+    where: str = ""
+
+
 class CriterionEffect(Record):
     """What a contradiction costs: our number with the value of the code and with the paper's, over
     the same seeds. `change` says what was changed; `explains` that it alone closes the gap.
@@ -186,8 +197,9 @@ class Criterion(Record):
     """One hyperparameter: what the paper states, what the code has, and what the run used.
 
     `stated` is "" where the paper leaves it open; `cited` is then the key of the work that it
-    refers to. `by` says who read it; of a model, `readings` is how many of two have it. `located`
-    and `observed` are None where the code or the run does not tell.
+    refers to, and `inherited` what a cited work has. `by` says who read it; of a model, `readings`
+    is how many of two have it. `located` and `observed` are None where the code or the run does not
+    tell.
     """
 
     kind: CriterionKind
@@ -195,6 +207,7 @@ class Criterion(Record):
     stated: str = ""
     quote: PaperQuote | None = None
     cited: str = ""
+    inherited: InheritedValue | None = None
     located: LocatedValue | None = None
     observed: str | None = None
     verdict: CriterionVerdict = "unknown"
@@ -255,9 +268,23 @@ class NumberComparison(Record):
     gap: float = 1.0
 
 
+class WrittenCode(Record):
+    """Code that a model wrote from the paper. `notes` are its words on what it assumed; `ended` is
+    why it stopped before it was done, "" where it was.
+    """
+
+    files: dict[str, str]
+    notes: tuple[str, ...] = ()
+    answers: int = 0
+    runs: int = 0
+    revisions: int = 0
+    ended: str = ""
+
+
 class PaperResult(Record):
     """What came of a paper. `claim` is the number that was looked at, `claims` are all; `criteria`
-    have contradictions first. `command` is what ran, at `commit`.
+    have contradictions first. `command` is what ran, at `commit`; `code` is what a model wrote,
+    None where a repository ran.
     """
 
     title: str = ""
@@ -269,6 +296,7 @@ class PaperResult(Record):
     criteria: tuple[Criterion, ...] = ()
     command: str = ""
     commit: str = ""
+    code: WrittenCode | None = None
     runs: tuple[PaperRun, ...] = ()
     repositories: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()

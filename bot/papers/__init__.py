@@ -6,5 +6,6 @@
 model, `fingerprint.py`), run the repository's command (`repository.py`, `runs.py`), compare the
 number (`comparison.py`), see that it is computed (`staging.py`, `constants.py`), and hold each
 hyperparameter against the code and the run (`located.py`, `traces.py`, `evidence.py`) with what a
-contradiction costs (`effects.py`).
+contradiction costs (`effects.py`). Where there is no repository, an agent writes the code in a
+workspace (`develop.py`, `workbench.py`).
 """

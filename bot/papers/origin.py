@@ -43,7 +43,7 @@ class NamedPaper(NamedTuple):
 def named_paper(issue: Issue | None) -> str:
     """The paper whose arXiv id an issue gives, "" for none."""
     text = f"{issue.title}\n{issue.body[:_LONGEST]}" if issue is not None else ""
-    return next(_papers(text), "")
+    return next(arxiv_ids(text), "")
 
 
 def paper_of_tree(tree: Tree) -> NamedPaper | None:
@@ -53,13 +53,14 @@ def paper_of_tree(tree: Tree) -> NamedPaper | None:
     citations = sorted(path for path in tree if _CITATION.fullmatch(path))
     texts = [(path, tree[path][:_LONGEST].decode("utf-8", "replace")) for path in citations]
     for where, text in (("the README", readme_of(tree)), *texts):
-        counts = Counter(_papers(text))
+        counts = Counter(arxiv_ids(text))
         if counts:
             return NamedPaper(max(counts, key=lambda name: counts[name]), where)
     return None
 
 
-def _papers(text: str) -> Iterator[str]:
+def arxiv_ids(text: str) -> Iterator[str]:
+    """The arXiv ids that a text gives, each as a source of papers takes it."""
     matches = [*_ARXIV.finditer(text), *_EPRINT.finditer(text)]
     yield from (f"arXiv:{row['id']}" for row in sorted(matches, key=lambda row: row.start()))
 
@@ -76,8 +77,8 @@ def is_of_paper(
     if len(says) < _LEAST_WORDS or _address(repo) in {_address(url) for url in paper.repositories}:
         return True
     text = _all_text(tree)
-    identity = next(_papers(source), "")
-    if identity and identity in set(_papers(text)):
+    identity = next(arxiv_ids(source), "")
+    if identity and identity in set(arxiv_ids(text)):
         return True
     words = set(re.findall(r"[a-z0-9]{3,}", paper.title.lower())) - _USUAL
     is_titled = 2 * sum(word in text for word in words) > len(words) or not words

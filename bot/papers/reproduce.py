@@ -7,11 +7,12 @@ runs decide a verdict: what a criterion says explains it.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import metadata
+from typing import NamedTuple
 
-from bot.environment import specify, tree_requirements
-from bot.kernel import tree_programs
+from bot.environment import specify
+from bot.environment.written_trees import commit_files
 from bot.kernel.attempt import Script
 from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
 from bot.kernel.errors import BuildError, RepriseError, Stopped, UserError
@@ -22,26 +23,32 @@ from bot.kernel.paper import (
     NumberClaim,
     NumberComparison,
     Paper,
+    PaperFiles,
     PaperNeed,
     PaperResult,
     PaperVerdict,
+    WrittenCode,
 )
 from bot.kernel.ports import Ports
 from bot.kernel.report import PaperReport
 from bot.kernel.session import Session
 from bot.kernel.trees import Tree, read_tree
+from bot.model.agent import AgentEnd
 from bot.model.budget import ModelBudget
-from bot.papers import comparison, effects, staging
+from bot.papers import comparison, effects, environments, staging
 from bot.papers.claims import choose_claim, method_names, read_claims
 from bot.papers.criteria import read_criteria
+from bot.papers.develop import MOST_REVISIONS, Developer, complaints_of
 from bot.papers.evidence import judge, judge_seeds
 from bot.papers.fingerprint import add_readings
 from bot.papers.issue_claim import claim_of_issue
+from bot.papers.lineage import add_lineage
 from bot.papers.located import Site, locate
 from bot.papers.origin import is_of_paper, named_paper, paper_of_tree
 from bot.papers.reading.read import read_paper
-from bot.papers.repository import choose_program, command_line, readme_of
+from bot.papers.repository import choose_program, command_line
 from bot.papers.runs import PaperMeasurement, PaperRunner, PaperSession, PreparedProgram
+from bot.papers.workbench import ENTRY
 
 _ARXIV_ID = "the paper's arXiv id, in the issue, in the README or in CITATION.cff"
 
@@ -52,11 +59,13 @@ class _Draft:
 
     paper: Paper | None = None
     source: str = ""
+    files: PaperFiles | None = None
     claims: tuple[NumberClaim, ...] = ()
     claim: NumberClaim | None = None
     criteria: tuple[Criterion, ...] = ()
     script: Script | None = None
     environment: Environment | None = None
+    code: WrittenCode | None = None
     measurements: list[PaperMeasurement] = field(default_factory=list)
 
     def result(self, verdict: PaperVerdict) -> PaperResult:
@@ -73,7 +82,8 @@ class _Draft:
             comparison=compared,
             criteria=self.criteria,
             command=command_line(self.script) if self.script is not None else "",
-            commit=self.environment.commit if self.environment is not None else "",
+            commit=self.environment.commit if self.environment and self.code is None else "",
+            code=self.code,
             runs=runs,
             repositories=paper.repositories if paper is not None else (),
             problems=paper.problems if paper is not None else (),
@@ -149,8 +159,8 @@ def _read_paper(session: PaperSession, draft: _Draft) -> Paper:
     if ports.papers is None:
         raise UserError("There is no source of papers.", "Pass a file or a folder.")
     with session.stage("source", "reading the paper"):
-        source = ports.papers.fetch(draft.source, cancel=ports.cancel)
-        paper = draft.paper = read_paper(source, ports.cancel)
+        draft.files = ports.papers.fetch(draft.source, cancel=ports.cancel)
+        paper = draft.paper = read_paper(draft.files, ports.cancel)
     with session.stage("claims", "collecting its numbers"):
         draft.claims = read_claims(paper)
         if job.issue is not None and not job.claim:
@@ -164,10 +174,13 @@ def _read_paper(session: PaperSession, draft: _Draft) -> Paper:
 def _decide(session: PaperSession, draft: _Draft, budget: ModelBudget) -> PaperVerdict:
     paper = _read_paper(session, draft)
     draft.criteria = add_readings(paper, draft.claim, draft.criteria, session, budget)
+    draft.criteria = add_lineage(paper, draft.claim, draft.criteria, session)
     claim, options = draft.claim, session.job.environment
     if claim is None:
         reason = "the rules found no number of a known metric in the paper"
         return _needs("number", reason)
+    if session.job.no_repo:
+        return _develop(session, draft, budget, paper, claim)
     if not options.repo:
         names = tuple(f"the repository, such as {url}" for url in paper.repositories[:2])
         reason = "no repository was given"
@@ -225,7 +238,8 @@ def _unrelated(
 
 def _build(session: PaperSession, draft: _Draft) -> PreparedProgram | None:
     options = session.job.environment
-    with session.stage("code", "looking into the repository"):
+    where = "the repository" if draft.code is None else "the code"
+    with session.stage("code", f"looking into {where}"):
         tree = _read_repository(session, draft)
         script = choose_program(tree, draft.claim, options.command)
     if script is None:
@@ -234,25 +248,124 @@ def _build(session: PaperSession, draft: _Draft) -> PreparedProgram | None:
     draft.criteria = judge(draft.criteria, locate(script, tree), {})
     spec = session.matched(_specified(session, script, tree))
     draft.environment = session.build(spec)
-    session.note(f"run in the repository at commit {draft.environment.commit[:12]}")
+    if draft.code is None:
+        session.note(f"run in the repository at commit {draft.environment.commit[:12]}")
     return PreparedProgram(script, spec, draft.environment)
 
 
 def _specified(session: PaperSession, script: Script, tree: Tree) -> EnvironmentSpec:
-    """What the repository's files ask for, and what the program imports, as of its commit."""
+    """What the repository's files ask for, and what the program imports, as of its commit; code
+    that was written here is of no day.
+    """
     options = session.job.environment
-    declared = tree_requirements.for_program(tree, script, readme_of(tree))
+    declared = environments.declared_by(tree, script)
     for sentence in declared.notes:
         session.note(sentence)
-    source = tree_programs.imports((script,), tree, optional=not declared.requirements)
     at = None
-    if session.ports.commits is not None:
+    if session.ports.commits is not None and not session.job.no_repo:
         try:
             commit = RepoSource.of(options.repo or "", options.ref or "")
             at = session.ports.commits.commit(commit, options.ref or "").date
         except RepriseError as error:
             session.note(f"the day of the commit is not known: {error}")
-    return specify.in_place(specify.for_program(options, source, declared, at), options)
+    return environments.specified(script, tree, options, declared, at)
+
+
+# The code that a model writes where there is no repository.
+
+
+class _Round(NamedTuple):
+    """A program that was written or revised, with its run and what of it is not the paper's."""
+
+    runner: PaperRunner
+    first: PaperMeasurement
+    sites: tuple[Site, ...]
+    criteria: tuple[Criterion, ...]
+    complaints: tuple[str, ...]
+    code: WrittenCode
+
+
+def _develop(
+    session: PaperSession, draft: _Draft, budget: ModelBudget, paper: Paper, claim: NumberClaim
+) -> PaperVerdict:
+    """The verdict on a program that a model writes from the paper: written, run, checked against
+    the paper and revised, then measured like any other.
+    """
+    if session.ports.model is None or draft.files is None:
+        reason = "no repository was given, and there is no model to write the code"
+        return _needs("repository", reason, "the repository, or a model")
+    with Developer.begin(session, budget) as developer:
+        with session.stage("code", "writing the code from the paper"):
+            end = developer.write(draft.files, paper, claim, draft.criteria)
+        draft.code = developer.code(end)
+        if verdict := _unwritten(developer, end):
+            return verdict
+        try:
+            best = _revised(session, draft, developer, claim, end)
+        except BuildError as error:
+            return _not_built(error)
+    draft.criteria, draft.code, draft.measurements = best.criteria, best.code, [best.first]
+    draft.script, draft.environment = best.runner.prepared.script, best.runner.prepared.environment
+    return _settle(draft, claim, best.runner, best.first, best.sites)
+
+
+def _unwritten(developer: Developer, end: AgentEnd) -> PaperVerdict | None:
+    """The verdict where there is no program to run."""
+    if end.kind == "gave_up":
+        reason = one_line(f"the model that writes the code gave up: {end.text}")
+        return _needs("data" if end.missing else "repository", reason, *end.missing)
+    if not developer.has_program:
+        reason = f"there is no program yet: {end.text}"
+        return PaperVerdict(kind="budget_reached", reason=reason)
+    return None
+
+
+def _revised(
+    session: PaperSession, draft: _Draft, developer: Developer, claim: NumberClaim, end: AgentEnd
+) -> _Round:
+    """The round that fits the paper best. The number that it prints is no measure."""
+    deadline = session.ports.clock() + 60 * session.job.minutes
+    stated, rounds = draft.criteria, list[_Round]()
+    for number in range(1, MOST_REVISIONS + 2):
+        draft.criteria, draft.code = stated, developer.code(end, revisions=number - 1)
+        rounds.append(_round(session, draft, developer, claim, deadline))
+        complaints, runner = rounds[-1].complaints, rounds[-1].runner
+        if not complaints or number > MOST_REVISIONS or not runner.has_time or end.kind == "limit":
+            break
+        before = developer.agent.files
+        with session.stage("code", f"revising the code, round {number}"):
+            end = developer.revise(number, complaints)
+        if end.kind == "gave_up" or developer.agent.files == before:
+            break
+    return min(rounds, key=lambda row: (bool(row.first.run.problem), len(row.complaints)))
+
+
+def _round(
+    session: PaperSession,
+    draft: _Draft,
+    developer: Developer,
+    claim: NumberClaim,
+    deadline: float,
+) -> _Round:
+    assert draft.code is not None
+    draft.environment = None
+    own = _with_code(session, developer.agent.files)
+    prepared = _build(own, draft)
+    assert prepared is not None
+    runner = PaperRunner(own, claim, prepared, deadline)
+    first, sites = _first(own, draft, runner)
+    complaints = complaints_of(first, draft.criteria)
+    return _Round(runner, first, sites, draft.criteria, complaints, draft.code)
+
+
+def _with_code(session: PaperSession, files: Mapping[str, str]) -> PaperSession:
+    """The session with code that was written here as its repository."""
+    assert session.ports.cache is not None
+    path = commit_files(files, session.ports.cache / "written")
+    update = {"repo": str(path), "ref": None, "command": f"python {ENTRY}"}
+    options = session.job.environment.model_copy(update=update)
+    job = session.job.model_copy(update={"environment": options})
+    return replace(session, context=replace(session.context, job=job))
 
 
 # The runs.
@@ -266,15 +379,34 @@ def _measure(
 ) -> PaperVerdict:
     deadline = session.ports.clock() + 60 * session.job.minutes
     runner = PaperRunner(session, claim, prepared, deadline)
-    draft.measurements = []
+    first, sites = _first(session, draft, runner)
+    return _settle(draft, claim, runner, first, sites)
+
+
+def _first(
+    session: PaperSession, draft: _Draft, runner: PaperRunner
+) -> tuple[PaperMeasurement, tuple[Site, ...]]:
+    """The first run, and the criteria held against it."""
     with session.stage("run", "run 1"):
         first = runner.first()
     draft.environment = runner.prepared.environment
+    draft.measurements = [first]
     tree = read_tree(draft.environment.tree)
-    draft.measurements.append(first)
-    sites = _judge(draft, prepared.script, tree, first.observed)
+    return first, _judge(draft, runner.prepared.script, tree, first.observed)
+
+
+def _settle(
+    draft: _Draft,
+    claim: NumberClaim,
+    runner: PaperRunner,
+    first: PaperMeasurement,
+    sites: tuple[Site, ...],
+) -> PaperVerdict:
+    """The verdict after the first run: further runs, where they would tell more."""
+    session = runner.session
     if verdict := _unable(first, session):
         return verdict
+    tree = read_tree(runner.prepared.environment.tree)
     if verdict := _staged(runner, draft, claim, tree):
         return verdict
     _repeat(runner, draft)

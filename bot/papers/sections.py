@@ -45,6 +45,7 @@ def paper_document(report: PaperReport, folder: str = "") -> Document:
         Section("numbers", "The number", list(_numbers(result))),
         _section("criteria", "Hyperparameters", list(_criteria(result))),
         _section("open", "What the paper leaves open", list(_left_open(result))),
+        _section("code", "The code", list(_code(result))),
         _section("runs", "Runs", list(_runs(report))),
         _section("claims", "Other numbers of the paper", list(_claims(result))),
         _section("notes", "Notes", list(_notes(report))),
@@ -147,13 +148,35 @@ def _left_open(result: PaperResult) -> Iterator[Block]:
         text = f"{row.name}: the paper does not say"
         if row.cited:
             text = f"{row.name}: the paper refers to [{row.cited}]"
+        if inherited := row.inherited:
+            which = "which" if inherited.work == row.cited else f"the cited [{inherited.work}]"
+            text += f", {which} has {inherited.value} (`{inherited.where}`)"
         if row.observed is not None or row.located is not None:
             value = row.observed or (row.located.value if row.located else "")
             at = f" (`{row.located.at}`)" if row.located is not None else ""
-            text += f"; the repository uses {value}{at}"
+            who = "repository" if result.code is None else "code"
+            text += f"; the {who} uses {value}{at}"
         items.append(sentence(text))
     if items:
         yield BulletList("", items)
+
+
+def _code(result: PaperResult) -> Iterator[Block]:
+    code = result.code
+    if code is None:
+        return
+    lines = sum(len(text.splitlines()) for text in code.files.values())
+    size = f"{count(len(code.files), 'file')}, {count(lines, 'line')}"
+    work = f"{count(code.answers, 'answer')}, {count(code.runs, 'run')} on the way"
+    revised = f", {count(code.revisions, 'revision')}" if code.revisions else ""
+    yield Paragraph(
+        f"A model wrote the program from the paper ({size}; {work}{revised}). A difference from "
+        "the paper's number says as much about this program as about the paper."
+    )
+    if code.ended:
+        yield Paragraph(sentence(f"the work ended early: {code.ended}"))
+    if code.notes:
+        yield BulletList("What the model says it assumed:", tuple(map(sentence, code.notes)))
 
 
 def _runs(report: PaperReport) -> Iterator[Block]:

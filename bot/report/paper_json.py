@@ -15,6 +15,7 @@ from bot.kernel.paper import (
     PaperFormat,
     PaperRun,
     PaperVerdict,
+    WrittenCode,
 )
 from bot.kernel.redaction import redact
 from bot.kernel.report import PaperReport, RequestedReport
@@ -62,6 +63,9 @@ class PublishedPaper(PublishedData):
     claims: tuple[NumberClaim, ...] = Field(description="The main result first.")
     command: Absent
     commit: Absent
+    code: WrittenCode | None = Field(
+        None, description="What a model wrote, where no repository ran."
+    )
     runs: tuple[PaperRun, ...]
     attempts: tuple[Attempt, ...] = Field(description="Every run, also of changed programs.")
     curves: tuple[Curve, ...]
@@ -91,6 +95,7 @@ def published_paper(report: PaperReport) -> PublishedPaper:
         claims=result.claims,
         command=result.command or None,
         commit=result.commit or None,
+        code=result.code,
         runs=result.runs,
         attempts=report.attempts,
         curves=result.curves,

@@ -57,11 +57,14 @@ JOB = "job.json"
 GIVEN_SCRIPT = "given.json"
 STATE = "run.json"
 REPORT = "report.json"
+CODE = "code"
 _OURS = (
     REPORT,
     "report.md",
     "report.html",
     "measurements.jsonl",
+    "steps.jsonl",
+    CODE,
     "environment.lock",
     _ATTEMPT_FILE,
     "logs",

@@ -74,20 +74,23 @@ def run_here(spec: RunSpec) -> RunResult:
     )  # fmt: skip
 
 
-def in_tree(folder: Path) -> FakeBuilder:
-    """A builder whose every environment is this interpreter and the files of a folder."""
+def in_tree(folder: Path | None) -> FakeBuilder:
+    """A builder whose every environment is this interpreter and the files of a folder; without one,
+    those of the repository that is asked for.
+    """
 
     def build(spec: EnvironmentSpec) -> Environment:
+        own = spec.repo.path if spec.repo is not None else ""
         return Environment(
             id="here", python=spec.python, interpreter=sys.executable, commit="c" * 40,
-            tree=str(folder),
+            tree=own if folder is None else str(folder),
         )  # fmt: skip
 
     return FakeBuilder(on_build=build)
 
 
-def paper_ports(folder: Path, journal: Journal | None = None, **more: Any) -> Ports:
-    """The world of a paper whose repository is a folder."""
+def paper_ports(folder: Path | None, journal: Journal | None = None, **more: Any) -> Ports:
+    """The world of a paper whose repository is a folder, or one that is asked for."""
     ports = Ports(
         sandbox=FakeSandbox(run_here),
         builder=in_tree(folder),

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from benchmarks.cassettes import Cassettes
 from benchmarks.paper_mutants import mutants
 from benchmarks.papers import (
     MutantRow,
@@ -18,10 +19,13 @@ from benchmarks.papers import (
     mutant_summary,
     rates,
     repository_files,
+    run_written,
     score,
 )
+from bot.kernel.settings import Settings
 from bot.papers.criterion_kinds import ROWS
-from tests.support.papers import CORPUS, reproduced
+from tests.support.papers import CORPUS, reproduced, run_here
+from tests.support.sandbox import FakeSandbox
 
 
 def test_precision_and_recall_are_those_of_sets() -> None:
@@ -91,3 +95,15 @@ def test_an_edit_that_makes_a_repository_agree_fits_it() -> None:
     for path in cases(CORPUS):
         for file, before, _ in key_of(path)[0]:
             assert before in (path / "repo" / file).read_text()
+
+
+def test_a_paper_without_a_recording_has_no_code(tmp_path: Path) -> None:
+    """In a replay nobody else is asked, whatever the settings name."""
+    settings = Settings(
+        cache_dir=tmp_path / "cache", model_url="http://127.0.0.1:9", model_writer="x"
+    )
+    box = FakeSandbox(run_here)
+    bench = run_written([CORPUS / "rff"], box, settings, 1.0, "", Cassettes(replay=tmp_path))
+    (row,) = bench.cases
+    assert (row.verdict, row.is_right, row.ran, row.error) == ("needs_info", False, False, "")
+    assert row.claim_is_right

@@ -166,7 +166,7 @@ def test_a_paper_is_no_reproduced_issue(tmp_path: Path) -> None:
     app.says("/reproduce pr")
     assert "No run has reproduced this issue" in app.ours()[-1]
     app.says("/reproduce status")
-    assert "Reproduced" in app.ours()[-1]
+    assert "Number reproduced" in app.ours()[-1]
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,7 @@ def test_a_paper_of_several_files_is_one_text() -> None:
         (r"see \citep[p.~3]{one,two}", "see [one, two]"),
         (r"\unknown[x]{kept}", "kept"),
         (r"\vspace{2em}gone", "gone"),
+        (r"$\tanh(\lambda x)$ and $\sum_i x_i$", "tanh(λ x) and Σ_i x_i"),
     ],
 )
 def test_latex_becomes_plain_text(source: str, text: str) -> None:

@@ -169,8 +169,15 @@ def test_a_shared_fragment_is_part_of_every_id(room: Path) -> None:
 def test_every_fragment_is_used() -> None:
     code = "".join(
         path.read_text()
-        for folder in ("issues", "training", "model", "kernel")
-        for path in (HOME.parent / "bot" / folder).rglob("*.py")
+        for folder in (
+            "bot/issues",
+            "bot/training",
+            "bot/papers",
+            "bot/model",
+            "bot/kernel",
+            "benchmarks",
+        )
+        for path in (HOME.parent / folder).rglob("*.py")
     )
     names = {
         name

@@ -48,9 +48,15 @@ def _records(text: str) -> Iterator[Entry]:
             continue
         inside = braced(text, text.index("{", match.start()))[0][:20_000]
         fields = dict(_fields(inside))
-        parts = (fields.get(name, "") for name in ("author", "title", "year"))
+        parts = [fields.get(name, "") for name in ("author", "title", "year")]
+        parts.append(f"arXiv:{fields['eprint']}" if _is_arxiv(fields) else "")
         url = _URL.search(fields.get("url", "") or fields.get("howpublished", ""))
         yield match[2], ". ".join(plain(part) for part in parts if part), url[0] if url else ""
+
+
+def _is_arxiv(fields: Mapping[str, str]) -> bool:
+    kind = fields.get("archiveprefix", "") or fields.get("eprinttype", "") or "arxiv"
+    return bool(fields.get("eprint")) and kind.lower() == "arxiv"
 
 
 def _fields(text: str) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,10 @@ _SYMBOLS = {
     "textbackslash": "\\", "textasciitilde": "~", "par": "\n\n", "newline": " ", "item": "\n\n",
     "S": "§", "ss": "ß", "LaTeX": "LaTeX", "TeX": "TeX", "degree": "°", "textdegree": "°",
     "ast": "*", "dagger": "†", "ddagger": "‡", "bullet": "•", "and": " ", "log": "log",
-    "exp": "exp", "max": "max", "min": "min", "sin": "sin", "cos": "cos",
+    "exp": "exp", "max": "max", "min": "min", "sin": "sin", "cos": "cos", "tan": "tan",
+    "tanh": "tanh", "sinh": "sinh", "cosh": "cosh", "ln": "ln", "arg": "arg", "argmax": "argmax",
+    "argmin": "argmin", "softmax": "softmax", "sup": "sup", "inf": "inf", "lim": "lim",
+    "det": "det", "sum": "Σ", "prod": "Π", "nabla": "∇", "partial": "∂",
 }  # fmt: skip
 _DROPPED = {
     "label": 1, "vspace": 1, "hspace": 1, "includegraphics": 1, "setlength": 2, "color": 1,

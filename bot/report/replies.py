@@ -405,9 +405,9 @@ def _reply_row(run: Run, page: str) -> tuple[Text, ...]:
 
 def verdict_title(run: Run) -> str:
     """The name of a run's verdict for readers, "" for one that has none (a repair)."""
-    kinds = PAPER_KINDS if run.request.proof == "paper" else KINDS
-    row = {**kinds}.get(run.verdict)
-    return row.title if row is not None else ""
+    if run.request.proof == "paper":
+        return next((row.title for kind, row in PAPER_KINDS.items() if kind == run.verdict), "")
+    return KINDS[run.verdict].title if run.verdict in KINDS else ""
 
 
 def standing(run: Run) -> Text:

@@ -92,5 +92,5 @@ def _clone(issue: Issue, clones: Path | None) -> Path | None:
     if clones is None or not issue.repository or issue.created_at is None:
         return None
     below = clones / issue.repository.replace("/", "+")
-    places = (below / "repo", below / "repo" / ".git", below)
+    places = (below / "repo", below / "repo" / ".git", below, below / ".git")
     return next((place for place in places if (place / "HEAD").is_file()), None)

@@ -74,6 +74,31 @@ def test_the_number_that_the_issue_means_is_compared_and_the_issue_answered(tmp_
     assert (app.worked[0].minutes, app.worked[0].claim) == (30.0, "")
 
 
+def test_an_arxiv_that_is_out_of_reach_is_no_bug_of_ours(tmp_path: Path) -> None:
+    app = PaperApp(tmp_path, takes=3)
+    app.papers.is_away = True
+    delivery = app.says("/reproduce paper")
+    for _ in range(5):
+        app.resume()
+    assert len(app.papers.fetched) == 3, "it is tried again first"
+    (body,) = app.ours()
+    assert "could not be fetched (arXiv cannot be reached: no route to host)." in body
+    assert "To try again, comment `/reproduce paper`" in body
+    assert "bug in Reprise" not in body
+    assert app.reactions(delivery) == {"eyes", "+1"}
+    (run,) = app.runs()
+    assert (run.state, run.verdict) == (RunState.FINISHED, "inconclusive")
+
+
+def test_an_arxiv_that_answers_again_is_no_verdict(tmp_path: Path) -> None:
+    app = PaperApp(tmp_path, takes=3)
+    app.papers.is_away = True
+    app.says("/reproduce paper")
+    app.papers.is_away = False
+    app.resume()
+    assert app.runs()[0].verdict == "reproduced"
+
+
 def test_the_page_of_a_run_shows_its_report_and_has_it_for_programs(tmp_path: Path) -> None:
     app = PaperApp(tmp_path, WRONG)
     app.says("/reproduce paper runs=3")

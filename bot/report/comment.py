@@ -85,7 +85,10 @@ def command_with_options(request: NewRun) -> tuple[Inline, ...]:
     for number, option in enumerate(options[:_MOST_OPTIONS]):
         parts += [", " if number else " with ", Code(clip(one_line(option), _NAME))]
     more = len(options) - _MOST_OPTIONS
-    return (*parts, f" and {more} more") if more > 0 else tuple(parts)
+    parts += [f" and {more} more"] if more > 0 else []
+    if isinstance(request.job, ReproducePaper) and request.job.is_capped:
+        parts.append(f" (this host allows {request.job.minutes:g} minutes)")
+    return tuple(parts)
 
 
 def name(login: str) -> Inline:
@@ -116,11 +119,11 @@ def options_of(job: RequestedJob) -> list[str]:
 
 
 def _paper_options(job: ReproducePaper) -> dict[str, object]:
-    usual = ReproducePaper.model_fields
+    usual, asked = ReproducePaper.model_fields, job.requested_minutes
     return {
         "claim": job.claim,
         "runs": job.runs if job.runs != usual["runs"].default else None,
-        "budget": f"{job.minutes:g}m" if job.minutes != usual["minutes"].default else None,
+        "budget": f"{asked:g}m" if asked not in {None, usual["minutes"].default} else None,
     }
 
 

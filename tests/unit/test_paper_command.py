@@ -115,6 +115,30 @@ def test_the_page_of_a_run_shows_its_report_and_has_it_for_programs(tmp_path: Pa
     assert (data["kind"], data["verdict"]["kind"]) == ("paper", "not_reproduced")
 
 
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ("budget=10h", "with `budget=600m` (this host allows 48 minutes)."),
+        ("budget=40m", "with `budget=40m`."),
+        ("", "as `/reproduce paper`."),
+    ],
+)
+def test_a_budget_that_the_host_caps_is_said_to_be_capped(
+    tmp_path: Path, budget: str, words: str
+) -> None:
+    app = PaperApp(tmp_path, run_minutes=60)
+    app.says(f"/reproduce paper {budget}")
+    assert f"Requested by `max` as `/reproduce paper`{'' if not budget else ' '}" in app.ours()[0]
+    assert words in app.ours()[0]
+    assert app.worked[0].minutes == (40 if budget == "budget=40m" else 48)
+
+
+def test_a_plan_says_that_its_budget_is_capped(tmp_path: Path) -> None:
+    app = PaperApp(tmp_path, run_minutes=60)
+    app.says("/reproduce paper budget=10h", sender="stranger")
+    assert "within 48 minutes, the most that this host allows" in app.ours()[0]
+
+
 def test_a_claim_and_a_command_are_read_from_the_comment(tmp_path: Path) -> None:
     app = PaperApp(tmp_path)
     app.says('/reproduce paper claim="Table 1, Guess" runs=3 command=python train.py --lr 0.5')

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from bot.issues.sections import files
+from bot.issues.sections import files, original
 from bot.issues.verdicts import KINDS
 from bot.kernel.document import (
     Block,
@@ -119,11 +119,11 @@ def options_of(job: RequestedJob) -> list[str]:
 
 
 def _paper_options(job: ReproducePaper) -> dict[str, object]:
-    usual, asked = ReproducePaper.model_fields, job.requested_minutes
+    usual, minutes = ReproducePaper.model_fields, job.requested_minutes
     return {
         "claim": job.claim,
         "runs": job.runs if job.runs != usual["runs"].default else None,
-        "budget": f"{asked:g}m" if asked not in {None, usual["minutes"].default} else None,
+        "budget": f"{minutes:g}m" if minutes not in {None, usual["minutes"].default} else None,
     }
 
 
@@ -308,7 +308,7 @@ def _folds(document: Document) -> list[Fold]:
         folds += [Fold(section.fold, section.details)] if section.fold else []
         for program in _of(Program, section):
             before = program.before
-            folds += [files(before, "Original script")] if before is not None else []
+            folds += [original(before, program.script)] if before is not None else []
     return [fold for fold in folds if any(map(markdown.print_block, fold.blocks))]
 
 

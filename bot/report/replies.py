@@ -404,11 +404,13 @@ def _reply_row(run: Run, page: str) -> tuple[Text, ...]:
     return link, name(run.request.requester), day, standing(run)
 
 
+_TITLES: dict[str, str] = {kind: row.title for kind, row in KINDS.items()}
+_PAPER_TITLES: dict[str, str] = {kind: row.title for kind, row in PAPER_KINDS.items()}
+
+
 def verdict_title(run: Run) -> str:
     """The name of a run's verdict for readers, "" for one that has none (a repair)."""
-    kinds = PAPER_KINDS if run.request.proof == "paper" else KINDS
-    row = {**kinds}.get(run.verdict)
-    return row.title if row is not None else ""
+    return (_PAPER_TITLES if run.request.proof == "paper" else _TITLES).get(run.verdict, "")
 
 
 def standing(run: Run) -> Text:

@@ -20,7 +20,13 @@ from bot.app.pull_requests import automatic
 from bot.issues import build_report
 from bot.kernel.attempt import Attempt
 from bot.kernel.dialogue import Usage
-from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
+from bot.kernel.errors import (
+    BuildError,
+    PaperUnreachable,
+    Stopped,
+    TransientError,
+    UserError,
+)
 from bot.kernel.job import PROOFS, Note, ReproducePaper, RequestedJob
 from bot.kernel.journal import ATTEMPTS, LOGS, PROGRAMS, E, EntryKind
 from bot.kernel.paper import PaperResult, PaperVerdict
@@ -347,6 +353,10 @@ class _Execution:
                 except (UserError, BuildError) as error:
                     _log.info("run %s starts over: %s", self._run.id, error)
             return work()
+        except PaperUnreachable as error:
+            if self._run.takes < self._policy.takes:
+                raise
+            return self._without_paper(error)
         except UserError as error:
             reason = " ".join(filter(None, [str(error), error.fix]))
             return self._empty_report(SetupFailed(reason=reason))
@@ -394,6 +404,15 @@ class _Execution:
         return IssueReport(
             issue=job.issue, verdict=verdict, attempts=attempts_within_limit, version=version
         )
+
+    def _without_paper(self, error: PaperUnreachable) -> PaperReport:
+        """The report where arXiv did not answer in all tries: no defect of ours."""
+        job = self._run.request.job
+        assert isinstance(job, ReproducePaper)
+        reason = f"the paper could not be fetched ({str(error).rstrip('.')})"
+        verdict = PaperVerdict(kind="inconclusive", reason=reason, needs="source")
+        version = metadata.version("reprise")
+        return PaperReport(job=job, result=PaperResult(verdict=verdict), version=version)
 
     def _count_cost(self, report: RequestedReport) -> None:
         """Count the cost of models. A run that starts anew asks them again, and both count."""

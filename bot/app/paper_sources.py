@@ -12,7 +12,7 @@ from threading import Event, Lock
 import httpx
 from typing_extensions import override
 
-from bot.kernel.errors import Stopped, TransientError, UserError
+from bot.kernel.errors import PaperUnreachable, Stopped, UserError
 from bot.kernel.files import write_bytes
 from bot.kernel.paper import PaperFiles
 from bot.kernel.ports import Papers
@@ -78,7 +78,7 @@ class ArxivPapers(Papers):
                 return data
             if status not in {403, 404}:
                 reason = "asks to wait" if status == 429 else f"failed with status {status}"
-                raise TransientError(f"arXiv {reason}.", f"Try again later. {_DOWNLOAD}")
+                raise PaperUnreachable(f"arXiv {reason}.", f"Try again later. {_DOWNLOAD}")
         raise UserError(f"arXiv has no source of {name}.", f"Check the id. {_DOWNLOAD}")
 
     def _get(self, url: str, cancel: Event | None) -> tuple[int, bytes]:
@@ -101,7 +101,7 @@ class ArxivPapers(Papers):
                         raise UserError(f"The paper is larger than {limit} MB.", _DOWNLOAD)
         except httpx.HTTPError as error:
             reason = str(error).strip() or type(error).__name__
-            raise TransientError(f"arXiv cannot be reached: {reason}.", _DOWNLOAD) from None
+            raise PaperUnreachable(f"arXiv cannot be reached: {reason}.", _DOWNLOAD) from None
         return answer.status_code, b"".join(pieces)
 
     def _wait(self, cancel: Event | None) -> None:

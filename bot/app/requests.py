@@ -157,6 +157,7 @@ def _paper_job(event: IssueEvent, choices: Choices, repository: Repository) -> R
         issue=event.issue,
         claim=choices.claim or "",
         minutes=min(minutes, _SHARE_OF_LIMIT * event.context.policy.run_minutes),
+        requested_minutes=choices.minutes,
         runs=min(runs, _MOST_PAPER_RUNS),
         environment=_environment(event, choices, repository),
         limits=RunLimits(timeout_s=choices.timeout_s or limits.timeout_s, seed=choices.seed or 0),

@@ -23,7 +23,7 @@ from bot.kernel.errors import UserError
 from bot.kernel.job import RequestedJob
 from bot.kernel.ports import Journal, Listener, Progress
 from bot.kernel.report import IssueReport, RequestedReport
-from bot.kernel.run import Delivery
+from bot.kernel.run import Delivery, Repository
 from bot.kernel.settings import Settings, WorkflowSettings, load, secrets
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 Mode = Literal["never", "summary", "comment"]
 _EVENTS = ("issues", "issue_comment")
 _TRIGGERS = {"opened", "labeled", "comment"}
+_REHEARSED = "owner/repository"
 _MOST_SUMMARY = 900_000  # GitHub takes 1 MiB of a step
 _DEFECT_EXIT = 1
 
@@ -57,11 +58,12 @@ def action(
         Mode, typer.Option(help="Where the result goes besides the artifact.")
     ] = "comment",
     dry_run: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--dry-run",
-            help="Rehearse both jobs on a saved event; write nothing to GitHub.",
-            metavar="EVENT.json",
+            help="Rehearse both jobs on a saved event, or on an issue as if it was just opened "
+            "(owner/repo#12, a URL, a file or `example`); write nothing to GitHub.",
+            metavar="EVENT|ISSUE",
         ),
     ] = None,
     permission: Annotated[
@@ -86,7 +88,7 @@ def action(
     """
     settings, workflow = load(), WorkflowSettings()
     if (part is None) == (dry_run is None):
-        raise UserError("Name one job, run or publish, or pass --dry-run EVENT.json.")
+        raise UserError("Name one job, run or publish, or pass --dry-run EVENT.")
     if dry_run is not None:
         _rehearse(dry_run, out, settings, permission, config, as_json=as_json)
         return
@@ -136,7 +138,7 @@ def _path(workflow: WorkflowSettings) -> Path:
     if workflow.event_path is None:
         raise UserError(
             "GITHUB_EVENT_PATH is not set: this is no job of a workflow.",
-            "To rehearse one, pass --dry-run EVENT.json.",
+            "To rehearse one, pass --dry-run EVENT.",
         )
     return workflow.event_path
 
@@ -393,8 +395,35 @@ def publish_event(
     workflow.publish_results(context, delivery, handover)
 
 
+def _rehearsal_event(source: str, settings: Settings) -> WorkflowEvent | str:
+    """A saved event; or an issue, as if its author had just opened it."""
+    from bot.cli import sources
+    from bot.cli.rehearsal import payload_bytes
+
+    path = Path(source)
+    if path.is_file() and path.suffix == ".json" and "action" in _json(payload_bytes(path), path):
+        return read_event("", path, settings, 0)
+    issue = sources.load(source, settings)
+    where = {"number": issue.number or 1, "repository": issue.repository or _REHEARSED}
+    issue = issue.model_copy(update={**where, "author": issue.author or "reporter"})
+    return WorkflowEvent(
+        Delivery(
+            guid="workflow-0",
+            event="issues",
+            action="opened",
+            trigger="opened",
+            installation=0,
+            repository=Repository(id=0, full_name=str(issue.repository)),
+            issue=issue,
+            sender=str(issue.author),
+            received_at=datetime.now(UTC),
+        ),
+        workflow_run=0,
+    )
+
+
 def _rehearse(
-    path: Path,
+    source: str,
     out: Path | None,
     settings: Settings,
     permission: Permission,
@@ -407,7 +436,7 @@ def _rehearse(
     from bot.app.rehearsal import DryRunGitHub
     from bot.cli.rehearsal import payload_bytes, print_writes
 
-    event = read_event("", path, settings, 0)
+    event = _rehearsal_event(source, settings)
     if isinstance(event, str):
         print_writes([], f"Ignored: {event}.", as_json=as_json)
         return
@@ -422,5 +451,8 @@ def _rehearse(
             publish_event(event, settings, github, folder, writes.append)
     count = len(writes)
     outcome = f"{count} write{'' if count == 1 else 's'}. This would be written to GitHub."
-    outcome = outcome if writes else "Nothing would be written to GitHub."
+    if not writes:
+        outcome = "Nothing would be written to GitHub."
+        summary = ending.summary(event, comment=True).partition("\n\n")[2]
+        outcome += f" The job's summary would say:\n\n{summary}" if summary.strip() else ""
     print_writes(writes, outcome, as_json=as_json)

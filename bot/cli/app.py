@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from pydantic import SecretStr
 from pydantic.fields import FieldInfo
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
+from typing_extensions import override
 
 from bot.cli.action import action
 from bot.cli.diagnose import diagnose, probe, rules
@@ -23,8 +24,22 @@ from bot.kernel.settings import Settings
 # Commands import what is heavy inside their functions, all of `handlers` among it: help stays fast,
 # and the web process does not load the engine.
 
+
+class _Program(TyperGroup):
+    """All commands, with the complaints about their options as people write them."""
+
+    @override
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix("Value error, ")  # pydantic's, not ours
+            raise
+
+
 app = typer.Typer(
     name="reprise",
+    cls=_Program,
     help="Reproduces deep-learning bug reports by running them.",
     no_args_is_help=True,
     add_completion=False,

@@ -2,7 +2,9 @@
 
 import json
 import sys
+from collections.abc import Iterator
 from functools import partial
+from itertools import groupby
 from pathlib import Path
 
 from bot import products
@@ -111,15 +113,27 @@ def _with_limits(job: ReproduceIssue, options: JobOptions) -> ReproduceIssue:
     return job.model_copy(update=update)
 
 
+_FEW = 2
+
+
 def list_rules(*, as_json: bool) -> str:
     """Every rule with the faults that it names, and its source."""
     fields = ("id", "severity", "faults", "sentence", "sources")
     rows = [{field: getattr(rule, field) for field in fields} for rule in RULES]
     if as_json:
         return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-    return "\n".join(
-        f"{rule.id}{_faults_named(rule)}\n  {rule.sentence}\n  {rule.sources}\n" for rule in RULES
-    )
+    groups = (list(rules) for _, rules in groupby(RULES, key=lambda rule: rule.sources))
+    return "\n".join(entry for rules in groups for entry in _entries(rules))
+
+
+def _entries(rules: list[Rule]) -> Iterator[str]:
+    """Rules of one source; a source of many is named once, above them."""
+    sources, is_shared = rules[0].sources, len(rules) > _FEW
+    if is_shared:
+        yield f"The next {len(rules)} rules are from: {sources}\n"
+    for rule in rules:
+        own = "" if is_shared else f"  {sources}\n"
+        yield f"{rule.id}{_faults_named(rule)}\n  {rule.sentence}\n{own}"
 
 
 def _faults_named(rule: Rule) -> str:

@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from threading import Event, Lock
 
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 from typing_extensions import override
@@ -65,8 +66,9 @@ def outcome(
     installation: Installation,
     steps: tuple[BuildStep, ...],
     checkout: Checkout | None,
+    history: Callable[[str], tuple[Release, ...]],
 ) -> Environment:
-    """The environment that was built."""
+    """The environment that was built. `history` are the releases of a distribution."""
     packages = _packages(draft, installation.pins)
     mounts = [str(installation.python.root), str(installation.root)]
     variables = {**installation.python.variables, **spec.variables}
@@ -83,7 +85,10 @@ def outcome(
         lock="".join(
             f"{pin}\n" for pin in (f"# python {installation.python.version}", *installation.pins)
         ),
-        claims=_claims(spec, draft, packages, installation.python.version),
+        claims=tuple(
+            claim.model_copy(update={"is_absent": _is_absent(claim, history)})
+            for claim in _claims(spec, draft, packages, installation.python.version)
+        ),
         steps=steps,
         commit=checkout.commit if checkout else "",
         tree=str(checkout.tree) if checkout else "",
@@ -141,6 +146,16 @@ def _claims(
         for name, note in notes.items()
     ]
     return (*claims, *extra)
+
+
+def _is_absent(claim: Claimed, history: Callable[[str], tuple[Release, ...]]) -> bool:
+    """Whether no release of a package fits the version that the report names."""
+    specifier = versions.specifier(claim.claimed, "text") if claim.claimed else ""
+    if claim.name == "python" or not specifier or _agrees(claim, claim.resolved):
+        return False
+    offered = [release.version for release in history(claim.name)]
+    fits = SpecifierSet(specifier).filter(offered, prereleases=True)
+    return bool(offered) and next(iter(fits), None) is None
 
 
 def _agrees(claim: Claimed, resolved: str) -> bool:
@@ -599,7 +614,8 @@ class _Job:
         return self._noted(draft, installation)
 
     def _noted(self, draft: Draft, installation: Installation) -> Environment:
-        environment = outcome(self.spec, draft, installation, tuple(self.steps), self.checkout)
+        steps, history = tuple(self.steps), self.owner.history
+        environment = outcome(self.spec, draft, installation, steps, self.checkout, history)
         environment = environment.model_copy(update={"undated": self._undated(draft, environment)})
         if self.spec.repo is None:
             value = {"at": time.time(), "environment": environment.model_dump(mode="json")}

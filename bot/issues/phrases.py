@@ -508,10 +508,15 @@ def figures(report: IssueReport) -> str:
             runs = f"{verdict.failures} of {count(verdict.runs, 'confirming run')}"
             if verdict.failures == verdict.runs:
                 runs = f"{'both' if verdict.runs == 2 else f'all {verdict.runs}'} confirming runs"
-            frequency = f"{runs} ({interval(*verdict.interval)})"
-            it = "the failure is" if verdict.determinism == "deterministic" else "it"
-            how = DETERMINISM[verdict.determinism]
-            return f"the reported failure occurred in {frequency}; {it} {how}"
+            frequency, how = interval(*verdict.interval), DETERMINISM[verdict.determinism]
+            occurred = f"the reported failure occurred in {runs}"
+            if verdict.determinism != "deterministic":
+                return f"{occurred} ({frequency}); it {how}"
+            if verdict.failures < verdict.runs:  # the others decided nothing
+                return f"{occurred} ({frequency}); no run passed"
+            # Few runs alike leave a wide interval: both are said of these runs, as one thing.
+            extent = count(verdict.runs, "run")
+            return f"{occurred}: {how} as far as {extent} can tell ({frequency})"
         case NotReproduced() | Inconclusive() if verdict.runs:
             return f"{counts_text(verdict)} failed as reported"
         case DifferentFailure():
@@ -573,6 +578,21 @@ def unconfirmed(report: IssueReport) -> str:
         return ""
     apart = sets_apart(verdict.control)
     return f"This does not confirm a bug: {verdict.doubt}." if apart else ""
+
+
+def absent_versions(report: IssueReport) -> str:
+    """Which versions of the bug report no index has, as a sentence; or ""."""
+    claims = report.environment.claims if report.environment is not None else ()
+    absent = [claim for claim in claims if claim.is_absent]
+    if not absent:
+        return ""
+    first, more = absent[0], len(absent) - 1
+    name, others = f"{first.name} {clip(one_line(first.claimed), 40)}", f" and {more} more"
+    instead = f"{first.resolved} was installed" if first.resolved else "it was left out"
+    return (
+        f"The bug report names {name}{others if more else ''}, which the package index does not "
+        f"have; {'other releases were installed' if more else instead}."
+    )
 
 
 def reason(report: IssueReport) -> str:

@@ -129,19 +129,33 @@ def _details(report: IssueReport) -> list[Block]:
     blocks += [Fold("Step by step", [DataTable(columns, steps[:_STEPS], hidden)])] if steps else []
     if program_phrases.smaller(reduced) is not None and not in_tree:
         size = count(reduced.lines_before, "line")
-        blocks.append(files(reduced.before, "Original script", size))
+        blocks.append(original(reduced.before, report.script, size))
     return blocks
 
 
-def files(script: Script, title: str = "Script", size: str = "") -> Fold:
-    """Every file of a script, the entry first."""
+ORIGINAL = "original.py"
+"""The name of a program as it was before it was made smaller."""
+
+
+def original(before: Script, script: Script | None, size: str = "") -> Fold:
+    """The files of a script as it was before minimization, under another name than what it became
+    where both have the same.
+    """
+    is_same = script is not None and before.entry == script.entry
+    return files(before, "Original script", size, ORIGINAL if is_same else "")
+
+
+def files(script: Script, title: str = "Script", size: str = "", entry: str = "") -> Fold:
+    """Every file of a script, the entry first, which is shown as `entry`."""
     names = sorted(script.files, key=lambda name: (name != script.entry, name))
+    entry = entry or script.entry
     blocks: list[Block] = []
     for name in names:
-        blocks += [Paragraph((Code(name), ":"))] if len(names) > 1 else []
+        heading = entry if name == script.entry else name
+        blocks += [Paragraph((Code(heading), ":"))] if len(names) > 1 else []
         language = "python" if name.endswith(".py") else "text"
         blocks.append(Preformatted(script.files[name], language))
-    return Fold(f"{title}: {script.entry}, {size or program_phrases.length(script)}", blocks)
+    return Fold(f"{title}: {entry}, {size or program_phrases.length(script)}", blocks)
 
 
 def changes(script: Script) -> BulletList:
@@ -498,7 +512,8 @@ def verdict(report: IssueReport) -> Section:
     title = "No failure to reproduce" if report.repaired_instead else KINDS[kind].title
     headline = Headline(title, " ".join(filter(None, line)), kind)
     reason = "" if _in_table(report) else phrases.reason(report)
-    texts: list[Text] = [reason, phrases.unconfirmed(report), where(report.bisection)]
+    absent = phrases.absent_versions(report)
+    texts: list[Text] = [reason, absent, phrases.unconfirmed(report), where(report.bisection)]
     paragraphs = [Paragraph(text) for text in texts if text]
     return Section("verdict", blocks=[headline, *paragraphs, _figures(report)])
 
@@ -517,7 +532,9 @@ def _figures(report: IssueReport) -> Figures:
         rows.append(("failed as reported", f"{verdict.failures} of {count(verdict.runs, 'run')}"))
         interval = (*verdict.interval, verdict.failures, verdict.runs)
     if isinstance(verdict, Reproduced):
-        rows.append(("determinism", phrases.DETERMINISM[verdict.determinism]))
+        how = phrases.DETERMINISM[verdict.determinism]
+        extent = f" in {count(verdict.runs, 'run')}" if how == "deterministic" else ""
+        rows.append(("determinism", f"{how}{extent}"))
         rows.append(("control", "none"))
     if control.type != "none":
         chance = f", p {phrases.chance(control.p)}" if control.p is not None else ""

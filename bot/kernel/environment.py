@@ -107,12 +107,15 @@ class DeclaredDependencies(Record):
 
 
 class Claimed(Record):
-    """A version that the bug report names, with the one that was installed."""
+    """A version that the bug report names, with the one that was installed. `is_absent`: no index
+    that was asked has a release of it.
+    """
 
     name: str
     claimed: str
     resolved: str
     note: str = ""
+    is_absent: bool = False
 
 
 class EnvironmentSpec(Record):

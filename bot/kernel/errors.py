@@ -4,6 +4,7 @@
     ├── UserError        the person who asked can mend it; one sentence and the next step
     ├── TransientError   trying again later may work (network, rate limit, full disk)
     │   ├── IndexUnreachable
+    │   ├── PaperUnreachable
     │   └── ModelUnavailable   no model answers, or none answers as asked
     └── BuildError       the environment could not be built: a verdict (setup_failed), not a defect
 
@@ -35,6 +36,10 @@ class TransientError(RepriseError):
 
 class IndexUnreachable(TransientError):
     """No package index answers."""
+
+
+class PaperUnreachable(TransientError):
+    """arXiv does not answer, or does not give the paper for now."""
 
 
 class ModelUnavailable(TransientError):

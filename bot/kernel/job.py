@@ -214,6 +214,7 @@ class ReproducePaper(JobOptions):
     together take at most `minutes`; `runs` is the most of them with seeds of their own. With
     `no_repo` a model writes the program from the paper. `cited` are repositories of cited works by
     the keys of their references.
+    `requested_minutes` is what a command asked for, which may be more than the host allows.
     """
 
     kind: Literal["reproduce_paper"] = "reproduce_paper"
@@ -223,7 +224,13 @@ class ReproducePaper(JobOptions):
     issue: Issue | None = None
     claim: str = ""
     minutes: float = Field(60.0, gt=0)
+    requested_minutes: float | None = None
     runs: int = Field(5, ge=1, le=40)
+
+    @property
+    def is_capped(self) -> bool:
+        """Whether the host allows less time than was asked for."""
+        return self.requested_minutes is not None and self.requested_minutes > self.minutes
 
     @property
     def name(self) -> str:

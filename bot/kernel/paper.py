@@ -225,7 +225,7 @@ PaperVerdictKind = Literal[
 ]  # fmt: skip
 
 
-PaperNeed = Literal["paper", "number", "repository", "command", "data"]
+PaperNeed = Literal["paper", "source", "number", "repository", "command", "data"]
 
 
 class PaperVerdict(Record):

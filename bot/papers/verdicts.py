@@ -34,6 +34,11 @@ PAPER_NEEDS: dict[PaperNeed, NeedRow] = {
         "Add the paper's arXiv id to the issue, or its link to the README, then comment "
         "`/reproduce paper`.",
     ),
+    "source": NeedRow(
+        "Download its source in a browser, and pass the file.",
+        "To try again, comment `/reproduce paper`; the operator of this host can name a mirror of "
+        "arXiv (`REPRISE_ARXIV_URL`).",
+    ),
     "number": NeedRow(
         "Pass its LaTeX source or HTML, whose tables are read cell by cell; a number in a sentence "
         "is read if a metric such as accuracy or RMSE stands beside it.",

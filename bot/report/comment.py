@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from bot.issues.sections import files
+from bot.issues.sections import files, original
 from bot.issues.verdicts import KINDS
 from bot.kernel.document import (
     Block,
@@ -85,7 +85,10 @@ def command_with_options(request: NewRun) -> tuple[Inline, ...]:
     for number, option in enumerate(options[:_MOST_OPTIONS]):
         parts += [", " if number else " with ", Code(clip(one_line(option), _NAME))]
     more = len(options) - _MOST_OPTIONS
-    return (*parts, f" and {more} more") if more > 0 else tuple(parts)
+    parts += [f" and {more} more"] if more > 0 else []
+    if isinstance(request.job, ReproducePaper) and request.job.is_capped:
+        parts.append(f" (this host allows {request.job.minutes:g} minutes)")
+    return tuple(parts)
 
 
 def name(login: str) -> Inline:
@@ -116,11 +119,11 @@ def options_of(job: RequestedJob) -> list[str]:
 
 
 def _paper_options(job: ReproducePaper) -> dict[str, object]:
-    usual = ReproducePaper.model_fields
+    usual, minutes = ReproducePaper.model_fields, job.requested_minutes
     return {
         "claim": job.claim,
         "runs": job.runs if job.runs != usual["runs"].default else None,
-        "budget": f"{job.minutes:g}m" if job.minutes != usual["minutes"].default else None,
+        "budget": f"{minutes:g}m" if minutes not in {None, usual["minutes"].default} else None,
     }
 
 
@@ -305,7 +308,7 @@ def _folds(document: Document) -> list[Fold]:
         folds += [Fold(section.fold, section.details)] if section.fold else []
         for program in _of(Program, section):
             before = program.before
-            folds += [files(before, "Original script")] if before is not None else []
+            folds += [original(before, program.script)] if before is not None else []
     return [fold for fold in folds if any(map(markdown.print_block, fold.blocks))]
 
 

@@ -115,7 +115,9 @@ def _files(report: RequestedReport) -> tuple[str, ...]:
         return ("report.json",)
     script = ("repro.py",) if report.script is not None else ()
     original = (
-        ("original.py",) if script and program_phrases.smaller(report.reduced) is not None else ()
+        (sections.ORIGINAL,)
+        if script and program_phrases.smaller(report.reduced) is not None
+        else ()
     )
     return (*script, *original, "report.json")
 

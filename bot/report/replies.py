@@ -153,7 +153,8 @@ def _paper_document(draft: PaperPlan, request: NewRun, approval: str, page: str)
         if draft.claim
         else "The number: the one that the issue means, or the main result",
         ("The command: ", which, ", in a clone at ", Code(draft.ref or "HEAD")),
-        f"At most {job.runs} seeds, and runs of changed programs, within {job.minutes:g} minutes",
+        f"At most {job.runs} seeds, and runs of changed programs, within {job.minutes:g} minutes"
+        + (", the most that this host allows" if job.is_capped else ""),
     ]
     blocks = [
         Headline("Waiting for approval", (*who, " Nothing has run yet.")),
@@ -403,11 +404,13 @@ def _reply_row(run: Run, page: str) -> tuple[Text, ...]:
     return link, name(run.request.requester), day, standing(run)
 
 
+_TITLES: dict[str, str] = {kind: row.title for kind, row in KINDS.items()}
+_PAPER_TITLES: dict[str, str] = {kind: row.title for kind, row in PAPER_KINDS.items()}
+
+
 def verdict_title(run: Run) -> str:
     """The name of a run's verdict for readers, "" for one that has none (a repair)."""
-    if run.request.proof == "paper":
-        return next((row.title for kind, row in PAPER_KINDS.items() if kind == run.verdict), "")
-    return KINDS[run.verdict].title if run.verdict in KINDS else ""
+    return (_PAPER_TITLES if run.request.proof == "paper" else _TITLES).get(run.verdict, "")
 
 
 def standing(run: Run) -> Text:

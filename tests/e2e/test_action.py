@@ -40,7 +40,8 @@ LOOK = f"""Printing what it can see, then it fails:
 ```python
 import glob, os
 
-mark, seen, places, paths = "{KEY[:14][::-1]}"[::-1].encode(), 0, [], []
+marks, seen, places, paths = ("{KEY[:14][::-1]}", "=NEKOT_BUHTIG_ESIRPER"), 0, [], []
+marks = [mark[::-1].encode() for mark in marks]
 for pattern in ("/proc/[0-9]*/environ", "/proc/[0-9]*/cmdline", "/tmp/*canary*/*", "/home/*/.*", "/root/.*"):
     paths += glob.glob(pattern)
 for path in paths:
@@ -50,9 +51,9 @@ for path in paths:
     except OSError:
         continue
     seen += 1
-    if mark in data and not path.endswith(".py"):
+    if any(mark in data for mark in marks) and not path.endswith(".py"):
         places.append(path)
-if any(mark.decode() in value for value in os.environ.values()):
+if any(mark.decode() in f"{{name}}={{value}}" for mark in marks for name, value in os.environ.items()):
     places.append("environment")
 print("looked into", seen, "files, and saw the secret in", len(places), "of them")
 last = [].pop()
@@ -60,7 +61,7 @@ last = [].pop()
 
 ```
 Traceback (most recent call last):
-  File "a.py", line 22, in <module>
+  File "a.py", line 23, in <module>
     last = [].pop()
 IndexError: pop from empty list
 ```
@@ -216,6 +217,23 @@ def test_an_opened_issue_is_run_by_one_job_and_answered_by_the_other(runner: Run
     (body,) = runner.bodies()
     assert "**Reproduced**" in body
     assert outputs["run-url"] in body
+
+
+def test_a_report_that_was_changed_on_its_way_is_not_published(runner: Runner) -> None:
+    event = example("issues", "opened", issue={"body": FAILS})
+    assert runner.run(event)[1]["verdict"] == "reproduced", runner.log
+    path = runner.artifact / "handover.json"
+    text = path.read_text()
+    forged = json.loads(text)
+    verdict = forged["results"][0]["report"]["verdict"]
+    verdict["failures"] = verdict["runs"] = verdict["runs"] + 20
+    path.write_text(json.dumps(forged))
+    assert runner.publish(event) == 2
+    assert "The artifact is refused" in runner.log
+    assert runner.bodies() == []
+    path.write_text(text)
+    assert runner.publish(event) == 0, runner.log
+    assert len(runner.bodies()) == 1
 
 
 def test_a_command_of_a_stranger_is_refused_and_of_a_maintainer_runs(runner: Runner) -> None:

@@ -262,8 +262,12 @@ def test_a_release_that_is_gone_gives_way_to_its_neighbour(builder: UvBuilder) -
     alpha = next(each for each in built.packages if each.name == "alpha")
     assert (alpha.version, alpha.rung) == ("1.0.1", PinSource.NEIGHBOUR)
     assert (built.claims[0].claimed, built.claims[0].resolved) == ("1.0.2", "1.0.1")
+    assert built.claims[0].is_absent
     assert built.steps[0].error
     assert not built.steps[-1].error
+    there = (Claimed(name="alpha", claimed="1.0.0", resolved=""),)
+    built = builder.build(spec(wanted("alpha", "==1.0.1", PinSource.ISSUE), claims=there))
+    assert (built.claims[0].note, built.claims[0].is_absent) == ("differs", False)
 
 
 def test_bounds_go_before_requirements(builder: UvBuilder) -> None:

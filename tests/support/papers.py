@@ -16,7 +16,7 @@ from typing import Any
 
 from bot.app.paper_sources import LocalPapers
 from bot.kernel.environment import Environment, EnvironmentSpec
-from bot.kernel.errors import Stopped, UserError
+from bot.kernel.errors import PaperUnreachable, Stopped, UserError
 from bot.kernel.job import EnvironmentOptions, ReproducePaper
 from bot.kernel.paper import PaperFiles
 from bot.kernel.ports import Journal, Ports
@@ -35,12 +35,15 @@ class FakePapers:
 
     papers: Mapping[str, Mapping[str, bytes]]
     fetched: list[str] = field(default_factory=list)
+    is_away: bool = False
 
     def fetch(self, source: str, *, cancel: Event | None = None) -> PaperFiles:
         """The paper of a source."""
         if cancel is not None and cancel.is_set():
             raise Stopped("stopped on request")
         self.fetched.append(source)
+        if self.is_away:
+            raise PaperUnreachable("arXiv cannot be reached: no route to host.", "Try again later.")
         if source not in self.papers:
             raise UserError(f"There is no paper {source}.", "Check the source.")
         return PaperFiles(name=source, files=dict(self.papers[source]))

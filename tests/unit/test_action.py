@@ -502,9 +502,42 @@ def test_a_rehearsal_prints_what_both_jobs_would_write(tmp_path: Path) -> None:
     assert "/reproduce bisect" in told["writes"][0]["text"]
 
 
+SILENT = (
+    "Training of ResNet-50 is slow since the update\n\nEach epoch takes 40 minutes, it was 25. "
+    "I use `train.py` of the examples with the default settings on two GPUs.\n"
+)
+
+
+def test_an_issue_is_rehearsed_as_if_it_was_just_opened(tmp_path: Path) -> None:
+    path = tmp_path / "issue.md"
+    path.write_text("# It fails\n\nI got an error when I ran it. Please help.\n")
+    words = ["action", "--dry-run", str(path), "--json"]
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, done.output
+    writes = json.loads(done.stdout)["writes"]
+    assert [write["what"] for write in writes] == ["reaction", "comment", "label", "reaction"]
+    assert writes[1]["where"] == "owner/repository#1"
+    assert "**More information needed**" in writes[1]["text"]
+    assert "Started when `reporter` opened the issue" in writes[1]["text"]
+
+
+def test_a_rehearsal_that_writes_nothing_shows_what_the_summary_would_say(tmp_path: Path) -> None:
+    path = tmp_path / "issue.json"
+    title, body = SILENT.split("\n\n", 1)
+    path.write_text(json.dumps({"title": title, "body": body, "number": 3}))
+    done = CliRunner().invoke(app, ["action", "--dry-run", str(path), "--json"])
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert result["writes"] == []
+    assert "The job's summary would say:" in result["outcome"]
+    assert "**Inconclusive**" in result["outcome"]
+
+
 @pytest.mark.parametrize(
     ("words", "variables", "says"),
     [
+        (["--dry-run", "no-such-file.md"], {}, "no-such-file.md"),
+        (["--dry-run", "no-such-file.json"], {}, "no-such-file.json"),
         ([], {}, "Name one job, run or publish"),
         (["run", "--dry-run", "x"], {}, "Name one job, run or publish"),
         (["run"], {}, "Pass --out DIR"),

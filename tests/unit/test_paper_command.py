@@ -74,6 +74,31 @@ def test_the_number_that_the_issue_means_is_compared_and_the_issue_answered(tmp_
     assert (app.worked[0].minutes, app.worked[0].claim) == (30.0, "")
 
 
+def test_an_arxiv_that_is_out_of_reach_is_no_bug_of_ours(tmp_path: Path) -> None:
+    app = PaperApp(tmp_path, takes=3)
+    app.papers.is_away = True
+    delivery = app.says("/reproduce paper")
+    for _ in range(5):
+        app.resume()
+    assert len(app.papers.fetched) == 3, "it is tried again first"
+    (body,) = app.ours()
+    assert "could not be fetched (arXiv cannot be reached: no route to host)." in body
+    assert "To try again, comment `/reproduce paper`" in body
+    assert "bug in Reprise" not in body
+    assert app.reactions(delivery) == {"eyes", "+1"}
+    (run,) = app.runs()
+    assert (run.state, run.verdict) == (RunState.FINISHED, "inconclusive")
+
+
+def test_an_arxiv_that_answers_again_is_no_verdict(tmp_path: Path) -> None:
+    app = PaperApp(tmp_path, takes=3)
+    app.papers.is_away = True
+    app.says("/reproduce paper")
+    app.papers.is_away = False
+    app.resume()
+    assert app.runs()[0].verdict == "reproduced"
+
+
 def test_the_page_of_a_run_shows_its_report_and_has_it_for_programs(tmp_path: Path) -> None:
     app = PaperApp(tmp_path, WRONG)
     app.says("/reproduce paper runs=3")
@@ -88,6 +113,30 @@ def test_the_page_of_a_run_shows_its_report_and_has_it_for_programs(tmp_path: Pa
     assert shown.files == ("report.json",)
     data = json.loads(requested_text(report))
     assert (data["kind"], data["verdict"]["kind"]) == ("paper", "not_reproduced")
+
+
+@pytest.mark.parametrize(
+    ("budget", "words"),
+    [
+        ("budget=10h", "with `budget=600m` (this host allows 48 minutes)."),
+        ("budget=40m", "with `budget=40m`."),
+        ("", "as `/reproduce paper`."),
+    ],
+)
+def test_a_budget_that_the_host_caps_is_said_to_be_capped(
+    tmp_path: Path, budget: str, words: str
+) -> None:
+    app = PaperApp(tmp_path, run_minutes=60)
+    app.says(f"/reproduce paper {budget}")
+    assert f"Requested by `max` as `/reproduce paper`{'' if not budget else ' '}" in app.ours()[0]
+    assert words in app.ours()[0]
+    assert app.worked[0].minutes == (40 if budget == "budget=40m" else 48)
+
+
+def test_a_plan_says_that_its_budget_is_capped(tmp_path: Path) -> None:
+    app = PaperApp(tmp_path, run_minutes=60)
+    app.says("/reproduce paper budget=10h", sender="stranger")
+    assert "within 48 minutes, the most that this host allows" in app.ours()[0]
 
 
 def test_a_claim_and_a_command_are_read_from_the_comment(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_proof_is_shown_in_words_and_pictures(pages: Site) -> None:
         "pool: introduced in 0.2.4 (2023-12-09), fixed between 0.3.1 (2024-04-22) and 0.3.3.",
         "0.3.2 could not be tested; 0.3.3 passes",
         "32 \u2192 4 lines: 214 programs tried in 31 s, nothing more could be removed.",
-        "Original script: repro.py, 32 lines",
+        "Original script: original.py, 32 lines",
         "9f2c41d07be3 2023-12-04 Transpose the weight once",
         "0.2.1: no wheel of pool 0.2.1 for Python 3.11",
     ):

@@ -19,7 +19,7 @@ from bot.kernel.session import Session
 from bot.kernel.training_trace import curves
 from bot.kernel.training_types import (
     Curve,
-    Finding,
+    Diagnosis,
     Hyperparameter,
     Improvement,
     Metric,
@@ -135,7 +135,7 @@ _PATIENCE, _LEAST_S = 3.0, 30.0
 _SLOWER = 2.0
 _SHORT_OF = 0.1
 TrialListener = Callable[[Trial], None]
-Suspect = Callable[[], Sequence[Finding]]
+Judge = Callable[[], Diagnosis]
 
 
 def repair(
@@ -144,19 +144,17 @@ def repair(
     session: Session,
     request: RepairRequest,
     *,
-    suspect: Suspect = tuple,
+    judge: Judge | None = None,
     on_trial: TrialListener = lambda _: None,
 ) -> Repair:
-    """Search, minimise and prove a patch. What a model suspects is tried behind what the rules
-    find; it is asked only where there is something to try. Trials that the journal has are not
-    made again. Raises Stopped.
+    """Search, minimise and prove a patch. `judge` tells the diagnosis, by default the rules'; it is
+    asked only where there is something to try. What trainings confirmed is tried first, what a
+    model suspects last. Trials that the journal has are not made again. Raises Stopped.
     """
     with open_trials(program, recording, session, request, on_trial=on_trial) as trials:
         if isinstance(trials, str):
             return Repair(budget=request.budget, undecided=trials)
-        diagnosis = rules.diagnose(recording.trace)
-        findings = (*diagnosis.findings, *suspect())
-        diagnosis = diagnosis.model_copy(update={"findings": findings})
+        diagnosis = judge() if judge is not None else rules.diagnose(recording.trace)
         with session.stage("repair", "searching for a patch"):
             hyperparameters = changeable(trials)
             patch = Search(trials, diagnosis, hyperparameters).best()
@@ -406,7 +404,7 @@ def repair_program(job: RepairProgram, ports: Ports) -> RepairReport:
         environment = recorded.environment
         result = repair(
             job.program, recorded, session, job.repair,
-            suspect=lambda: judge(recorded, session, budget).suspected,
+            judge=lambda: judge(recorded, session, budget).diagnosis,
             on_trial=ports.training.trial,
         )  # fmt: skip
     except BuildError as error:

@@ -250,6 +250,10 @@ class Trials:
         self.made |= {_key(task): self._kept[_key(task)].trial for task in requests}
         return [self.made[_key(task)] for task in requests]
 
+    def made_with(self, task: TrialRequest) -> Trial | None:
+        """The trial, if it was made or asked for."""
+        return self.made.get(_key(task))
+
     def symptom(self, task: TrialRequest) -> str:
         """What `look` saw in the trace of a trial that was made with it."""
         return self._kept[_key(task)].symptom

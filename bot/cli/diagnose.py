@@ -23,11 +23,11 @@ from bot.kernel.job import (
     RunLimits,
 )
 from bot.kernel.settings import secrets
+from bot.kernel.training_types import DIAGNOSIS_BUDGET
 
 # What `reprise diagnose`, `probe` and `rules` do; each returns the exit code or a text.
 
 
-DEFAULT_BUDGET = "3x"
 Source = Annotated[
     Path,
     typer.Argument(
@@ -79,7 +79,7 @@ Without = Annotated[
 def diagnose(
     source: Source,
     arguments: Arguments = None,
-    budget: Budget = DEFAULT_BUDGET,
+    budget: Budget = f"{DIAGNOSIS_BUDGET:g}x",
     out: Out = None,
     sandbox: Sandbox = "auto",
     device: Device = "cpu",

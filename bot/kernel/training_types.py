@@ -101,6 +101,10 @@ class Gain(Record):
     share: float
 
 
+DIAGNOSIS_BUDGET = 3.0
+"""The usual time for trainings that confirm findings, in times of the program's own run."""
+
+
 class Interventions(Record):
     """The trainings with changes that a diagnosis made. `budget` is in times of the program's own
     run; `epochs` is to how many each training was shortened, 0 for none. `missing` is why there

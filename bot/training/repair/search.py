@@ -152,14 +152,14 @@ def _textbook(now: Sequence[Hyperparameter]) -> Iterator[Patch]:
 
 
 def structural(found: Sequence[Hyperparameter]) -> tuple[Patch, ...]:
-    """Single edits of what no rule need have suspected, the likeliest first: repairs of code, the
-    textbook's values, other last activations and losses, more epochs, other rates, an activation
-    added or taken out at each site, wider layers, layers added and taken out.
+    """Single edits of what no rule need have suspected, the likeliest first: the textbook's values,
+    other last activations and losses, more epochs, other rates, an activation added or taken out
+    at each site, layers added and taken out, wider ones, repairs of code.
     """
     code = [_edit_all((one,), one.choices[0]) for one in found if one.kind == "code"]
     longer = [patch for one in found if one.kind == "epochs" for patch in _steps(one)][:1]
     rates = [patch for one in found if one.kind == "learning_rate" for patch in _steps(one)]
-    own = (*code, *_textbook(found), *_contract(found), *longer, *rates, *_sites(found))
+    own = (*_textbook(found), *_contract(found), *longer, *rates, *_sites(found), *code)
     return _distinct(own)
 
 

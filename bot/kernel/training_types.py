@@ -141,6 +141,10 @@ class Change(Record):
     words: str
 
 
+Status = Literal["confirmed", "likely", "refuted"]
+"""What trainings with the change of a finding say: a significant gain, nothing certain, no gain."""
+
+
 class Finding(Record):
     """One fault: its type, the layers it is in (as `Layer.index`; none for the whole run), the rule
     that found it, how certain that is (0 to 1), and what to do. `direction` says where a number
@@ -162,7 +166,7 @@ class Finding(Record):
     source: str = ""
     line: int = 0
     by: Literal["rules", "model", "runs"] = "rules"
-    status: Literal["confirmed", "likely", "refuted"] = "likely"
+    status: Status = "likely"
     gain: Gain | None = None
 
     @property

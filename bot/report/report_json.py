@@ -30,6 +30,7 @@ from bot.kernel.training_types import (
     Measurement,
     Metric,
     Repair,
+    Status,
     Trial,
 )
 
@@ -99,7 +100,7 @@ class FindingOut(PublishedData):
     by: Literal["rules", "model", "runs"] = Field(
         "rules", description="model: only a model names it; runs: only trainings show it."
     )
-    status: Literal["confirmed", "likely", "refuted"] = Field(
+    status: Status = Field(
         "likely", description="What trainings with the change say; likely: nothing certain."
     )
     gain: Gain | None = Field(

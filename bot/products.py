@@ -364,8 +364,8 @@ def diagnose_program(job: DiagnoseProgram, ports: Ports) -> DiagnosisReport:
     from bot.training.repair.interventions import intervene  # LibCST is slow to import
 
     def confirm(recorded: RecordedRun, run: DiagnosedRun, session: Session) -> DiagnosedRun:
-        heard = ports.training.trial
-        return intervene(job.program, recorded, run, session, job.budget, on_trial=heard)
+        listener = ports.training.trial
+        return intervene(job.program, recorded, run, session, job.budget, on_trial=listener)
 
     return diagnose.diagnose(job, ports, confirm)
 

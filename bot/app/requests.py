@@ -172,8 +172,8 @@ def _issue_job(
     timeout_s = choices.timeout_s or usual.timeout
     diagnosed = config.diagnose if proof is None else proof in {"diagnose", "repair"}
     repair = _repair(choices) if proof == "repair" else None
-    asked = choices.budget if proof == "diagnose" else None
-    trials = usual.diagnosis_budget if asked is None else asked
+    requested_budget = choices.budget if proof == "diagnose" else None
+    trials = usual.diagnosis_budget if requested_budget is None else requested_budget
     only_for_commands = not (repository.private or choices.ref) and usual.clone == "auto"
     environment = {
         "for_commands": only_for_commands,

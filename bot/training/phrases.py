@@ -209,15 +209,17 @@ def alternatives(finding: Finding, run: DiagnosedRun) -> str:
 
 def interventions(run: DiagnosedRun) -> str:
     """What trainings confirmed the findings, or why there were none; "" where none were made."""
-    done = run.interventions
-    if done is None:
+    trials = run.interventions
+    if trials is None:
         return ""
-    if not done.trainings:
-        return sentence(f"no finding was confirmed by trainings: {done.missing}")
-    shortened = f", each shortened to {count(done.epochs, 'epoch')}" if done.epochs else ""
-    missing = f"; {done.missing}" if done.missing else ""
-    trainings = count(done.trainings, "training")
-    return sentence(f"{trainings} tested the findings in {done.seconds:.0f} s{shortened}{missing}")
+    if not trials.trainings:
+        return sentence(f"no finding was confirmed by trainings: {trials.missing}")
+    shortened = f", each shortened to {count(trials.epochs, 'epoch')}" if trials.epochs else ""
+    missing = f"; {trials.missing}" if trials.missing else ""
+    trainings = count(trials.trainings, "training")
+    return sentence(
+        f"{trainings} tested the findings in {trials.seconds:.0f} s{shortened}{missing}"
+    )
 
 
 def opinion(run: DiagnosedRun) -> str:

@@ -92,13 +92,13 @@ _FEWEST_EPOCHS, _MOST_SHORTENED = 2, 8
 _GRACE_S = 60.0
 
 
-class _Spent(Exception):
+class BudgetUsed(Exception):
     """The budget has no room for another training."""
 
 
 @dataclass(slots=True)
 class Suspicion:
-    """A finding with the patches that would repair it, and the best of those that were tried."""
+    """A finding with the patches that would repair it, and the best of those that were trained."""
 
     finding: Finding
     patches: Sequence[Patch]
@@ -128,7 +128,7 @@ class Race:
             self._repeat()
             if not (self.learned or self.has_cause):
                 self._look_further()
-        except _Spent:
+        except BudgetUsed:
             self.missing = "the budget was used up"
 
     def _shorten(self) -> None:
@@ -185,14 +185,15 @@ class Race:
 
     def _look_further(self) -> None:
         """Edits that no rule suspects, each with one seed; the best with more."""
-        tried = list[Patch]()
+        trained_patches = list[Patch]()
         reserve = (len(SEEDS) - 1 + _SEEDS_OF_CHANGE - 1) * self._seconds
         for patch in self._shortenable(search.structural(self.found)):
             if self.left_s - self._cost(patch) < reserve:
+                self.missing = "the budget was used up"
                 break
             if self._try(patch, 1):
-                tried.append(patch)
-        good = [patch for patch in tried if self.share(patch) >= _ENOUGH_ALONE]
+                trained_patches.append(patch)
+        good = [patch for patch in trained_patches if self.share(patch) >= _ENOUGH_ALONE]
         self.structural = sorted(good, key=self.share, reverse=True)[:_FINALISTS]
         for patch in self.structural:
             self._confirm(patch)
@@ -280,9 +281,9 @@ class Race:
             request = self._request(patch, seed)
             if self.trials.made_with(request) is None:
                 if patch and self._cost(patch) > self.left_s:
-                    raise _Spent
+                    raise BudgetUsed
                 if not patch and self._rows(()) and self._seconds > self.left_s:
-                    raise _Spent
+                    raise BudgetUsed
                 self.trials.run((request,))
 
     def _request(self, patch: Patch, seed: int) -> TrialRequest:
@@ -312,19 +313,19 @@ _WHOLE_RUN: frozenset[Fault] = frozenset(("HLR", "HNE", "HBS", "LCH", "OCH", "CP
 
 def weighed(race: Race, diagnosis: Diagnosis) -> Diagnosis:
     """The diagnosis with what the trainings say of each finding."""
-    told = [_told(suspicion, race) for suspicion in race.suspicions]
-    confirmed = [x for x in told if x.status == "confirmed"]
+    verdicts = [_judged_finding(suspicion, race) for suspicion in race.suspicions]
+    confirmed = [x for x in verdicts if x.status == "confirmed"]
     confirmed = sorted(confirmed, key=lambda x: x.gain.share if x.gain else 0.0, reverse=True)
-    likely = [x for x in told if x.status == "likely"]
+    likely = [x for x in verdicts if x.status == "likely"]
     tested = {id(suspicion.finding) for suspicion in race.suspicions}
     likely += [x for x in diagnosis.findings if id(x) not in tested]
-    refuted = [x for x in told if x.status == "refuted"]
+    refuted = [x for x in verdicts if x.status == "refuted"]
     others = () if confirmed else _structural(race)
     findings = (*confirmed, *others, *likely)[: rules.MOST]
     return diagnosis.model_copy(update={"findings": findings, "refuted": tuple(refuted)})
 
 
-def _told(suspicion: Suspicion, race: Race) -> Finding:
+def _judged_finding(suspicion: Suspicion, race: Race) -> Finding:
     finding, patch = suspicion.finding, suspicion.best
     if not patch:
         return finding
@@ -389,7 +390,7 @@ def intervene(
     """The diagnosis of a recorded run, confirmed or refuted by trainings that take at most `budget`
     times as long as the run, and no longer than a training may. Raises Stopped.
     """
-    diagnosis, done = run.diagnosis, Interventions(budget=budget)
+    diagnosis, result = run.diagnosis, Interventions(budget=budget)
     learned = bool(rules.success(recording.trace))
     if run.undecided or (learned and not diagnosis.findings):
         return run
@@ -403,16 +404,16 @@ def intervene(
                 open_trials(program, recording, limited, request, on_trial=on_trial) as trials,
             ):
                 if isinstance(trials, str):
-                    done = done.model_copy(update={"missing": trials})
+                    result = result.model_copy(update={"missing": trials})
                 else:
                     race = _race(trials, diagnosis, seconds, learned=learned)
                     race.run()
                     diagnosis = weighed(race, diagnosis)
-                    done = _done(race, budget)
+                    result = _summary(race, budget)
         except Stopped:
             session.context.check()
-            done = done.model_copy(update={"missing": "the time limit was reached"})
-    return run.model_copy(update={"diagnosis": diagnosis, "interventions": done})
+            result = result.model_copy(update={"missing": "the time limit was reached"})
+    return run.model_copy(update={"diagnosis": diagnosis, "interventions": result})
 
 
 def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool) -> Race:
@@ -426,7 +427,7 @@ def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool
     return Race(trials, found, suspicions, learned)
 
 
-def _done(race: Race, budget: float) -> Interventions:
+def _summary(race: Race, budget: float) -> Interventions:
     made = race.trials.made.values()
     return Interventions(
         budget=budget, metric=race.trials.subject.metric, trainings=len(made),

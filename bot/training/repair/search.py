@@ -69,6 +69,7 @@ _ALIKE = ("unscaled", "both")
 _ENDS = ("linear", "softmax", "sigmoid")
 _MOST_LOSSES = 5
 _LINEAR = ("none", "linear")
+_FIRST = 3  # of one kind of structural edit, before others
 _OF_LAYERS: tuple[tuple[HyperparameterKind, str], ...] = (
     ("layers", "dense_after"),
     ("layers", "removed"),
@@ -152,27 +153,25 @@ def _textbook(now: Sequence[Hyperparameter]) -> Iterator[Patch]:
 
 
 def structural(found: Sequence[Hyperparameter]) -> tuple[Patch, ...]:
-    """Single edits of what no rule need have suspected, the likeliest first: the textbook's values,
-    other last activations and losses, more epochs, other rates, an activation added or taken out
-    at each site, layers added and taken out, wider ones, repairs of code.
+    """Single edits of what no rule need have suspected. First what rules see worst: layers that are
+    missing, activations that are missing, narrow layers, too few epochs. Then the textbook's
+    values, other last activations and losses, layers and activations taken out, other rates, and
+    repairs of code.
     """
     code = [_edit_all((one,), one.choices[0]) for one in found if one.kind == "code"]
     longer = [patch for one in found if one.kind == "epochs" for patch in _steps(one)][:1]
     rates = [patch for one in found if one.kind == "learning_rate" for patch in _steps(one)]
-    own = (*_textbook(found), *_contract(found), *longer, *rates, *_sites(found), *code)
-    return _distinct(own)
-
-
-def _sites(found: Sequence[Hyperparameter]) -> Iterator[Patch]:
-    """Edits of one layer each, kind by kind."""
     hidden = [one for one in found if one.kind == "activation"][:-1]
-    yield from (_edit_all((one,), "relu") for one in hidden if one.value in _LINEAR)
-    for kind, value in _OF_LAYERS:
-        yield from (_edit_all((one,), value) for one in found if one.kind == kind)
-    for one in found:
-        if one.kind == "units":
-            yield from list(_steps(one))[:1]
-    yield from (_edit_all((one,), "linear") for one in hidden if one.value not in _LINEAR)
+    bare = [_edit_all((one,), "relu") for one in hidden if one.value in _LINEAR]
+    needless = [_edit_all((one,), "linear") for one in hidden if one.value not in _LINEAR]
+    deeper, removed, kept = (
+        [_edit_all((one,), value) for one in found if one.kind == kind]
+        for kind, value in _OF_LAYERS
+    )
+    wider = [patch for one in found if one.kind == "units" for patch in list(_steps(one))[:1]]
+    first = (*deeper[:_FIRST], *bare[:_FIRST], *wider[:_FIRST], *longer)
+    rest = (*removed, *kept, *needless, *rates, *deeper, *bare, *wider, *code)
+    return _distinct([*first, *_textbook(found), *_contract(found), *rest])
 
 
 def _contract(now: Sequence[Hyperparameter]) -> Iterator[Patch]:

@@ -111,7 +111,7 @@ class Race:
     """The state of the trainings of a diagnosis."""
 
     trials: Trials
-    found: Sequence[Hyperparameter]
+    places: Sequence[Hyperparameter]
     suspicions: Sequence[Suspicion]
     learned: bool
     short: Patch = ()
@@ -136,7 +136,7 @@ class Race:
         self._train((), 1)
         needed = len(SEEDS) + _SEEDS_OF_CHANGE + 2 * len(self.suspicions)
         times = needed * self._seconds / max(self.left_s, 0.1)
-        epochs = next((one for one in self.found if one.kind == "epochs"), None)
+        epochs = next((one for one in self.places if one.kind == "epochs"), None)
         number = parse_number(epochs.value) if epochs is not None else None
         if times <= 1 or epochs is None or not number:
             return
@@ -187,7 +187,7 @@ class Race:
         """Edits that no rule suspects, each with one seed; the best with more."""
         trained_patches = list[Patch]()
         reserve = (len(SEEDS) - 1 + _SEEDS_OF_CHANGE - 1) * self._seconds
-        for patch in self._shortenable(search.structural(self.found)):
+        for patch in self._shortenable(search.structural(self.places)):
             if self.left_s - self._cost(patch) < reserve:
                 self.missing = "the budget was used up"
                 break
@@ -346,16 +346,16 @@ def _structural(race: Race) -> tuple[Finding, ...]:
     for patch in race.structural:
         gain = race.gain(patch)
         if gain.share >= _ENOUGH_ALONE and gain.p < _ALPHA:
-            finding = _finding(patch, gain, race.found)
+            finding = _finding(patch, gain, race.places)
             findings.setdefault(finding.fault, finding)
     return tuple(findings.values())
 
 
-def _finding(patch: Patch, gain: Gain, found: Sequence[Hyperparameter]) -> Finding:
+def _finding(patch: Patch, gain: Gain, places: Sequence[Hyperparameter]) -> Finding:
     edit = patch[0]
     fault, also = _faults(edit)
-    places = {one.id: one.layer for one in found}
-    layers = {layer for x in patch if (layer := places.get(x.parameter)) is not None}
+    layer_of = {one.id: one.layer for one in places}
+    layers = {layer for x in patch if (layer := layer_of.get(x.parameter)) is not None}
     words = "; ".join(f"{hyperparameter_name(x)}: {x.after}" for x in patch)
     return Finding(
         fault=fault, also=also, layers=() if fault in _WHOLE_RUN else tuple(sorted(layers)),
@@ -418,19 +418,19 @@ def intervene(
 
 def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool) -> Race:
     trials.budget_s = seconds
-    found = changeable(trials)
+    places = changeable(trials)
     suspicions = [
         Suspicion(finding, patches)
         for finding in diagnosis.findings
-        if finding.fault not in _BESIDE and (patches := search.patches_of(finding, found))
+        if finding.fault not in _BESIDE and (patches := search.patches_of(finding, places))
     ]
-    return Race(trials, found, suspicions, learned)
+    return Race(trials, places, suspicions, learned)
 
 
 def _summary(race: Race, budget: float) -> Interventions:
-    made = race.trials.made.values()
+    trials = race.trials.made.values()
     return Interventions(
-        budget=budget, metric=race.trials.subject.metric, trainings=len(made),
-        seconds=sum(trial.seconds for trial in made), missing=race.missing,
+        budget=budget, metric=race.trials.subject.metric, trainings=len(trials),
+        seconds=sum(trial.seconds for trial in trials), missing=race.missing,
         epochs=int(parse_number(race.short[0].after) or 0) if race.short else 0,
     )  # fmt: skip

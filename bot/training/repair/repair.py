@@ -270,6 +270,8 @@ def _split_program(trials: Trials) -> FaultyProgram:
     values = set[float]()
     for part in (halves.guide, halves.held_out):
         (row,) = trials.run((TrialRequest((), SEEDS[0], part),))
+        if not row.rows_split:
+            trials.keep_whole(row)
         if row.value is None or not row.rows_split or row.value in values:
             return subject
         values.add(row.value)

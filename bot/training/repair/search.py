@@ -152,26 +152,30 @@ def _textbook(now: Sequence[Hyperparameter]) -> Iterator[Patch]:
     yield _edit_all(set_, "glorot_uniform")
 
 
-def structural(found: Sequence[Hyperparameter]) -> tuple[Patch, ...]:
+def structural(hyperparameters: Sequence[Hyperparameter]) -> tuple[Patch, ...]:
     """Single edits of what no rule need have suspected. First what rules see worst: layers that are
     missing, activations that are missing, narrow layers, too few epochs. Then the textbook's
     values, other last activations and losses, layers and activations taken out, other rates, and
     repairs of code.
     """
-    code = [_edit_all((one,), one.choices[0]) for one in found if one.kind == "code"]
-    longer = [patch for one in found if one.kind == "epochs" for patch in _steps(one)][:1]
-    rates = [patch for one in found if one.kind == "learning_rate" for patch in _steps(one)]
-    hidden = [one for one in found if one.kind == "activation"][:-1]
+    code = [_edit_all((one,), one.choices[0]) for one in hyperparameters if one.kind == "code"]
+    longer = [patch for one in hyperparameters if one.kind == "epochs" for patch in _steps(one)][:1]
+    rates = [
+        patch for one in hyperparameters if one.kind == "learning_rate" for patch in _steps(one)
+    ]
+    hidden = [one for one in hyperparameters if one.kind == "activation"][:-1]
     bare = [_edit_all((one,), "relu") for one in hidden if one.value in _LINEAR]
     needless = [_edit_all((one,), "linear") for one in hidden if one.value not in _LINEAR]
-    deeper, removed, kept = (
-        [_edit_all((one,), value) for one in found if one.kind == kind]
+    deeper, removed, undropped = (
+        [_edit_all((one,), value) for one in hyperparameters if one.kind == kind]
         for kind, value in _OF_LAYERS
     )
-    wider = [patch for one in found if one.kind == "units" for patch in list(_steps(one))[:1]]
+    wider = [
+        patch for one in hyperparameters if one.kind == "units" for patch in list(_steps(one))[:1]
+    ]
     first = (*deeper[:_FIRST], *bare[:_FIRST], *wider[:_FIRST], *longer)
-    rest = (*removed, *kept, *needless, *rates, *deeper, *bare, *wider, *code)
-    return _distinct([*first, *_textbook(found), *_contract(found), *rest])
+    rest = (*removed, *undropped, *needless, *rates, *deeper, *bare, *wider, *code)
+    return _distinct([*first, *_textbook(hyperparameters), *_contract(hyperparameters), *rest])
 
 
 def _contract(now: Sequence[Hyperparameter]) -> Iterator[Patch]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.cassettes import Cassettes
 from benchmarks.fault_opinions import Asked, judged
-from benchmarks.faults import FaultRow, scored
+from benchmarks.faults import FaultRow, expanded, scored
 from bot.app import bootstrap
 from bot.environment import provided
 from bot.kernel import training_trace as trace
@@ -53,6 +53,16 @@ class FaultCase:
     def folder(self) -> str:
         """Of its run: a healthy program may bear the name of the faulty one that it repairs."""
         return f"{self.id}-healthy" if self.healthy else self.id
+
+    @property
+    def unclear(self) -> str:
+        """What is wrong with the key, in one sentence; "" for nothing."""
+        try:
+            for codes in (*self.truths, self.key.get("ground_truth", ())):
+                expanded(codes)
+        except ValueError as error:
+            return f"the key of {self.id} is unclear: {error}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +137,9 @@ def _row(case: FaultCase, bench: Bench) -> FaultRow:
         row = row.model_copy(update={**found, **figures})
     except (RepriseError, SandboxError) as error:
         row = row.model_copy(update={"error": f"{type(error).__name__}: {error}"[:300]})
-    if case.healthy:
-        return row
-    try:
-        return scored(row, case.truths)
-    except ValueError as error:
-        return row.model_copy(update={"error": f"the key of {case.id} is unclear: {error}"})
+    if case.unclear:
+        return row.model_copy(update={"error": case.unclear})
+    return row if case.healthy else scored(row, case.truths)
 
 
 def _seen(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:

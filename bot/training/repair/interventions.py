@@ -88,6 +88,7 @@ _SEEDS_OF_CHANGE = 3  # against four of the program: total separation has p = 1/
 _MOST_VALUES = 2  # of one suspicion
 _FINALISTS = 2  # of the edits that no rule suspects
 _ENOUGH_ALONE = 0.3  # of what is left to gain, by an edit that no rule suspects
+_USED = "the budget was used up"
 _FEWEST_EPOCHS, _MOST_SHORTENED = 2, 8
 _GRACE_S = 60.0
 
@@ -116,6 +117,7 @@ class Race:
     learned: bool
     short: Patch = ()
     joint: Patch = ()
+    is_combined: bool = True
     missing: str = ""
     structural: list[Patch] = field(default_factory=list)
 
@@ -126,10 +128,10 @@ class Race:
             self._screen()
             self._combine()
             self._repeat()
-            if not (self.learned or self.has_cause):
+            if not (self.learned or self.short or self.has_cause):
                 self._look_further()
         except BudgetUsed:
-            self.missing = "the budget was used up"
+            self.missing = _USED
 
     def _shorten(self) -> None:
         """Fewer epochs for all trainings where the budget has no room for whole ones."""
@@ -149,11 +151,11 @@ class Race:
         """Each suspicion with one seed; a second value where the first does not help."""
         for suspicion in self.suspicions:
             for patch in self._shortenable(suspicion.patches)[:_MOST_VALUES]:
-                if self._try(patch, 1):
-                    best = suspicion.best
-                    if not best or self.share(patch) > self.share(best):
-                        suspicion.best = patch
-                    suspicion.unclear |= self._is_stopped(patch)
+                is_trained = self._try(patch, 1)
+                suspicion.unclear |= not is_trained or self._is_stopped(patch)
+                best = suspicion.best
+                if is_trained and (not best or self.share(patch) > self.share(best)):
+                    suspicion.best = patch
                 if suspicion.best and self.share(suspicion.best) >= _ENOUGH:
                     break
 
@@ -161,7 +163,9 @@ class Race:
         """All that suspicions say together, where one alone may hide what another brings."""
         patches = [x.best or next(iter(self._shortenable(x.patches)), ()) for x in self.suspicions]
         joint = search.merge_patches(*patches)
-        if len(list(filter(None, patches))) < 2 or not self._try(joint, 1):
+        if len(list(filter(None, patches))) > 1:
+            self.is_combined = self._try(joint, 1)
+        if len(list(filter(None, patches))) < 2 or not self.is_combined:
             return
         alone = max((self.share(x.best) for x in self.suspicions if x.best), default=0.0)
         if self.share(joint) < alone + _ENOUGH * (1 - alone):
@@ -189,7 +193,7 @@ class Race:
         reserve = (len(SEEDS) - 1 + _SEEDS_OF_CHANGE - 1) * self._seconds
         for patch in self._shortenable(search.structural(self.places)):
             if self.left_s - self._cost(patch) < reserve:
-                self.missing = "the budget was used up"
+                self.missing = _USED
                 break
             if self._try(patch, 1):
                 trained_patches.append(patch)
@@ -268,12 +272,17 @@ class Race:
         return times * self._seconds
 
     def _try(self, patch: Patch, seeds: int) -> bool:
-        """Whether a patch could be trained with, for as many seeds."""
+        """Whether a patch could be trained with, for as many seeds: it can be written, and there is
+        time for it.
+        """
         try:
             self.trials.subject.patched(self._shortened(patch))
+            self._train(patch, seeds)
         except hyperparameters.NotApplicable:
             return False
-        self._train(patch, seeds)
+        except BudgetUsed:
+            self.missing = _USED
+            return False
         return True
 
     def _train(self, patch: Patch, seeds: int) -> None:
@@ -336,7 +345,8 @@ def _judged_finding(suspicion: Suspicion, race: Race) -> Finding:
     if is_needed and race.is_confirmed(race.joint):
         return finding.model_copy(update={"status": "confirmed", "gain": race.gain(race.joint)})
     gain = race.gain(patch)
-    refuted = not (is_needed or suspicion.unclear) and len(gain.after) > 1 and not race.helps(patch)
+    unsure = is_needed or suspicion.unclear or not race.is_combined
+    refuted = not unsure and len(gain.after) > 1 and not race.helps(patch)
     return finding.model_copy(update={"status": "refuted" if refuted else "likely", "gain": gain})
 
 

@@ -254,7 +254,13 @@ class Race:
     @property
     def left_s(self) -> float:
         """Seconds of the budget that are left; here trainings of the program count too."""
-        return self.trials.budget_s - sum(trial.seconds for trial in self.trials.made.values())
+        return self.trials.budget_s - sum(trial.seconds for trial in self.trainings)
+
+    @property
+    def trainings(self) -> list[Trial]:
+        """All that were made; one whose rows could not be split is kept twice."""
+        made_trials = self.trials.made.values()
+        return [trial for trial in made_trials if trial.rows_split or trial.part == "whole"]
 
     @property
     def _seconds(self) -> float:
@@ -438,7 +444,7 @@ def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool
 
 
 def _summary(race: Race, budget: float) -> Interventions:
-    trials = race.trials.made.values()
+    trials = race.trainings
     return Interventions(
         budget=budget, metric=race.trials.subject.metric, trainings=len(trials),
         seconds=sum(trial.seconds for trial in trials), missing=race.missing,

@@ -223,6 +223,9 @@ def test_rows_that_cannot_be_parted_serve_both():
     landscape = Landscape(by_rate, split=False)
     found = repaired(landscape)
     assert (found.held_out_rows, found.proven) == (False, True)
+    assert [part for text, part, seed in landscape.runs if (text, seed) == (FAULTY, 1001)] == [
+        "guide"
+    ]
     assert {part for _, part, _ in landscape.runs} == {None, "guide", "whole"}
 
 

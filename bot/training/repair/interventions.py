@@ -88,7 +88,7 @@ _SEEDS_OF_CHANGE = 3  # against four of the program: total separation has p = 1/
 _MOST_VALUES = 2  # of one suspicion
 _FINALISTS = 2  # of the edits that no rule suspects
 _ENOUGH_ALONE = 0.3  # of what is left to gain, by an edit that no rule suspects
-_USED = "the budget was used up"
+_NO_BUDGET = "the budget was used up"
 _FEWEST_EPOCHS, _MOST_SHORTENED = 2, 8
 _GRACE_S = 60.0
 
@@ -131,7 +131,7 @@ class Race:
             if not (self.learned or self.short or self.has_cause):
                 self._look_further()
         except BudgetUsed:
-            self.missing = _USED
+            self.missing = _NO_BUDGET
 
     def _shorten(self) -> None:
         """Fewer epochs for all trainings where the budget has no room for whole ones."""
@@ -193,7 +193,7 @@ class Race:
         reserve = (len(SEEDS) - 1 + _SEEDS_OF_CHANGE - 1) * self._seconds
         for patch in self._shortenable(search.structural(self.places)):
             if self.left_s - self._cost(patch) < reserve:
-                self.missing = _USED
+                self.missing = _NO_BUDGET
                 break
             if self._try(patch, 1):
                 trained_patches.append(patch)
@@ -287,7 +287,7 @@ class Race:
         except hyperparameters.NotApplicable:
             return False
         except BudgetUsed:
-            self.missing = _USED
+            self.missing = _NO_BUDGET
             return False
         return True
 

@@ -89,6 +89,7 @@ _MOST_VALUES = 2  # of one suspicion
 _FINALISTS = 2  # of the edits that no rule suspects
 _ENOUGH_ALONE = 0.3  # of what is left to gain, by an edit that no rule suspects
 _NO_BUDGET = "the budget was used up"
+_FAIR = 0.25  # of the budget, for one training
 _FEWEST_EPOCHS, _MOST_SHORTENED = 2, 8
 _GRACE_S = 60.0
 
@@ -148,9 +149,11 @@ class Race:
             self._train((), 1)
 
     def _screen(self) -> None:
-        """Each suspicion with one seed; a second value where the first does not help."""
-        for suspicion in self.suspicions:
-            for patch in self._shortenable(suspicion.patches)[:_MOST_VALUES]:
+        """Each suspicion with one seed, cheap ones first; a second value where the first does not
+        help.
+        """
+        for suspicion in sorted(self.suspicions, key=lambda x: self._cost(x.patches[0])):
+            for patch in self._affordable(suspicion)[:_MOST_VALUES]:
                 is_trained = self._try(patch, 1)
                 suspicion.unclear |= not is_trained or self._is_stopped(patch)
                 best = suspicion.best
@@ -159,9 +162,19 @@ class Race:
                 if suspicion.best and self.share(suspicion.best) >= _ENOUGH:
                     break
 
+    def _affordable(self, suspicion: Suspicion) -> list[Patch]:
+        """The patches of a suspicion that have a fair share of the budget, in their order."""
+        patches = self._shortenable(suspicion.patches)
+        most = max(_FAIR * self.trials.budget_s, self._seconds)
+        fair = [patch for patch in patches if self._cost(patch) <= most]
+        suspicion.unclear |= len(fair) < len(patches)
+        if patches and not fair:
+            self.missing = _NO_BUDGET
+        return fair
+
     def _combine(self) -> None:
         """All that suspicions say together, where one alone may hide what another brings."""
-        patches = [x.best or next(iter(self._shortenable(x.patches)), ()) for x in self.suspicions]
+        patches = [x.best for x in self.suspicions]
         joint = search.merge_patches(*patches)
         if len(list(filter(None, patches))) > 1:
             self.is_combined = self._try(joint, 1)
@@ -266,7 +279,7 @@ class Race:
     def _seconds(self) -> float:
         """What one training of the program takes."""
         rows = self._rows(())
-        return max(row.seconds for row in rows) if rows else self.trials.subject.seconds
+        return fmean(row.seconds for row in rows) if rows else self.trials.subject.seconds
 
     def _cost(self, patch: Patch) -> float:
         """What a training with a patch takes, by its epochs."""
@@ -417,7 +430,9 @@ def intervene(
         try:
             with (
                 session.stage("diagnose", "confirming the findings by trainings"),
-                open_trials(program, recording, limited, request, on_trial=on_trial) as trials,
+                open_trials(
+                    program, recording, limited, request, proof=False, on_trial=on_trial
+                ) as trials,
             ):
                 if isinstance(trials, str):
                     result = result.model_copy(update={"missing": trials})

@@ -173,9 +173,12 @@ def open_trials(
     session: Session,
     request: RepairRequest,
     *,
+    proof: bool = True,
     on_trial: TrialListener = lambda _: None,
 ) -> Iterator[Trials | str]:
-    """What trials are made with, or why there is nothing to try."""
+    """What trials are made with, or why there is nothing to try. Without a `proof` to come, no
+    training tells whether the other half of the rows can serve it.
+    """
     result, trace = recording.result, recording.trace
     if program.source.encode() != program.files[program.entry]:
         yield "the program is not UTF-8 text, so it cannot be changed"
@@ -197,7 +200,7 @@ def open_trials(
         )  # fmt: skip
         trials.subject = replace(subject, observed=_mover(trials).observe())
         if changeable(trials):
-            trials.subject = _split_program(trials)
+            trials.subject = _split_program(trials, proof=proof)
             yield trials
         else:
             yield "no hyperparameter was found in the program"
@@ -260,7 +263,7 @@ def _hopeless(recording: RecordedRun, metric: Metric | None, metric_name: str) -
     return "" if metric is not None else f"the program prints no metric{suffix}"
 
 
-def _split_program(trials: Trials) -> FaultyProgram:
+def _split_program(trials: Trials, *, proof: bool) -> FaultyProgram:
     """The subject with its rows parted, where the program can be run on each half, and is judged
     by it: what it prints of one half is not what it prints of the other.
     """
@@ -268,7 +271,7 @@ def _split_program(trials: Trials) -> FaultyProgram:
     halves = replace(subject, split=True)
     trials.subject = halves
     values = set[float]()
-    for part in (halves.guide, halves.held_out):
+    for part in (halves.guide, halves.held_out) if proof else (halves.guide,):
         (row,) = trials.run((TrialRequest((), SEEDS[0], part),))
         if not row.rows_split:
             trials.keep_whole(row)

@@ -51,11 +51,19 @@ def judged(
     options: JobOptions,
     sandbox: Sandbox,
     cassettes: Cassettes | None,
+    confirm: Callable[[DiagnosedRun], DiagnosedRun] | None = None,
 ) -> dict[str, object]:
-    """The codes that were found, by whom, and what a model said and used."""
+    """The codes that were found, by whom, and what a model said and used. `confirm` are trainings
+    that confirm or refute them.
+    """
     run = DiagnosedRun(diagnosis=diagnose(asked.seen), undecided=asked.undecided)
     ours = _codes(run.diagnosis.findings)
     tools = {name: codes(name, asked.seen) for name in TOOLS}
+    if confirm is not None:
+        run, before = confirm(run), ours
+        ours = _codes(run.diagnosis.findings)
+        spent = run.interventions.seconds if run.interventions is not None else 0.0
+        return {"found": ours, "tools": {**tools, "rules": before}, "trial_seconds": spent}
     if cassettes is None:
         return {"found": ours, "tools": tools}
     with closing(Folder(asked.folder)) as folder:

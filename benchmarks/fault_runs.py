@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.cassettes import Cassettes
 from benchmarks.fault_opinions import Asked, judged
-from benchmarks.faults import FaultRow, scored
+from benchmarks.faults import FaultRow, expanded, scored
 from bot.app import bootstrap
+from bot.environment import provided
 from bot.kernel import training_trace as trace
 from bot.kernel.environment import Environment
 from bot.kernel.errors import RepriseError, UserError
@@ -23,15 +25,16 @@ from bot.kernel.files import write, write_bytes
 from bot.kernel.job import DiagnoseProgram, JobOptions
 from bot.kernel.session import Session
 from bot.kernel.settings import Settings
-from bot.kernel.training_types import TrainingProgram, TrainingTrace
+from bot.kernel.training_types import DiagnosedRun, TrainingProgram, TrainingTrace
 from bot.report.run_folder import EXCHANGE_FILE, Folder
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, record, record_program
+from bot.training.repair.interventions import intervene
 from sandbox.cache import Cache
 from sandbox.interpreters import Interpreter, snapshot
-from sandbox.port import Sandbox, SandboxError
+from sandbox.port import RunResult, Sandbox, SandboxError
 
-FIGURES = "figures.json"
+FIGURES, DIAGNOSIS = "figures.json", "interventions.json"
 """Beside the traces of a kept run: its seconds, and why nothing could be told."""
 
 
@@ -51,6 +54,16 @@ class FaultCase:
         """Of its run: a healthy program may bear the name of the faulty one that it repairs."""
         return f"{self.id}-healthy" if self.healthy else self.id
 
+    @property
+    def unclear(self) -> str:
+        """What is wrong with the key, in one sentence; "" for nothing."""
+        try:
+            for codes in (*self.truths, self.key.get("ground_truth", ())):
+                expanded(codes)
+        except ValueError as error:
+            return f"the key of {self.id} is unclear: {error}"
+        return ""
+
 
 @dataclass(frozen=True, slots=True)
 class TrainingBench:
@@ -65,10 +78,13 @@ class TrainingBench:
 
 @dataclass(frozen=True, slots=True)
 class Bench(TrainingBench):
-    """A bench of diagnoses. `cassettes` are None where no model gives a second opinion."""
+    """A bench of diagnoses. `cassettes` are None where no model gives a second opinion; `budget` is
+    for trainings that confirm the findings, 0 for none.
+    """
 
     fresh: bool = False
     cassettes: Cassettes | None = None
+    budget: float = 0.0
 
 
 def find(folder: Path, only: Sequence[str] = ()) -> tuple[FaultCase, ...]:
@@ -114,22 +130,47 @@ def _row(case: FaultCase, bench: Bench) -> FaultRow:
     try:
         seen, figures = _seen(case, bench)
         asked = Asked(case.id, case.data, seen, str(figures["error"]), bench.out / case.folder)
-        found = judged(asked, bench.settings, bench.options, bench.sandbox, bench.cassettes)
+        confirm = partial(_confirmed, case, bench, seen, figures) if bench.budget else None
+        found = judged(
+            asked, bench.settings, bench.options, bench.sandbox, bench.cassettes, confirm
+        )
         row = row.model_copy(update={**found, **figures})
     except (RepriseError, SandboxError) as error:
         row = row.model_copy(update={"error": f"{type(error).__name__}: {error}"[:300]})
-    if case.healthy:
-        return row
-    try:
-        return scored(row, case.truths)
-    except ValueError as error:
-        return row.model_copy(update={"error": f"the key of {case.id} is unclear: {error}"})
+    if case.unclear:
+        return row.model_copy(update={"error": case.unclear})
+    return row if case.healthy else scored(row, case.truths)
 
 
 def _seen(case: FaultCase, bench: Bench) -> tuple[TrainingTrace, dict[str, object]]:
     """The kept trace, otherwise that of a run."""
     seen, figures = _kept(bench.out / case.folder) if not bench.fresh else (None, {})
     return (seen, figures) if seen is not None else _recorded(case, bench)
+
+
+def _confirmed(
+    case: FaultCase,
+    bench: Bench,
+    seen: TrainingTrace,
+    figures: dict[str, Any],
+    run: DiagnosedRun,
+) -> DiagnosedRun:
+    """A diagnosis that trainings confirmed or refuted; those that were kept are not made again."""
+    path = bench.out / case.folder
+    stdout = (path / "output.txt").read_text().partition("\n--- stderr\n")[0]
+    result = RunResult(exit_code=0, stdout=stdout, seconds=figures["seconds"])
+    with closing(Folder(path)) as folder:
+        program, session = begun(case, bench, folder)
+        if bench.python is None:
+            environment = session.build(
+                session.matched(provided.spec(program, session.job.environment))
+            )
+        else:
+            environment = environment_of(bench.python, bench.settings)
+        recording = RecordedRun(environment, result, seen)
+        confirmed = intervene(program, recording, run, session, bench.budget)
+        write(path / DIAGNOSIS, confirmed.model_dump_json(indent=1))
+        return confirmed
 
 
 def _kept(run: Path) -> tuple[TrainingTrace | None, dict[str, object]]:
@@ -160,6 +201,17 @@ def recorded(
     case: FaultCase, bench: TrainingBench, folder: Folder
 ) -> tuple[TrainingProgram, Session, RecordedRun]:
     """Run the program of a case. Raises RepriseError, SandboxError."""
+    program, session = begun(case, bench, folder)
+    if bench.python is None:
+        return program, session, record_program(program, session)
+    given = environment_of(bench.python, bench.settings)
+    return program, session, RecordedRun(given, *record(program, given, session))
+
+
+def begun(
+    case: FaultCase, bench: TrainingBench, folder: Folder
+) -> tuple[TrainingProgram, Session[DiagnoseProgram]]:
+    """The program of a case, and a session that works on it."""
     files = {"program.py": case.data["program"].encode()}
     program = TrainingProgram(files=files, entry="program.py")
     pins = tuple(case.data.get("requirements", ()))
@@ -169,11 +221,7 @@ def recorded(
     ports = bootstrap.make_ports(
         bench.settings, sandbox=bench.sandbox, journal=folder, listener=_unheard
     )
-    session = Session.begin(job, ports)
-    if bench.python is None:
-        return program, session, record_program(program, session)
-    given = environment_of(bench.python, bench.settings)
-    return program, session, RecordedRun(given, *record(program, given, session))
+    return program, Session.begin(job, ports)
 
 
 def environment_of(python: Path, settings: Settings) -> Environment:

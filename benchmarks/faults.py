@@ -29,7 +29,9 @@ class FaultRow(Record):
     """One program as it went. `truth` and `found` hold a code for each layer; `found` is ranked.
     `tools` are the codes of each published tool's rules alone, `f3_tools` their scores against
     the truth, and against its alternatives; with a model they also hold "rules" and "model", what
-    either says alone. `opinion` is what came of asking it. `alternatives` are other true codes.
+    either says alone. `trial_seconds` are those of trainings that confirmed the findings; "rules"
+    is then what was found without them. `opinion` is what came of asking it. `alternatives` are
+    other true codes.
     """
 
     id: str
@@ -42,6 +44,7 @@ class FaultRow(Record):
     f3_alternatives: float | None
     healthy: bool
     seconds: float
+    trial_seconds: float = 0.0
     tools: dict[str, tuple[str, ...]] = {}
     f3_tools: dict[str, tuple[float, float]] = {}
     opinion: str = ""

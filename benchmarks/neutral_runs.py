@@ -70,6 +70,8 @@ def run(cases: Sequence[FaultCase], bench: BenchRuns, jobs: int) -> Iterator[Neu
 
 
 def _row(case: FaultCase, bench: BenchRuns) -> NeutralRow:
+    if case.unclear:
+        return NeutralRow(id=case.id, ground_truth=(), error=case.unclear)
     row = NeutralRow(id=case.id, ground_truth=expanded(case.truths[0]))
     repaired = case.key.get("repaired")
     if not repaired:

@@ -45,6 +45,8 @@ def run(cases: Sequence[FaultCase], bench: RepairBenchRuns, jobs: int) -> Iterat
 
 
 def _rows(case: FaultCase, bench: RepairBenchRuns) -> list[RepairRow]:
+    if case.unclear:
+        return [_bare(case, arm).model_copy(update={"error": case.unclear}) for arm in bench.arms]
     try:
         with closing(Folder(bench.out / case.id / "recorded")) as folder:
             subject = RecordedProgram.of(case, bench, folder)
@@ -66,7 +68,7 @@ def _bare(case: FaultCase, arm: str) -> RepairRow:
     truth = case.key.get("repaired") or ()
     return RepairRow(
         id=case.id, arm=arm, improvement_rate=None, significant=False, edits=0,
-        truth_edits=truth_edits(case.key["ground_truth"]), trainings=0,
+        truth_edits=0 if case.unclear else truth_edits(case.key["ground_truth"]), trainings=0,
         truth=fmean(truth) if truth else None,
     )  # fmt: skip
 

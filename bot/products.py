@@ -169,11 +169,23 @@ def _diagnose(
     run = second_opinion(
         diagnose_recording(recording), recording.trace, program, session, budget, excerpt
     )
-    report.diagnosis = run
+    report.diagnosis = _confirmed(program, recording, run, session)
     report.notes = tuple(dict.fromkeys((*report.notes, *session.notes)))
     report.environment = report.environment or recording.environment
     _add_bill(report, run)
     return program, recording
+
+
+def _confirmed(
+    program: TrainingProgram, recording: RecordedRun, run: DiagnosedRun, session: IssueSession
+) -> DiagnosedRun:
+    """The diagnosis, confirmed or refuted by trainings where there is a budget for them."""
+    training = session.job.training
+    if training is None or not training.budget:
+        return run
+    from bot.training.repair.interventions import intervene  # LibCST is slow to import
+
+    return intervene(program, recording, run, session, training.budget)
 
 
 def _add_bill(report: ReportDraft, run: DiagnosedRun) -> None:
@@ -230,14 +242,15 @@ def add_repair(
     options = session.job.training
     assert options is not None
     assert options.repair is not None
-    suspicions = report.diagnosis.suspected if report.diagnosis is not None else ()
+    run = report.diagnosis or diagnose_recording(recording)
     with _errors_noted(report, "repair", "the program could not be repaired"):
         try:
             with session.context.within(60 * options.repair_minutes) as context:
                 limited_session = replace(session, context=context)
                 report.repair = repair(
-                    program, recording, limited_session, options.repair, suspect=lambda: suspicions
-                )
+                    program, recording, limited_session, options.repair,
+                    judge=lambda: run.diagnosis,
+                )  # fmt: skip
                 report.verdict = with_patch(report.verdict, report.signature, report.repair)
                 decided_by_patch(report, report.repair)
         except Stopped as stopped:
@@ -344,6 +357,19 @@ def _train(report: ReportDraft, session: IssueSession, budget: ModelBudget) -> N
         add_diagnosis(report, session, budget, then)
 
 
+def diagnose_program(job: DiagnoseProgram, ports: Ports) -> DiagnosisReport:
+    """Diagnose a training program; with a budget, confirm the findings by trainings."""
+    if not job.budget:
+        return diagnose.diagnose(job, ports)
+    from bot.training.repair.interventions import intervene  # LibCST is slow to import
+
+    def confirm(recorded: RecordedRun, run: DiagnosedRun, session: Session) -> DiagnosedRun:
+        listener = ports.training.trial
+        return intervene(job.program, recorded, run, session, job.budget, on_trial=listener)
+
+    return diagnose.diagnose(job, ports, confirm)
+
+
 def repair_program(job: RepairProgram, ports: Ports) -> RepairReport:
     """Diagnose a training program and try changes of it."""
     from bot.training.repair import repair  # LibCST is slow to import
@@ -360,7 +386,7 @@ def reproduce_paper(job: ReproducePaper, ports: Ports) -> PaperReport:
 
 ENGINE = Engine(
     JobKind(ReproduceIssue, reproduce),
-    JobKind(DiagnoseProgram, diagnose.diagnose),
+    JobKind(DiagnoseProgram, diagnose_program),
     JobKind(RepairProgram, repair_program),
     JobKind(ReproducePaper, reproduce_paper),
 )

@@ -38,6 +38,9 @@ def faults(
     python: TrainingPython = None,
     timeout: Annotated[float, typer.Option(help="Seconds per program.", metavar="S")] = 900,
     out: Kept = None,
+    budget: Annotated[
+        str, typer.Option(help="Time for trainings that confirm the findings.", metavar="Nx")
+    ] = "0",
     fresh: Annotated[bool, typer.Option("--fresh", help="Run finished cases again.")] = False,
     model: Annotated[
         str | None, typer.Option(help="Model that gives a second opinion.", metavar="NAME")
@@ -77,6 +80,7 @@ def faults(
         from benchmarks.fault_runs import Bench, find, run
         from benchmarks.fault_tables import faults_table, line
         from benchmarks.faults import summarise
+        from bot.cli.options import times
         from sandbox.select import choose
 
         settings = load()
@@ -87,7 +91,8 @@ def faults(
         )
         cassettes = Cassettes(record=record, replay=replay) if model or replay else None
         kept = out or settings.runs_dir / "faults"
-        bench = Bench(settings, options, choose(sandbox), kept, python, fresh, cassettes)
+        trials = times(budget, or_none=True)
+        bench = Bench(settings, options, choose(sandbox), kept, python, fresh, cassettes, trials)
         cases = find(folder, [each for each in only.split(",") if each])
         whole = summarise(printed(run(cases, bench, jobs), line))
         print_whole(whole, faults_table, as_json=as_json)

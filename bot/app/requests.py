@@ -173,6 +173,8 @@ def _issue_job(
     timeout_s = choices.timeout_s or usual.timeout
     diagnosed = config.diagnose if proof is None else proof in {"diagnose", "repair"}
     repair = _repair(choices) if proof == "repair" else None
+    requested_budget = choices.budget if proof == "diagnose" else None
+    trials = usual.diagnosis_budget if requested_budget is None else requested_budget
     only_for_commands = not (repository.private or choices.ref) and usual.clone == "auto"
     environment = {
         "for_commands": only_for_commands,
@@ -191,7 +193,7 @@ def _issue_job(
             minutes=usual.proof_minutes if proof is None else _SINGLE_PROOF_MINUTES,
             package=choices.package,
         ),
-        training=TrainingOptions(repair=repair) if diagnosed else None,
+        training=TrainingOptions(repair=repair, budget=trials) if diagnosed else None,
         without=tuple(name for name in PROOFS if name not in proofs),
     )
 

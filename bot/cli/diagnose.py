@@ -23,6 +23,7 @@ from bot.kernel.job import (
     RunLimits,
 )
 from bot.kernel.settings import secrets
+from bot.kernel.training_types import DIAGNOSIS_BUDGET
 
 # What `reprise diagnose`, `probe` and `rules` do; each returns the exit code or a text.
 
@@ -60,6 +61,14 @@ Model = Annotated[
         help="Model that gives a second opinion. Default: REPRISE_MODEL_WRITER.", metavar="NAME"
     ),
 ]
+Budget = Annotated[
+    str,
+    typer.Option(
+        help="Time for trainings that confirm or refute the findings, as a multiple of the "
+        "program's own run time; 0 for none.",
+        metavar="Nx",
+    ),
+]
 Without = Annotated[
     list[str] | None,
     typer.Option(help="model: ask no model.", metavar="model", show_default=False),
@@ -70,6 +79,7 @@ Without = Annotated[
 def diagnose(
     source: Source,
     arguments: Arguments = None,
+    budget: Budget = f"{DIAGNOSIS_BUDGET:g}x",
     out: Out = None,
     sandbox: Sandbox = "auto",
     device: Device = "cpu",
@@ -82,7 +92,8 @@ def diagnose(
     without: Without = None,
     as_json: Json = False,
 ) -> None:
-    """Say why a training program learns badly. Runs it once, unchanged, with a probe.
+    """Say why a training program learns badly. Runs it once, unchanged, with a probe; then trains
+    it with the changes that the findings suggest.
 
     Exit codes: 0 diagnosed (also when nothing is wrong), 3 no diagnosis (it did not train),
     2 a user error, 1 a bug in Reprise.
@@ -93,7 +104,8 @@ def diagnose(
     limits = ModelLimits(name=model, max_cost=max_cost, max_tokens=max_tokens)
     skipped = cli_options.parts(*without or (), choices=("model",))
     options = training_options(sandbox, device, python, pins, timeout, limits, skipped)
-    raise typer.Exit(run_diagnosis(source, tuple(arguments or ()), options, out, as_json=as_json))
+    times, program_arguments = cli_options.times(budget, or_none=True), tuple(arguments or ())
+    raise typer.Exit(run_diagnosis(source, program_arguments, options, out, times, as_json=as_json))
 
 
 @boundary(secrets=secrets)

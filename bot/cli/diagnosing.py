@@ -25,6 +25,7 @@ from bot.kernel.job import (
     DiagnoseProgram,
     JobOptions,
     ReproduceIssue,
+    TrainingOptions,
 )
 from bot.kernel.outside_text import rewritten
 from bot.kernel.redaction import redact
@@ -47,13 +48,15 @@ def run_diagnosis(
     arguments: tuple[str, ...],
     options: JobOptions,
     out: Path | None,
+    budget: float,
     *,
     as_json: bool,
 ) -> int:
     """Diagnose a program, or the program of a finished run."""
     if source.is_dir():
-        return _of_run(source, options, as_json=as_json)
-    job = DiagnoseProgram(program=read_training(source, arguments), **dict(options))
+        return _of_run(source, options, budget, as_json=as_json)
+    program = read_training(source, arguments)
+    job = DiagnoseProgram(program=program, budget=budget, **dict(options))
     with working(job, out) as work:
         report = execute(job, work.ports)
         work.view.stop()
@@ -79,10 +82,10 @@ def run_probe(
         return OTHER if why else _DIAGNOSIS
 
 
-def _of_run(path: Path, options: JobOptions, *, as_json: bool) -> int:
+def _of_run(path: Path, options: JobOptions, budget: float, *, as_json: bool) -> int:
     """Diagnose the program of a finished run in its own environment, and update its report."""
     settings, report, job = load(), kept_report(path), kept_job(path)
-    job = _with_limits(job, options)
+    job = _with_limits(job, options, budget)
     sandbox = choose_sandbox(job)
     with working_in(path, settings) as (folder, cancel), shown_on(errors()) as listener:
         report_of_run = bootstrap.prove(
@@ -99,7 +102,7 @@ def _of_run(path: Path, options: JobOptions, *, as_json: bool) -> int:
         return _show(run, draft, name, path, settings, as_json=as_json)
 
 
-def _with_limits(job: ReproduceIssue, options: JobOptions) -> ReproduceIssue:
+def _with_limits(job: ReproduceIssue, options: JobOptions, budget: float) -> ReproduceIssue:
     """The job of a finished run with the limits of this command."""
     own = {name: getattr(options.environment, name) for name in ("sandbox", "device")}
     model = {name: getattr(options.model, name) for name in ("name", "max_cost", "max_tokens")}
@@ -109,6 +112,7 @@ def _with_limits(job: ReproduceIssue, options: JobOptions) -> ReproduceIssue:
         "limits": job.limits.model_copy(update=limits),
         "model": job.model.model_copy(update=model),
         "without": options.without,
+        "training": TrainingOptions(budget=budget),
     }
     return job.model_copy(update=update)
 

@@ -93,12 +93,14 @@ def pins(values: Sequence[str]) -> tuple[str, ...]:
     return tuple(values)
 
 
-def times(value: str) -> float:
-    """A multiple such as 10x."""
+def times(value: str, *, or_none: bool = False) -> float:
+    """A multiple such as 10x; 0 where it may also be none."""
     match = re.fullmatch(r"(\d{1,4}(?:\.\d{1,2})?)x?", value, re.ASCII)
-    if match is None or float(match[1]) < 1:
-        raise UserError(f"--budget {value} is not a multiple of at least 1.", "Write it as 10x.")
-    return float(match[1])
+    number = float(match[1]) if match else -1.0
+    if number >= 1 or (or_none and number == 0):
+        return number
+    least = "at least 1, or 0" if or_none else "at least 1"
+    raise UserError(f"--budget {value} is not a multiple of {least}.", "Write it as 10x.")
 
 
 def duration(value: str) -> float:

@@ -31,6 +31,7 @@ from bot.kernel.job import (
     TrainingOptions,
 )
 from bot.kernel.settings import load, secrets
+from bot.kernel.training_types import DIAGNOSIS_BUDGET
 
 
 @boundary(secrets=secrets)
@@ -157,7 +158,7 @@ def reproduce(
             minutes=minutes,
         ),
         proof=ProofOptions(minutes=proof_minutes),
-        training=TrainingOptions() if diagnose else None,
+        training=TrainingOptions(budget=DIAGNOSIS_BUDGET) if diagnose else None,
         without=cli_options.parts(*without or ()),
     )
     raise typer.Exit(_reproduce(source, options, out, as_json=as_json))

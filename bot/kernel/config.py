@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from bot.kernel.job import PROOFS, DataPaths, Proof
+from bot.kernel.training_types import DIAGNOSIS_BUDGET
 from bot.kernel.values import Record
 
 PYTHON = r"^3\.([6-9]|1[0-5])$"
@@ -62,6 +63,15 @@ class Defaults(Record):
         description=(
             "Time limit for the run that is diagnosed, in seconds; the other limit applies if it "
             "is longer. What the program did until then is diagnosed."
+        ),
+    )
+    diagnosis_budget: float = Field(
+        DIAGNOSIS_BUDGET,
+        ge=0,
+        le=100,
+        description=(
+            "Time for trainings that confirm the findings of a diagnosis, as a multiple of the "
+            "program's own run time, within the limit of the run that is diagnosed; 0: none."
         ),
     )
     runs: int = Field(40, ge=2, le=200, description="Maximum number of confirming runs.")

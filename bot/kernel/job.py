@@ -116,8 +116,11 @@ class ProofOptions(Record):
 
 class TrainingOptions(Record):
     """What is done with the training of a bug report's program: a diagnosis and, where it is asked
-    for, a patch as well, within `repair_minutes`.
+    for, a patch as well, within `repair_minutes`. `budget` is for trainings that confirm the
+    findings, in times of the program's own run; 0 for none.
     """
+
+    budget: float = Field(0.0, ge=0)
 
     repair: RepairRequest | None = None
     repair_minutes: float = 40.0
@@ -195,9 +198,12 @@ class ProgramJob(JobOptions):
 
 
 class DiagnoseProgram(ProgramJob):
-    """Say why a program trains badly."""
+    """Say why a program trains badly. `budget` is for trainings that confirm the findings, in times
+    of its own run; 0 for none.
+    """
 
     kind: Literal["diagnose_program"] = "diagnose_program"
+    budget: float = Field(0.0, ge=0)
 
 
 class RepairProgram(ProgramJob):

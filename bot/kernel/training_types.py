@@ -20,8 +20,7 @@ from bot.kernel.training_code import (
 )
 from bot.kernel.values import Record
 
-# What a diagnosis says of a training run: findings with their fault type, place and numbers; the
-# program that trained and its curves; what a model adds.
+# The faults.
 
 FaultType = Literal[
     "ACH", "ARM", "AAL", "HLR", "HNE", "HBS", "LCH", "OCH",
@@ -34,6 +33,94 @@ other neurons or filters; data preprocessing.
 """
 Fault = FaultType | CodeFault
 """A fault type of the study, or a fault that is code."""
+
+
+# Edits of a program's hyperparameters and of its code, and what they brought in trainings.
+
+HyperparameterKind = Literal[
+    "learning_rate", "optimizer", "momentum", "weight_decay", "clipping", "loss", "batch_size",
+    "epochs", "activation", "kernel_initializer", "bias_initializer", "weight_regularizer",
+    "dropout", "units", "layers", "preprocessing", "code",
+]  # fmt: skip
+
+OPERATORS: dict[HyperparameterKind, FaultType] = {
+    "learning_rate": "HLR", "optimizer": "OCH", "momentum": "OCH", "weight_decay": "RAW",
+    "clipping": "OCH", "loss": "LCH", "batch_size": "HBS", "epochs": "HNE", "activation": "ACH",
+    "kernel_initializer": "WCI", "bias_initializer": "BCI", "weight_regularizer": "RAW",
+    "dropout": "LAD", "units": "LCN", "layers": "LRM", "preprocessing": "CPP",
+}  # fmt: skip
+"""The fault type of the study that a change of each kind repairs; "code" repairs its own."""
+
+
+class Edit(Record):
+    """One hyperparameter with another value. `parameter` is its id; `line` is in the program, or in
+    the `file` beside it.
+    """
+
+    parameter: str
+    kind: HyperparameterKind
+    before: str
+    after: str
+    line: int = 0
+    file: str = ""
+
+    @property
+    def operator(self) -> str:
+        """The fault that the edit repairs."""
+        if self.kind == "code":
+            return self.parameter.partition("(")[2].partition(")")[0]
+        return OPERATORS[self.kind]
+
+
+Patch = tuple[Edit, ...]
+"""Edits that are made together, at most one of each hyperparameter."""
+
+
+class Metric(Record):
+    """The number that measures how well a program learned, by the program's own name. `source` is
+    where it is read: the last such number that the program prints, or the last epoch that the probe
+    saw.
+    """
+
+    name: str
+    direction: Literal["max", "min"]
+    source: Literal["output", "epochs"]
+
+
+class Gain(Record):
+    """What a change brought in trainings of a diagnosis: the metric without it and with it, from
+    the same seeds on. `p` is of the exact one-sided rank test; `share` is the part of what was left
+    to gain that the change gained.
+    """
+
+    patch: Patch
+    metric: str
+    before: tuple[float | None, ...]
+    after: tuple[float | None, ...]
+    p: float
+    share: float
+
+
+DIAGNOSIS_BUDGET = 3.0
+"""The usual time for trainings that confirm findings, in times of the program's own run."""
+
+
+class Interventions(Record):
+    """The trainings with changes that a diagnosis made. `budget` is in times of the program's own
+    run; `epochs` is to how many each training was shortened, 0 for none. `missing` is why there
+    were none, or no more.
+    """
+
+    budget: float
+    metric: Metric | None = None
+    trainings: int = 0
+    seconds: float = 0.0
+    epochs: int = 0
+    missing: str = ""
+
+
+# What a diagnosis says of a training run: findings with their fault type, place and numbers; the
+# program that trained and its curves; what a model adds.
 
 
 class Measurement(Record):
@@ -54,12 +141,17 @@ class Change(Record):
     words: str
 
 
+Status = Literal["confirmed", "likely", "refuted"]
+"""What trainings with the change of a finding say: a significant gain, nothing certain, no gain."""
+
+
 class Finding(Record):
     """One fault: its type, the layers it is in (as `Layer.index`; none for the whole run), the rule
     that found it, how certain that is (0 to 1), and what to do. `direction` says where a number
     should go. `also` are other names for the same fault: no activation is a changed one (ACH) to
     some and a removed one (ARM) to others. A finding `by` a model is no rule's and has no
-    confidence.
+    confidence; one by runs is what no rule saw and trainings showed. `status` says what trainings
+    with the change told: a significant gain, none, or (`likely`) nothing certain.
     """
 
     fault: Fault
@@ -73,7 +165,9 @@ class Finding(Record):
     change: Change | None = None
     source: str = ""
     line: int = 0
-    by: Literal["rules", "model"] = "rules"
+    by: Literal["rules", "model", "runs"] = "rules"
+    status: Status = "likely"
+    gain: Gain | None = None
 
     @property
     def codes(self) -> tuple[str, ...]:
@@ -91,12 +185,14 @@ class Finding(Record):
 
 
 class Diagnosis(Record):
-    """At most four findings, most certain first, and apart from them advice. No finding is an
-    answer: `examined` says what was looked at, `unseen` what could not be.
+    """At most four findings, most certain first, and apart from them advice, and what trainings
+    `refuted`. No finding is an answer: `examined` says what was looked at, `unseen` what could not
+    be.
     """
 
     findings: tuple[Finding, ...] = ()
     advice: tuple[Finding, ...] = ()
+    refuted: tuple[Finding, ...] = ()
     examined: tuple[str, ...] = ()
     unseen: tuple[str, ...] = ()
 
@@ -160,7 +256,7 @@ class TrainingProgram(Record):
 class DiagnosedRun(Record):
     """A training run with its diagnosis. `ended` says how the program ended and `error` names the
     exception that ended it; `undecided` is why nothing could be told, "" when something could.
-    `opinion` is None where no model is configured.
+    `opinion` is None where no model is configured, `interventions` where none were asked for.
     """
 
     diagnosis: Diagnosis = Diagnosis()
@@ -173,6 +269,7 @@ class DiagnosedRun(Record):
     seconds: float = 0.0
     curves: tuple[Curve, ...] = ()
     opinion: SecondOpinion | None = None
+    interventions: Interventions | None = None
 
     @property
     def suspected(self) -> tuple[Finding, ...]:
@@ -493,20 +590,6 @@ class TrainingTrace(Record):
 # What a repair works with: the hyperparameters of a program, edits of them, trainings that tried
 # them, and what came of it.
 
-HyperparameterKind = Literal[
-    "learning_rate", "optimizer", "momentum", "weight_decay", "clipping", "loss", "batch_size",
-    "epochs", "activation", "kernel_initializer", "bias_initializer", "weight_regularizer",
-    "dropout", "units", "layers", "preprocessing", "code",
-]  # fmt: skip
-
-OPERATORS: dict[HyperparameterKind, FaultType] = {
-    "learning_rate": "HLR", "optimizer": "OCH", "momentum": "OCH", "weight_decay": "RAW",
-    "clipping": "OCH", "loss": "LCH", "batch_size": "HBS", "epochs": "HNE", "activation": "ACH",
-    "kernel_initializer": "WCI", "bias_initializer": "BCI", "weight_regularizer": "RAW",
-    "dropout": "LAD", "units": "LCN", "layers": "LRM", "preprocessing": "CPP",
-}  # fmt: skip
-"""The fault type of the study that a change of each kind repairs; "code" repairs its own."""
-
 
 class Hyperparameter(Record):
     """A choice that a program makes, at one place of its text.
@@ -536,30 +619,6 @@ class Hyperparameter(Record):
     choices: tuple[str, ...] = ()
 
 
-class Edit(Record):
-    """One hyperparameter with another value. `parameter` is its id; `line` is in the program, or in
-    the `file` beside it.
-    """
-
-    parameter: str
-    kind: HyperparameterKind
-    before: str
-    after: str
-    line: int = 0
-    file: str = ""
-
-    @property
-    def operator(self) -> str:
-        """The fault that the edit repairs."""
-        if self.kind == "code":
-            return self.parameter.partition("(")[2].partition(")")[0]
-        return OPERATORS[self.kind]
-
-
-Patch = tuple[Edit, ...]
-"""Edits that are made together, at most one of each hyperparameter."""
-
-
 class RepairRequest(Record):
     """What is asked of a repair: the metric by its name ("" for what the program prints last), the
     budget of the search in trainings of the faulty program by time, and how many run at once.
@@ -568,17 +627,6 @@ class RepairRequest(Record):
     metric: str = ""
     budget: float = Field(10.0, ge=1)
     jobs: int = Field(1, ge=1)
-
-
-class Metric(Record):
-    """The number that measures how well a program learned, by the program's own name. `source` is
-    where it is read: the last such number that the program prints, or the last epoch that the probe
-    saw.
-    """
-
-    name: str
-    direction: Literal["max", "min"]
-    source: Literal["output", "epochs"]
 
 
 class Trial(Record):

@@ -25,12 +25,18 @@ from bot.kernel.document import (
     Text,
     count,
 )
-from bot.kernel.job import ReproduceIssue, ReproducePaper, RequestedJob, RunLimits
+from bot.kernel.job import (
+    ReproduceIssue,
+    ReproducePaper,
+    RequestedJob,
+    RunLimits,
+    TrainingOptions,
+)
 from bot.kernel.outside_text import clip, fence, one_line, scrubbed
 from bot.kernel.ports import Progress, Stage
 from bot.kernel.report import Inconclusive, IssueReport, NeedsHardware, RequestedReport
 from bot.kernel.run import NewRun, Run, RunState
-from bot.kernel.training_types import RepairRequest
+from bot.kernel.training_types import DIAGNOSIS_BUDGET, RepairRequest
 from bot.report import markdown
 from bot.report.sections import document
 from bot.report.verbs import PREFIX
@@ -109,13 +115,23 @@ def options_of(job: RequestedJob) -> list[str]:
         "runs": runs if runs != _DEFAULTS.max_runs else None,
         "package": job.proof.package if isinstance(job, ReproduceIssue) else None,
         "metric": repair.metric if repair else None,
-        "budget": f"{repair.budget:g}x" if repair and repair != RepairRequest() else None,
+        "budget": _budget(training),
         "timeout": f"{timeout:g}" if timeout != _DEFAULTS.timeout_s else None,
         "command": environment.command,
         **(_paper_options(job) if isinstance(job, ReproducePaper) else {}),
     }
     pins = [pin.replace("==", "=", 1) for pin in environment.pins]
     return pins + [f"{key}={value}" for key, value in pairs.items() if value]
+
+
+def _budget(training: TrainingOptions | None) -> str:
+    """The budget that a command asked for."""
+    if training is None:
+        return ""
+    if training.repair is not None:
+        usual = RepairRequest().budget
+        return f"{training.repair.budget:g}x" if training.repair.budget != usual else ""
+    return f"{training.budget:g}x" if training.budget != DIAGNOSIS_BUDGET else ""
 
 
 def _paper_options(job: ReproducePaper) -> dict[str, object]:

@@ -245,7 +245,13 @@ def _diagnosis(draft: RunPlan, job: ReproduceIssue) -> list[Block]:
     which = "the program" if draft.training is None else "this program"
     if draft.training is not None and draft.script is not None:
         which = "one of these programs"
-    text = f"A diagnosis of the training runs {which} once more, with a probe."
+    text = f"A diagnosis of the training runs {which} once more, with a probe"
+    text += (
+        f", then with the changes that its findings suggest, for at most {job.training.budget:g} "
+        "times its own time."
+        if job.training.budget
+        else "."
+    )
     if (request := job.training.repair) is not None:
         text += (
             " A repair then trains it many times: a search of at most "

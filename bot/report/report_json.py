@@ -24,10 +24,13 @@ from bot.kernel.training_types import (
     DiagnosedRun,
     Edit,
     Fault,
+    Gain,
     Improvement,
+    Interventions,
     Measurement,
     Metric,
     Repair,
+    Status,
     Trial,
 )
 
@@ -94,8 +97,14 @@ class FindingOut(PublishedData):
     source: str
     confidence: float = Field(description="0 if only a model names the fault.")
     line: int = Field(description="Line of the program; 0 if unknown.")
-    by: Literal["rules", "model"] = Field(
-        "rules", description="model: only a model names it; no rule and no run confirms it."
+    by: Literal["rules", "model", "runs"] = Field(
+        "rules", description="model: only a model names it; runs: only trainings show it."
+    )
+    status: Status = Field(
+        "likely", description="What trainings with the change say; likely: nothing certain."
+    )
+    gain: Gain | None = Field(
+        None, description="The metric without and with the change; null without such trainings."
     )
 
 
@@ -118,11 +127,17 @@ class DiagnosisOut(PublishedData):
 
     findings: tuple[FindingOut, ...] = Field(
         validation_alias=AliasPath("diagnosis", "findings"),
-        description="At most four, most certain first. Empty: nothing wrong, unless `undecided`.",
+        description="At most four: confirmed ones by what they gained, then the most certain. "
+        "Empty: nothing wrong, unless `undecided`.",
     )
     advice: tuple[FindingOut, ...] = Field(
         validation_alias=AliasPath("diagnosis", "advice"),
         description="Habits that did no harm in this run.",
+    )
+    refuted: tuple[FindingOut, ...] = Field(
+        (),
+        validation_alias=AliasPath("diagnosis", "refuted"),
+        description="Findings whose change did not help in trainings.",
     )
     examined: tuple[str, ...] = Field(validation_alias=AliasPath("diagnosis", "examined"))
     unseen: tuple[str, ...] = Field(validation_alias=AliasPath("diagnosis", "unseen"))
@@ -136,6 +151,9 @@ class DiagnosisOut(PublishedData):
     curves: tuple[Curve, ...] = Field(description="The lines of the plot.")
     opinion: OpinionOut | None = Field(
         None, description="A model's second opinion; null where no model is configured."
+    )
+    interventions: Interventions | None = Field(
+        None, description="The trainings that tested the findings; null where there were none."
     )
 
 

@@ -92,7 +92,7 @@ VERBS: tuple[Word, ...] = (
     ),
     Word(
         "diagnose",
-        _OPTIONS,
+        f"[budget=3x] {_OPTIONS}",
         "Reproduces this issue, then says why its program trains badly.",
         options=True,
     ),
@@ -294,6 +294,15 @@ OPTIONS: tuple[Option, ...] = (
         "budget=20x",
         _matching(r"(?-i:(?:[1-9]\d?|100)x?)", lambda text: text.removesuffix("x")),
         only="repair",
+    ),
+    Option(
+        "budget",
+        "a multiple from 0x to 100x",
+        "Time for trainings that confirm the findings, as a multiple of the program's own run "
+        "time; 0x for none.",
+        "budget=5x",
+        _matching(r"(?-i:(?:\d{1,2}|100)x?)", lambda text: text.removesuffix("x")),
+        only="diagnose",
     ),
     Option(
         "claim",

@@ -136,13 +136,19 @@ def _framework(trace: TrainingTrace) -> str:
 # configured, by a model.
 
 
-def diagnose(job: DiagnoseProgram, ports: Ports) -> DiagnosisReport:
+Confirm = Callable[[RecordedRun, DiagnosedRun, Session], DiagnosedRun]
+"""What trainings make of a diagnosis."""
+
+
+def diagnose(job: DiagnoseProgram, ports: Ports, confirm: Confirm | None = None) -> DiagnosisReport:
     """The diagnosis of a program. Raises UserError, Stopped and SandboxError."""
     session, started, environment = Session.begin(job, ports), ports.clock(), None
     budget = ModelBudget(ports, job.model, started)
     try:
         recorded = record_program(job.program, session)
         environment, result = recorded.environment, judge(recorded, session, budget)
+        if confirm is not None:
+            result = confirm(recorded, result, session)
     except BuildError as error:
         result = DiagnosedRun(undecided=str(error))
     return DiagnosisReport(

@@ -73,6 +73,8 @@ CODE_FAULTS: dict[CodeFault, str] = {
 """Faults that are code, in plain words."""
 _CODE: dict[Fault, str] = dict(CODE_FAULTS.items())
 
+_ALIKE = 0.1
+"""Of what is left to gain: changes whose gains differ by less help alike."""
 _UNTIL_THEN = "; the diagnosis covers what it did until then"
 _FRAMEWORKS = {"torch": "PyTorch", "keras": "Keras", "jax": "JAX"}
 
@@ -89,15 +91,16 @@ def diagnosis_headline(run: DiagnosedRun) -> str:
     """The answer in a few words."""
     if run.undecided:
         return "No diagnosis"
-    findings, model_findings = _by("rules", run), _by("model", run)
+    model_findings = _by_model(run)
+    findings = len(run.diagnosis.findings) - model_findings
     if not model_findings:
         return count(findings, "finding") if findings else "Nothing wrong was found"
     ours = count(findings, "finding") if findings else "Nothing wrong was found by the rules"
     return f"{ours}, {count(model_findings, 'fault')} named by a model alone"
 
 
-def _by(who: str, run: DiagnosedRun) -> int:
-    return sum(finding.by == who for finding in run.diagnosis.findings)
+def _by_model(run: DiagnosedRun) -> int:
+    return sum(finding.by == "model" for finding in run.diagnosis.findings)
 
 
 def course(run: DiagnosedRun) -> str:
@@ -127,9 +130,13 @@ def layer_location(finding: Finding) -> str:
 
 
 def fault_name(finding: Finding) -> str:
-    """The fault type in plain words and its place, marked where only a model names it."""
+    """The fault type in plain words and its place, marked where trainings confirmed it, and where
+    only a model names it.
+    """
     name = FAULTS.get(finding.fault) or _CODE[finding.fault]
     words = " ".join(filter(None, (name, layer_location(finding))))
+    if finding.status == "confirmed":
+        return f"{words}, confirmed"
     return f"{words}, named by a model alone" if finding.by == "model" else words
 
 
@@ -157,10 +164,62 @@ def evidence(finding: Finding) -> str:
 def origin(finding: Finding) -> str:
     """Who found it: the rule with its source, and how certain it is; or only a model."""
     if finding.by == "model":
-        return "Found by no rule and confirmed by no run"
+        return f"Found by no rule{_unconfirmed(finding)}"
+    if finding.by == "runs":
+        return "Found by trainings alone"
     line = f", line {finding.line} of the program" if finding.line else ""
     source = f" ({finding.source})" if finding.source else ""
     return f"Found by rule `{finding.rule}`{source}, confidence {finding.confidence:.0%}{line}"
+
+
+def _unconfirmed(finding: Finding) -> str:
+    return "" if finding.status == "confirmed" else " and confirmed by no run"
+
+
+def trial_gain(finding: Finding) -> str:
+    """What trainings with the change of a finding came to; "" where there were none."""
+    gain = finding.gain
+    if gain is None:
+        return ""
+    edits = " and ".join(f"{hyperparameter_name(edit)} {edit.after}" for edit in gain.patch)
+    before, after = spread_text(gain.before), spread_text(gain.after)
+    numbers = f"{gain.metric} {before} → {after} with {edits}"
+    seeds = count(len(gain.after), "seed")
+    match finding.status:
+        case "confirmed":
+            return f"Confirmed by trainings: {numbers} ({seeds}, p = {gain.p:.2g})"
+        case "refuted":
+            return f"{numbers} ({seeds})"
+    return f"Not confirmed by trainings: {numbers} ({seeds})"
+
+
+def alternatives(finding: Finding, run: DiagnosedRun) -> str:
+    """Other changes that help alike; "" where there are none."""
+    gain = finding.gain
+    if gain is None or finding.status != "confirmed":
+        return ""
+    others = [
+        fault_name(other).removesuffix(", confirmed")
+        for other in run.diagnosis.findings
+        if other.status == "confirmed" and other.gain is not None and other is not finding
+        and other.gain.patch != gain.patch and abs(other.gain.share - gain.share) <= _ALIKE
+    ]  # fmt: skip
+    return f"Helps alike: {', '.join(others)}" if others else ""
+
+
+def interventions(run: DiagnosedRun) -> str:
+    """What trainings confirmed the findings, or why there were none; "" where none were made."""
+    trials = run.interventions
+    if trials is None:
+        return ""
+    if not trials.trainings:
+        return sentence(f"no finding was confirmed by trainings: {trials.missing}")
+    shortened = f", each shortened to {count(trials.epochs, 'epoch')}" if trials.epochs else ""
+    missing = f"; {trials.missing}" if trials.missing else ""
+    trainings = count(trials.trainings, "training")
+    return sentence(
+        f"{trainings} tested the findings in {trials.seconds:.0f} s{shortened}{missing}"
+    )
 
 
 def opinion(run: DiagnosedRun) -> str:
@@ -173,7 +232,7 @@ def opinion(run: DiagnosedRun) -> str:
         return sentence(f"no second opinion from a model: {answer.missing}") + cost
     parts = [f"agrees with {', '.join(answer.agreed)}"] if answer.agreed else []
     parts += (
-        [f"names {count(more_faults, 'more fault')}"] if (more_faults := _by("model", run)) else []
+        [f"names {count(more_faults, 'more fault')}"] if (more_faults := _by_model(run)) else []
     )
     doubts = sum(doubt.by == "model" for doubt in run.diagnosis.advice)
     parts += [f"has {count(doubts, 'doubt')}"] if doubts else []

@@ -49,7 +49,7 @@ def diagnosis_section(report: IssueReport, page: str = "") -> Section | None:
 def diagnosis_document(run: DiagnosedRun, *, name: str, folder: str = "") -> Document:
     """A diagnosis on its own; `name` is the program's, `folder` has what its run left."""
     tone = "inconclusive" if run.undecided else "not_reproduced"
-    ours = any(finding.by == "rules" for finding in run.diagnosis.findings)
+    ours = any(finding.by != "model" for finding in run.diagnosis.findings)
     tone = "reproduced" if ours else "inconclusive" if run.diagnosis.findings else tone
     head: list[Block] = [
         Headline(f"{phrases.diagnosis_headline(run)} in {name}", phrases.course(run), tone)
@@ -74,10 +74,11 @@ def _findings(run: DiagnosedRun) -> Iterator[Block]:
     for number, finding in enumerate(run.diagnosis.findings, 1):
         title = f"{number}. {', '.join(finding.codes)}, {phrases.fault_name(finding)}"
         yield Paragraph((Strong(title), f": {sentence(finding.message)}"))
-        yield BulletList("", tuple(_details(finding)))
+        yield BulletList("", tuple(_details(finding, run)))
 
 
-def _details(finding: Finding) -> Iterator[Text]:
+def _details(finding: Finding, run: DiagnosedRun) -> Iterator[Text]:
+    yield from filter(None, (phrases.trial_gain(finding), phrases.alternatives(finding, run)))
     if numbers := phrases.evidence(finding):
         yield f"Evidence: {numbers}"
     if finding.change is not None:
@@ -87,18 +88,23 @@ def _details(finding: Finding) -> Iterator[Text]:
 
 def _rest(run: DiagnosedRun) -> Iterator[Block]:
     diagnosis = run.diagnosis
+    refuted = tuple(
+        f"{', '.join(finding.codes)}, {phrases.fault_name(finding)}: {phrases.trial_gain(finding)}"
+        for finding in diagnosis.refuted
+    )
     remarks = [
         (finding.by, f"{phrases.fault_name(finding)}: {finding.message}")
         for finding in diagnosis.advice
     ]
     ours, doubts = (tuple(text for by, text in remarks if by == who) for who in ("rules", "model"))
     lists = {
+        "Refuted by trainings (the change does not help):": refuted,
         "Advice (habits, not faults):": first_items(ours, _ADVICE),
         "Doubts of a model (the run learned its training data):": doubts,
         "The probe could not see:": diagnosis.unseen,
     }
-    if opinion_text := phrases.opinion(run):
-        yield Paragraph(opinion_text)
+    for text in filter(None, (phrases.interventions(run), phrases.opinion(run))):
+        yield Paragraph(text)
     if diagnosis.examined and not diagnosis.findings:
         yield Paragraph(f"Checked: {', '.join(diagnosis.examined)}.")
     for title, items in lists.items():

@@ -104,6 +104,27 @@ def test_diagnose_on_an_issue_ends_in_one_comment_with_its_findings(tmp_path: Pa
     assert len(whole.ours(number)) == 1
 
 
+def test_a_finding_is_confirmed_by_trainings_that_a_repair_does_not_make_again(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "train.py").write_text(FAULTY)
+    options = ("train.py", "--sandbox", "process", "--out", "run", "--json")
+    done = reprise(tmp_path, "diagnose", *options)
+    assert done.returncode == 0, done.stderr
+    diagnosis = json.loads(done.stdout)["diagnosis"]
+    first = diagnosis["findings"][0]
+    assert (first["fault"], first["status"]) == ("HLR", "confirmed")
+    assert diagnosis["interventions"]["trainings"] >= 7
+    kept = tmp_path / "run" / "trials.jsonl"
+    before = kept.read_bytes().splitlines()
+    assert reprise(tmp_path, "repair", *options).returncode == 0
+    after = kept.read_bytes().splitlines()
+    trials = [json.loads(line)["trial"] for line in after]
+    made = [(str(trial["patch"]), trial["seed"], trial["part"]) for trial in trials]
+    assert after[: len(before)] == before
+    assert len(made) == len(set(made))
+
+
 def test_a_killed_repair_goes_on_and_ends_in_a_proven_patch(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(FAULTY)
     arguments = ("repair", "train.py", "--sandbox", "process", "--out", "run", "--budget", "3x")

@@ -1,8 +1,17 @@
 """Fault codes are counted as the source study counts them."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+from benchmarks.fault_runs import FIGURES, Bench, find, run
 from benchmarks.faults import FaultRow, Found, best, expanded, score, scored, summarise
+from benchmarks.neutral_runs import run as neutral_rows
+from benchmarks.repair_runs import RepairBenchRuns, run as repair_rows
+from bot.kernel.job import JobOptions
+from bot.kernel.settings import load
+from tests.support.sandbox import FakeSandbox
 
 
 def row(
@@ -80,3 +89,23 @@ def test_families_have_figures_of_their_own() -> None:
     )
     by = summarise([good, bad, row("c", ())]).summary.by_family
     assert {name: figures.f3 for name, figures in by.items()} == {"HLR": 1.0, "OCH": 0.0}
+
+
+@pytest.mark.parametrize("codes", [["HLR", "no-such-fault"], ["ACH(x)"]])
+def test_a_key_with_an_unknown_code_is_one_sentence(tmp_path: Path, codes: list[str]) -> None:
+    """In every bench that reads keys; the other programs are scored."""
+    for name, truth in (("A", codes), ("B", ["HLR"])):
+        for folder, data in (("cases", {"program": ""}), ("keys", {"ground_truth": truth})):
+            (tmp_path / folder).mkdir(exist_ok=True)
+            (tmp_path / folder / f"{name}.json").write_text(json.dumps(data))
+        (tmp_path / "out" / name).mkdir(parents=True)
+        (tmp_path / "out" / name / FIGURES).write_text('{"seconds": 1.0, "error": ""}')
+    cases, plain = find(tmp_path), FakeSandbox({})
+    bench = Bench(load(), JobOptions(), plain, tmp_path / "out")
+    rows = summarise(run(cases, bench, 1))
+    assert [row.f3 for row in rows.cases] == [None, 0.0]
+    assert rows.cases[0].error.startswith("the key of A is unclear: ")
+    assert rows.summary.errors == ("A",)
+    repairs = RepairBenchRuns(load(), JobOptions(), plain, tmp_path / "out")
+    assert [row.error for row in repair_rows(cases[:1], repairs, 1)] == [rows.cases[0].error]
+    assert [row.error for row in neutral_rows(cases[:1], repairs, 1)] == [rows.cases[0].error]

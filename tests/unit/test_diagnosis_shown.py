@@ -9,7 +9,18 @@ from hypothesis import given, strategies as st
 from jsonschema import Draft202012Validator
 
 from bot.kernel.scales import format_number, scale
-from bot.kernel.training_types import Change, Curve, DiagnosedRun, Diagnosis, Finding, Measurement
+from bot.kernel.training_types import (
+    Change,
+    Curve,
+    DiagnosedRun,
+    Diagnosis,
+    Edit,
+    Finding,
+    Gain,
+    Interventions,
+    Measurement,
+    Status,
+)
 from bot.report import schema
 from bot.report.comment import comment, final
 from bot.report.report_json import diagnosis_text, report_text
@@ -54,6 +65,61 @@ def test_a_terminal_shows_findings_with_their_numbers_and_advice_apart() -> None
     assert shown.index("1. ACH") < shown.index("Advice") < shown.index("batch size")
     assert "Checked:" not in shown
     assert text(RUN, "ascii").isascii()
+
+
+def with_gain(status: Status, parameter: str, share: float, *after: float) -> Finding:
+    """A finding as trainings with another value of a hyperparameter left it."""
+    edit = Edit(parameter=parameter, kind="optimizer", before="sgd", after="adam")
+    gain = Gain(
+        patch=(edit,), metric="accuracy", before=(0.25, 0.5), after=after, p=0.03, share=share
+    )
+    return FINDING.model_copy(update={"status": status, "gain": gain})
+
+
+def test_what_trainings_say_of_a_finding_stands_with_it() -> None:
+    """Confirmed ones with their gain and what helps alike, refuted ones apart from findings."""
+    confirmed, alike = (
+        with_gain("confirmed", "a", 0.8, 0.9),
+        with_gain("confirmed", "b", 0.75, 0.85),
+    )
+    alike = alike.model_copy(update={"fault": "OCH", "layers": ()})
+    refuted = with_gain("refuted", "c", 0.0, 0.25, 0.5).model_copy(update={"fault": "HBS"})
+    unclear = with_gain("likely", "d", 0.0, 0.5)
+    diagnosis = Diagnosis(findings=(confirmed, alike, unclear), refuted=(refuted,))
+    done = Interventions(
+        budget=3, trainings=9, seconds=40.2, epochs=5, missing="the budget was used up"
+    )
+    run = RUN.model_copy(update={"diagnosis": diagnosis, "interventions": done})
+    shown = " ".join(text(run).split())
+    assert "wrong activation in layers 1 and 3, confirmed: The sigmoid" in shown
+    assert (
+        "Confirmed by trainings: accuracy 0.375 ± 0.18 → 0.9 with optimizer adam (1 seed, p = 0.03)"
+        in shown
+    )
+    assert "Helps alike: optimizer" in shown
+    assert "Not confirmed by trainings: accuracy 0.375 ± 0.18 → 0.5" in shown
+    assert "Refuted by trainings (the change does not help):" in shown
+    assert "HBS(1), HBS(3), batch size in layers 1 and 3: accuracy 0.375 ± 0.18 → 0.375" in shown
+    assert (
+        "9 trainings tested the findings in 40 s, each shortened to 5 epochs; the budget was used up."
+        in shown
+    )
+    data = json.loads(
+        diagnosis_text(run, program="a.py", environment=None, sandbox="docker", hide=str)
+    )["diagnosis"]
+    assert [x["status"] for x in data["findings"]] == ["confirmed", "confirmed", "likely"]
+    assert (data["refuted"][0]["status"], data["findings"][0]["gain"]["share"]) == ("refuted", 0.8)
+    assert data["interventions"]["trainings"] == 9
+    none = Interventions(budget=3, missing="the program prints no metric")
+    without = text(RUN.model_copy(update={"interventions": none}))
+    assert "No finding was confirmed by trainings: the program prints no metric." in without
+
+
+def test_what_only_trainings_show_says_so() -> None:
+    found = with_gain("confirmed", "a", 0.8, 0.9).model_copy(update={"by": "runs", "rule": ""})
+    run = RUN.model_copy(update={"diagnosis": Diagnosis(findings=(found,))})
+    assert "1 finding in a.py" in text(run)
+    assert "Found by trainings alone" in text(run)
 
 
 def test_nothing_wrong_and_no_diagnosis_are_answers() -> None:

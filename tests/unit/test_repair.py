@@ -12,6 +12,7 @@ from bot.kernel.job import DiagnoseProgram
 from bot.kernel.session import Session
 from bot.kernel.training_types import Change, Finding, RepairRequest, TrainingProgram
 from bot.training.diagnose import record_run
+from bot.training.diagnosis.rules import diagnose
 from bot.training.phrases import repair_summary
 from bot.training.repair.repair import FRESH, repair
 from bot.training.repair.search import SEEDS
@@ -95,7 +96,9 @@ def repaired(landscape, *kept, source=FAULTY, beside=None, suspected=(), **optio
     landscape.journal = session.ports.journal
     landscape.journal.fill(TRIALS, kept)
     recorded = record_run(program, provided.spec(program, job.environment), session)
-    return repair(program, recorded, session, RepairRequest(**options), suspect=lambda: suspected)
+    diagnosis = diagnose(recorded.trace)
+    found = diagnosis.model_copy(update={"findings": (*diagnosis.findings, *suspected)})
+    return repair(program, recorded, session, RepairRequest(**options), judge=lambda: found)
 
 
 def test_one_edit_is_enough_where_one_is_wrong():
@@ -220,6 +223,9 @@ def test_rows_that_cannot_be_parted_serve_both():
     landscape = Landscape(by_rate, split=False)
     found = repaired(landscape)
     assert (found.held_out_rows, found.proven) == (False, True)
+    assert [part for text, part, seed in landscape.runs if (text, seed) == (FAULTY, 1001)] == [
+        "guide"
+    ]
     assert {part for _, part, _ in landscape.runs} == {None, "guide", "whole"}
 
 

@@ -520,6 +520,22 @@ def test_a_diagnosed_run_has_the_longer_of_two_limits(config, choices, limit):
     assert app.worked[0].limits.timeout_s == choices.get("timeout_s", 10 if "10" in config else 120)
 
 
+@pytest.mark.parametrize(
+    ("config", "choices", "budget"),
+    [
+        ("", {}, 3),
+        ("", {"budget": 5}, 5),
+        ("", {"budget": 0}, 0),
+        ("defaults: {diagnosis_budget: 0}", {}, 0),
+        ("defaults: {diagnosis_budget: 0}", {"budget": 2}, 2),
+    ],
+)
+def test_trainings_that_confirm_findings_have_a_budget(config, choices, budget):
+    app = Trains(config)
+    app.deliver("comment", command("diagnose", **choices), sender="max")
+    assert app.worked[0].training.budget == budget
+
+
 def test_the_configuration_asks_for_a_diagnosis_and_a_model_for_a_second_opinion():
     def answer(question):
         if not question.prompt.startswith("opinion@"):

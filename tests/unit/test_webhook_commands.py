@@ -20,6 +20,12 @@ def problems(body: str) -> str:
     return " ".join(command.problems)
 
 
+@pytest.mark.parametrize(("given", "budget"), [("5x", 5), ("0", 0), ("0x", 0), ("100x", 100)])
+def test_a_diagnosis_has_a_budget_for_trainings(given, budget):
+    (command,) = parse(f"/reproduce diagnose budget={given}")
+    assert (command.problems, command.choices.budget) == ((), budget)
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -19,7 +19,7 @@ from bot.kernel.session import Session
 from bot.kernel.training_trace import curves
 from bot.kernel.training_types import (
     Curve,
-    Finding,
+    Diagnosis,
     Hyperparameter,
     Improvement,
     Metric,
@@ -135,7 +135,7 @@ _PATIENCE, _LEAST_S = 3.0, 30.0
 _SLOWER = 2.0
 _SHORT_OF = 0.1
 TrialListener = Callable[[Trial], None]
-Suspect = Callable[[], Sequence[Finding]]
+Judge = Callable[[], Diagnosis]
 
 
 def repair(
@@ -144,19 +144,17 @@ def repair(
     session: Session,
     request: RepairRequest,
     *,
-    suspect: Suspect = tuple,
+    judge: Judge | None = None,
     on_trial: TrialListener = lambda _: None,
 ) -> Repair:
-    """Search, minimise and prove a patch. What a model suspects is tried behind what the rules
-    find; it is asked only where there is something to try. Trials that the journal has are not
-    made again. Raises Stopped.
+    """Search, minimise and prove a patch. `judge` tells the diagnosis, by default the rules'; it is
+    asked only where there is something to try. What trainings confirmed is tried first, what a
+    model suspects last. Trials that the journal has are not made again. Raises Stopped.
     """
     with open_trials(program, recording, session, request, on_trial=on_trial) as trials:
         if isinstance(trials, str):
             return Repair(budget=request.budget, undecided=trials)
-        diagnosis = rules.diagnose(recording.trace)
-        findings = (*diagnosis.findings, *suspect())
-        diagnosis = diagnosis.model_copy(update={"findings": findings})
+        diagnosis = judge() if judge is not None else rules.diagnose(recording.trace)
         with session.stage("repair", "searching for a patch"):
             hyperparameters = changeable(trials)
             patch = Search(trials, diagnosis, hyperparameters).best()
@@ -175,9 +173,12 @@ def open_trials(
     session: Session,
     request: RepairRequest,
     *,
+    proof: bool = True,
     on_trial: TrialListener = lambda _: None,
 ) -> Iterator[Trials | str]:
-    """What trials are made with, or why there is nothing to try."""
+    """What trials are made with, or why there is nothing to try. Without a `proof` to come, no
+    training tells whether the other half of the rows can serve it.
+    """
     result, trace = recording.result, recording.trace
     if program.source.encode() != program.files[program.entry]:
         yield "the program is not UTF-8 text, so it cannot be changed"
@@ -199,7 +200,7 @@ def open_trials(
         )  # fmt: skip
         trials.subject = replace(subject, observed=_mover(trials).observe())
         if changeable(trials):
-            trials.subject = _split_program(trials)
+            trials.subject = _split_program(trials, proof=proof)
             yield trials
         else:
             yield "no hyperparameter was found in the program"
@@ -262,7 +263,7 @@ def _hopeless(recording: RecordedRun, metric: Metric | None, metric_name: str) -
     return "" if metric is not None else f"the program prints no metric{suffix}"
 
 
-def _split_program(trials: Trials) -> FaultyProgram:
+def _split_program(trials: Trials, *, proof: bool) -> FaultyProgram:
     """The subject with its rows parted, where the program can be run on each half, and is judged
     by it: what it prints of one half is not what it prints of the other.
     """
@@ -270,8 +271,10 @@ def _split_program(trials: Trials) -> FaultyProgram:
     halves = replace(subject, split=True)
     trials.subject = halves
     values = set[float]()
-    for part in (halves.guide, halves.held_out):
+    for part in (halves.guide, halves.held_out) if proof else (halves.guide,):
         (row,) = trials.run((TrialRequest((), SEEDS[0], part),))
+        if not row.rows_split:
+            trials.keep_whole(row)
         if row.value is None or not row.rows_split or row.value in values:
             return subject
         values.add(row.value)
@@ -406,7 +409,7 @@ def repair_program(job: RepairProgram, ports: Ports) -> RepairReport:
         environment = recorded.environment
         result = repair(
             job.program, recorded, session, job.repair,
-            suspect=lambda: judge(recorded, session, budget).suspected,
+            judge=lambda: judge(recorded, session, budget).diagnosis,
             on_trial=ports.training.trial,
         )  # fmt: skip
     except BuildError as error:

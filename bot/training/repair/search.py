@@ -68,6 +68,13 @@ _TEXTBOOK: tuple[tuple[HyperparameterKind, str], ...] = (
 _ALIKE = ("unscaled", "both")
 _ENDS = ("linear", "softmax", "sigmoid")
 _MOST_LOSSES = 5
+_LINEAR = ("none", "linear")
+_FIRST = 3  # of one kind of structural edit, before others
+_OF_LAYERS: tuple[tuple[HyperparameterKind, str], ...] = (
+    ("layers", "dense_after"),
+    ("layers", "removed"),
+    ("dropout", "0"),
+)
 _WORD = re.compile(r"[a-z_][a-z0-9_-]*")
 _NUMBER = re.compile(r"(?<![\w.^,-])(?:\d+(?:,\d{3})*(?:\.\d+)?)(?:e[-+]?\d+)?(?![\w^]|[.,]\d)")
 _MOST_WORDED = 4
@@ -80,19 +87,19 @@ def from_diagnosis(
     """What the findings suggest: the likely ones together, then each alone, with their first
     values before their second; last what a model suspects.
     """
-    findings = [finding for finding in diagnosis.findings if finding.by == "rules"]
+    findings = [finding for finding in diagnosis.findings if finding.by != "model"]
     suspicions = [finding for finding in diagnosis.findings if finding.by == "model"]
-    patches_by_finding = [_edits(finding, hyperparameters) for finding in findings]
+    patches_by_finding = [patches_of(finding, hyperparameters) for finding in findings]
     likely = [
         ways[0]
         for finding, ways in zip(findings, patches_by_finding, strict=True)
-        if ways and finding.confidence >= _CERTAIN
+        if ways and _is_certain(finding)
     ]
     deep = max(map(len, patches_by_finding), default=0)
     singles = [ways[at] for at in range(deep) for ways in patches_by_finding if at < len(ways)]
     firsts = [ways[0] for ways in patches_by_finding if ways]
     together = [merge_patches(*likely), merge_patches(*firsts)]
-    last = [patch for finding in suspicions for patch in _edits(finding, hyperparameters)]
+    last = [patch for finding in suspicions for patch in patches_of(finding, hyperparameters)]
     return _distinct([*singles[:1], *together, *singles[1:], *last])
 
 
@@ -100,8 +107,8 @@ def elsewhere(
     diagnosis: Diagnosis, hyperparameters: Sequence[Hyperparameter]
 ) -> tuple[Finding, ...]:
     """The likely findings that no hyperparameter of the program mends."""
-    likely = (finding for finding in diagnosis.findings if finding.confidence >= _CERTAIN)
-    return tuple(finding for finding in likely if not _edits(finding, hyperparameters))
+    likely = (finding for finding in diagnosis.findings if _is_certain(finding))
+    return tuple(finding for finding in likely if not patches_of(finding, hyperparameters))
 
 
 def moves(
@@ -114,7 +121,9 @@ def moves(
     now = [_now(parameter, best) for parameter in hyperparameters]
     changed_parameters = {edit.parameter for edit in best}
     own = [patch for one in now if one.id in changed_parameters for patch in _steps(one)]
-    ways = [patch for finding in diagnosis.findings for patch in _edits(finding, hyperparameters)]
+    ways = [
+        patch for finding in diagnosis.findings for patch in patches_of(finding, hyperparameters)
+    ]
     others = [one for one in now if one.id not in changed_parameters]
     longer = [patch for one in others if one.kind == "epochs" for patch in _steps(one)][:2]
     numbers = [patch for one in others for patch in _steps(one)]
@@ -143,6 +152,32 @@ def _textbook(now: Sequence[Hyperparameter]) -> Iterator[Patch]:
     yield _edit_all(set_, "glorot_uniform")
 
 
+def structural(hyperparameters: Sequence[Hyperparameter]) -> tuple[Patch, ...]:
+    """Single edits of what no rule need have suspected. First what rules see worst: layers that are
+    missing, activations that are missing, narrow layers, too few epochs. Then the textbook's
+    values, other last activations and losses, layers and activations taken out, other rates, and
+    repairs of code.
+    """
+    code = [_edit_all((one,), one.choices[0]) for one in hyperparameters if one.kind == "code"]
+    longer = [patch for one in hyperparameters if one.kind == "epochs" for patch in _steps(one)][:1]
+    rates = [
+        patch for one in hyperparameters if one.kind == "learning_rate" for patch in _steps(one)
+    ]
+    hidden = [one for one in hyperparameters if one.kind == "activation"][:-1]
+    bare = [_edit_all((one,), "relu") for one in hidden if one.value in _LINEAR]
+    needless = [_edit_all((one,), "linear") for one in hidden if one.value not in _LINEAR]
+    deeper, removed, undropped = (
+        [_edit_all((one,), value) for one in hyperparameters if one.kind == kind]
+        for kind, value in _OF_LAYERS
+    )
+    wider = [
+        patch for one in hyperparameters if one.kind == "units" for patch in list(_steps(one))[:1]
+    ]
+    first = (*deeper[:_FIRST], *bare[:_FIRST], *wider[:_FIRST], *longer)
+    rest = (*removed, *undropped, *needless, *rates, *deeper, *bare, *wider, *code)
+    return _distinct([*first, *_textbook(hyperparameters), *_contract(hyperparameters), *rest])
+
+
 def _contract(now: Sequence[Hyperparameter]) -> Iterator[Patch]:
     """Other functions of the last layer, and other losses."""
     for end in [one for one in now if one.kind == "activation"][-1:]:
@@ -169,8 +204,20 @@ def merge_patches(*patches: Patch) -> Patch:
     return tuple(edit for edit in edits.values() if edit.before != edit.after)
 
 
-def _edits(finding: Finding, hyperparameters: Sequence[Hyperparameter]) -> list[Patch]:
-    """The patches that a finding suggests, one for each value that can be written."""
+def patches_of(finding: Finding, hyperparameters: Sequence[Hyperparameter]) -> list[Patch]:
+    """The patches that a finding suggests, one for each value that can be written; first the one
+    that trainings confirmed.
+    """
+    gain = finding.gain if finding.status == "confirmed" else None
+    suggested = [] if gain and finding.by == "runs" else _suggested(finding, hyperparameters)
+    return list(_distinct([gain.patch, *suggested])) if gain else suggested
+
+
+def _is_certain(finding: Finding) -> bool:
+    return finding.status == "confirmed" or finding.confidence >= _CERTAIN
+
+
+def _suggested(finding: Finding, hyperparameters: Sequence[Hyperparameter]) -> list[Patch]:
     change = finding.change
     if change is None:
         return []

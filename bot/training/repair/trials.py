@@ -250,6 +250,16 @@ class Trials:
         self.made |= {_key(task): self._kept[_key(task)].trial for task in requests}
         return [self.made[_key(task)] for task in requests]
 
+    def made_with(self, task: TrialRequest) -> Trial | None:
+        """The trial, if it was made or asked for."""
+        return self.made.get(_key(task))
+
+    def keep_whole(self, trial: Trial) -> None:
+        """Keep a trial whose rows could not be split as one on all rows, which it was."""
+        whole = trial.model_copy(update={"part": "whole"})
+        task = TrialRequest(trial.patch, trial.seed, "whole")
+        self._kept[_key(task)] = KeptTrial(key=self.key, trial=whole)
+
     def symptom(self, task: TrialRequest) -> str:
         """What `look` saw in the trace of a trial that was made with it."""
         return self._kept[_key(task)].symptom

@@ -158,10 +158,12 @@ def ranking(
     return _summed(hints.gather(bug, issue, sources, lineage, refined))
 
 
-def _summed(hints: Iterable[Hint]) -> tuple[Chunk, ...]:
-    """Pieces by the sum of what leads to them; more reasons of one kind count less each."""
+def _summed(all_hints: Iterable[Hint]) -> tuple[Chunk, ...]:
+    """Pieces by the sum of what leads to them; more reasons of one kind count less each. However
+    many pieces call one, it is worth what the strongest of these calls makes it.
+    """
     hints_by_chunk: dict[tuple[str, int, int], list[Hint]] = {}
-    for hint in hints:
+    for hint in all_hints:
         hints_by_chunk.setdefault((hint.chunk.path, hint.chunk.start, hint.chunk.end), []).append(
             hint
         )
@@ -170,7 +172,9 @@ def _summed(hints: Iterable[Hint]) -> tuple[Chunk, ...]:
         if several[0].chunk.text.lstrip().startswith(_OVERLOADS):
             continue
         ordered = sorted(several, key=lambda hint: (-hint.weight, hint.why))
-        score = sum(hint.weight * 0.6**place for place, hint in enumerate(ordered))
+        calls = [hint for hint in ordered if hint.is_call][:1]
+        counted = [hint for hint in ordered if hint in calls or not hint.is_call]
+        score = hints.sum_weights(counted)
         if ordered[0].chunk.kind == "class":  # its methods tell more than its head
             score *= _HEAD
         why = tuple(dict.fromkeys(hint.why for hint in ordered))

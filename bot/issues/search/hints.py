@@ -82,13 +82,15 @@ _OWN = 0.15
 
 class Hint(NamedTuple):
     """A piece that something in the report leads to, how strongly, and why; `receiver` is the
-    class of the object that it is called on, where that may be a subclass of its own.
+    class of the object that it is called on, where that may be a subclass of its own. `is_call`:
+    only another piece leads to it, by calling it.
     """
 
     chunk: Chunk
     weight: float
     why: str
     receiver: str = ""
+    is_call: bool = False
 
 
 def named_definitions(
@@ -126,7 +128,7 @@ def _definitions(name: str, sources: SourceIndex) -> Sequence[Chunk]:
         name = f"{owner}.{last}"
     for member in (*objects.ENTRIES.get(last, ()), last) if owner else ():
         if method := _member(owner, member, sources):
-            return method
+            return [*_overridden(owner, last, member, sources), *method]
     chunks = [
         piece
         for piece in sources.symbol(name, 5)
@@ -160,6 +162,14 @@ def _member(owner: str, name: str, sources: SourceIndex) -> Sequence[Chunk]:
     methods = [method for one in classes for method in sources.symbol(f"{one.name}.{name}", 1)]
     same_package = [method for method in methods if method.package == classes[0].package]
     return [method for method in same_package if method.name.endswith(f".{name}")]
+
+
+def _overridden(owner: str, name: str, entry: str, sources: SourceIndex) -> Iterator[Chunk]:
+    """The method itself beside the one that does its work, where a class has one of its own."""
+    own_name = f".{owner.rpartition('.')[2]}.{name}"
+    for method in _member(owner, name, sources) if name != entry else ():
+        if f".{method.name}".endswith(own_name):
+            yield method
 
 
 def _closest(
@@ -328,7 +338,7 @@ _MOST_FOLLOWED = 6
 _MOST_STEPS = 24
 _UNREACHED = 0.6
 _MOST_METHODS, _METHOD_SHARE = 2, 0.4
-_BESIDE = 0.5
+_BESIDE, _OF_CALLER = 0.5, 0.95
 _SHORT, _THIN = 15, 5
 _EXACT = 4.0
 _LEARNING = {Symptom.NOT_LEARNING, Symptom.NONFINITE}
@@ -591,15 +601,24 @@ def _hints_of_calls(sources: SourceIndex, hints: Sequence[Hint], goal: _Goal) ->
 
 def _strongest(hints: Iterable[Hint]) -> Sequence[Hint]:
     """The pieces to which most leads, as a hint each."""
-    by_place: dict[tuple[str, int], Hint] = {}
+    by_place: dict[tuple[str, int], list[Hint]] = {}
     for hint in sorted(hints, key=lambda hint: -hint.weight):
-        at = (hint.chunk.path, hint.chunk.start)
-        first = by_place.get(at)
-        if first is not None:
-            weight, receiver = first.weight + hint.weight / 3, first.receiver or hint.receiver
-            hint = first._replace(weight=weight, receiver=receiver)
-        by_place[at] = hint
-    return sorted(by_place.values(), key=lambda hint: -hint.weight)[:_MOST_FOLLOWED]
+        by_place.setdefault((hint.chunk.path, hint.chunk.start), []).append(hint)
+    merged_hints = [
+        several[0]._replace(
+            weight=sum_weights(several),
+            receiver=next((hint.receiver for hint in several if hint.receiver), ""),
+        )
+        for several in by_place.values()
+    ]
+    return sorted(merged_hints, key=lambda hint: -hint.weight)[:_MOST_FOLLOWED]
+
+
+def sum_weights(hints: Sequence[Hint]) -> float:
+    """What hints to one piece, the strongest first, are worth together: each counts less than the
+    one before.
+    """
+    return sum(hint.weight * 0.6**place for place, hint in enumerate(hints))
 
 
 def _callees(sources: SourceIndex, hint: Hint, goal: _Goal) -> Iterator[Hint]:
@@ -620,8 +639,8 @@ def _callees(sources: SourceIndex, hint: Hint, goal: _Goal) -> Iterator[Hint]:
         if not _tells(target):
             continue
         own = 1.5 if target.start != chunk.start or target.path != chunk.path else 1.0
-        weight = hint.weight * share * own * goal.closeness(target) / (1 + 0.1 * place)
-        yield Hint(target, weight, why, receiver)
+        worth = share * own * goal.closeness(target) / (1 + 0.1 * place)
+        yield Hint(target, hint.weight * min(worth, _OF_CALLER), why, receiver, is_call=True)
 
 
 def _tells(chunk: Chunk) -> bool:

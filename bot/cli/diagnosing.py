@@ -7,7 +7,7 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from bot import products
+from bot import issue_training
 from bot.app import bootstrap
 from bot.cli.error_boundary import OTHER, say
 from bot.cli.runner import (
@@ -89,7 +89,7 @@ def _of_run(path: Path, options: JobOptions, budget: float, *, as_json: bool) ->
     sandbox = choose_sandbox(job)
     with working_in(path, settings) as (folder, cancel), shown_on(errors()) as listener:
         report_of_run = bootstrap.prove(
-            report, job, settings, folder, products.of_report,
+            report, job, settings, folder, issue_training.of_report,
             listener=listener, cancel=cancel, sandbox=sandbox,
         )  # fmt: skip
         notes = [note.text for note in report_of_run.notes if note not in report.notes]

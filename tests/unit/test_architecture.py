@@ -55,7 +55,7 @@ BROAD = {
     "sandbox/guard/spawn.py",
 }
 BROAD |= {
-    "bot/products.py",
+    "bot/issue_training.py",
     "bot/issues/proof/proofs.py",
     "bot/issues/search/reconstruct.py",
 }

@@ -182,7 +182,7 @@ def test_a_defect_in_the_rules_leaves_the_verdict(monkeypatch: pytest.MonkeyPatc
     def broken(run: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("bot.products.diagnose_recording", broken)
+    monkeypatch.setattr("bot.issue_training.diagnose_recording", broken)
     report = run(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), world(lambda spec: OK))
     assert report.verdict.kind == "inconclusive"
     assert "ZeroDivisionError" in report.defects["diagnose"]

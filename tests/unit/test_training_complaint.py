@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from bot import products
+from bot import issue_training
+from bot.issue_training import decided_by_patch, with_patch
 from bot.issues.judge import judge
 from bot.issues.reading.issue import read_issue
 from bot.issues.reading.markdown import Sentence
@@ -16,7 +17,6 @@ from bot.kernel.environment import Environment
 from bot.kernel.errors import UserError
 from bot.kernel.report import Inconclusive, ReportDraft, Reproduced
 from bot.kernel.training_types import Edit, Improvement, Metric, Repair, Trial
-from bot.products import decided_by_patch, with_patch
 from bot.report.comment import comment
 from bot.training.repair.repair import search_bound
 from tests.unit.test_judge import crash, seen
@@ -190,17 +190,17 @@ def test_a_training_of_a_repository_is_recorded_with_the_files_of_its_tree(tmp_p
     own = Script(
         files={"train.py": "edited"}, entry="train.py", command=("train.py", "--epochs", "3")
     )
-    program = products._training_program(own, here)
+    program = issue_training._training_program(own, here)
     assert program.files == {"train.py": b"import nets.small\n", "nets/small.py": b"width = 3\n"}
     assert (program.entry, program.arguments) == ("train.py", ("--epochs", "3"))
     fix = ScriptFix(what="x", why="y")
     assert (
-        products._training_program(own.model_copy(update={"fixes": (fix,)}), here).source
+        issue_training._training_program(own.model_copy(update={"fixes": (fix,)}), here).source
         == "edited"
     )
     module = own.model_copy(update={"command": ("-m", "train")})
     with pytest.raises(UserError, match="cannot be recorded"):
-        products._training_program(module, here)
+        issue_training._training_program(module, here)
 
 
 def undecided(text, signature=None):

@@ -102,11 +102,18 @@ class ArxivPapers(Papers):
         except httpx.HTTPError as error:
             reason = str(error).strip() or type(error).__name__
             raise PaperUnreachable(f"arXiv cannot be reached: {reason}.", _DOWNLOAD) from None
+        finally:
+            self._mark.touch()  # the distance counts from the end of a request
         return answer.status_code, b"".join(pieces)
+
+    @property
+    def _mark(self) -> Path:
+        """A file that every request touches."""
+        return self.folder / "last-request"
 
     def _wait(self, cancel: Event | None) -> None:
         """Wait until the last request is long enough ago, then take the turn."""
-        mark = self.folder / "last-request"
+        mark = self._mark
         with self._turn:
             self.folder.mkdir(parents=True, exist_ok=True)
             while mark.exists() and 0 <= time.time() - mark.stat().st_mtime < self.gap_s:

@@ -112,7 +112,7 @@ VERBS: tuple[Word, ...] = (
     Word(
         "status",
         "",
-        "Lists the runs of this issue.",
+        "Lists the runs of this issue, and links all of this repository.",
         always=True,
         instead="The runs are listed in the Actions tab of this repository.",
     ),

@@ -16,8 +16,8 @@ _SAMPLERS: dict[Sampler, Callable[[], optuna.samplers.BaseSampler]] = {
     "tpe": lambda: optuna.samplers.TPESampler(seed=0, n_startup_trials=4, multivariate=True),
     "gp": lambda: optuna.samplers.GPSampler(seed=0, n_startup_trials=4),
 }
-_LOG = {"learning_rate", "epochs", "batch_size", "units"}
-_WHOLE = {"epochs", "batch_size", "units"}
+_LOG = {"learning_rate", "epochs", "batch_size", "units", "kernel_size"}
+_WHOLE = {"epochs", "batch_size", "units", "kernel_size"}
 _OWN = 3.0  # times the program's own epochs: what the source study draws from
 
 

@@ -40,14 +40,14 @@ Fault = FaultType | CodeFault
 HyperparameterKind = Literal[
     "learning_rate", "optimizer", "momentum", "weight_decay", "clipping", "loss", "batch_size",
     "epochs", "activation", "kernel_initializer", "bias_initializer", "weight_regularizer",
-    "dropout", "units", "layers", "preprocessing", "code",
+    "dropout", "units", "kernel_size", "layers", "preprocessing", "code",
 ]  # fmt: skip
 
 OPERATORS: dict[HyperparameterKind, FaultType] = {
     "learning_rate": "HLR", "optimizer": "OCH", "momentum": "OCH", "weight_decay": "RAW",
     "clipping": "OCH", "loss": "LCH", "batch_size": "HBS", "epochs": "HNE", "activation": "ACH",
     "kernel_initializer": "WCI", "bias_initializer": "BCI", "weight_regularizer": "RAW",
-    "dropout": "LAD", "units": "LCN", "layers": "LRM", "preprocessing": "CPP",
+    "dropout": "LAD", "units": "LCN", "kernel_size": "LCF", "layers": "LRM", "preprocessing": "CPP",
 }  # fmt: skip
 """The fault type of the study that a change of each kind repairs; "code" repairs its own."""
 

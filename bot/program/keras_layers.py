@@ -216,6 +216,7 @@ def _general(layer: WrittenLayer) -> Write:
 _KERNELS = ("Dense", "Conv", "SeparableConv", "LSTM", "GRU", "SimpleRNN", "EinsumDense")
 _UNITS = ("Dense", "LSTM", "GRU", "SimpleRNN", "Conv")
 MOST_UNITS = 4096
+KERNEL_SIZES = (1, 31)
 INITIALIZERS = (
     "default", "glorot_uniform", "glorot_normal", "he_uniform", "he_normal", "lecun_uniform",
     "lecun_normal", "random_normal", "random_uniform", "orthogonal", "zeros", "ones",
@@ -242,6 +243,8 @@ def keras_settings(
         if name.startswith(_UNITS) and number != last:
             position = "filters" if name.startswith("Conv") else "units"
             yield from _number(program, layer, "units", position, (1, MOST_UNITS))
+        if name.startswith("Conv") and "Transpose" not in name:
+            yield from _number(program, layer, "kernel_size", "kernel_size", KERNEL_SIZES, 1)
         if "Dropout" in name:
             yield from _number(program, layer, "dropout", "rate", (0.0, 0.9))
 
@@ -319,8 +322,9 @@ def _number(
     kind: HyperparameterKind,
     name: str,
     bounds: tuple[float, float],
+    position: int = 0,
 ) -> Iterator[HyperparameterPlace]:
-    value_node = supplied(program, layer.call, name, 0)
+    value_node = supplied(program, layer.call, name, position)
     amount = number_used(program, value_node)
     if value_node is None or amount is None:
         return
@@ -328,14 +332,15 @@ def _number(
     if units and units != amount:
         return  # something decides it that the text does not show
     yield make_place(
-        kind, canonical_number(amount), program.line(value_node), _writer(layer, name, bounds),
+        kind, canonical_number(amount), program.line(value_node),
+        _writer(layer, name, bounds, position),
         layer=layer.index, bounds=bounds,
     )  # fmt: skip
 
 
-def _writer(layer: WrittenLayer, name: str, bounds: tuple[float, float]) -> Write:
+def _writer(layer: WrittenLayer, name: str, bounds: tuple[float, float], position: int) -> Write:
     def write(rewriting: Rewriting, value: str) -> None:
-        write_argument(rewriting, layer.call, name, bound_number(value, bounds), 0)
+        write_argument(rewriting, layer.call, name, bound_number(value, bounds), position)
 
     return write
 

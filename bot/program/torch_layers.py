@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import libcst as cst
 
 from bot.kernel.training_types import Layer, TrainingTrace
-from bot.program.keras_layers import MOST_UNITS, bound_number
+from bot.program.keras_layers import KERNEL_SIZES, MOST_UNITS, bound_number
 from bot.program.layers import WrittenLayer, of_function, of_module
 from bot.program.parsed import ProgramTree
 from bot.program.rewriting import HyperparameterPlace, Rewriting, Write, make_place
-from bot.program.text import argument, canonical_number, dotted
+from bot.program.text import NotApplicable, argument, canonical_number, dotted
 from bot.program.uses import number_used, supplied, write_argument
 
 # The PyTorch modules that a program constructs, with their places in the model.
@@ -345,6 +345,7 @@ def torch_settings(
             yield from _dropout(program, layer, layer.call, 0)
         elif layer.type in _OUTPUTS:
             yield from _units(program, layer, layers[number + 1 :], widths)
+            yield from _kernel_size(program, layer)
 
 
 def _dropout(
@@ -384,6 +385,30 @@ def _units(
             "units", canonical_number(units), program.line(value_node),
             _everywhere([value_node, *nodes]), layer=layer.index, bounds=_UNITS,
         )  # fmt: skip
+
+
+def _kernel_size(program: ProgramTree, layer: WrittenLayer) -> Iterator[HyperparameterPlace]:
+    """The size of square filters. The padding grows with it: the outputs keep their shape."""
+    if not layer.type.startswith("Conv") or argument(layer.call, "dilation", 5) is not None:
+        return
+    value_node = supplied(program, layer.call, "kernel_size", 2)
+    size = number_used(program, value_node)
+    padding_node = supplied(program, layer.call, "padding", 4)
+    padding = 0.0 if padding_node is None else number_used(program, padding_node)
+    if value_node is None or size is None or padding is None:
+        return
+
+    def write(rewriting: Rewriting, value: str) -> None:
+        wider = (float(value) - size) / 2
+        if wider % 1 or padding + wider < 0:
+            raise NotApplicable(f"Filters of size {value} would change the shape of the outputs.")
+        rewriting.replace(value_node, bound_number(value, KERNEL_SIZES))
+        write_argument(rewriting, layer.call, "padding", f"{padding + wider:.0f}", 4)
+
+    yield make_place(
+        "kernel_size", canonical_number(size), program.line(value_node), write,
+        layer=layer.index, bounds=KERNEL_SIZES,
+    )  # fmt: skip
 
 
 def _recorded_units(layer: WrittenLayer) -> float | None:

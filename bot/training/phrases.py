@@ -277,6 +277,7 @@ _KINDS: dict[HyperparameterKind, str] = {
     "weight_decay": "weight decay",
     "batch_size": "batch size",
     "clipping": "gradient clipping",
+    "kernel_size": "size of filters",
     "kernel_initializer": "initial weights",
     "bias_initializer": "initial biases",
     "weight_regularizer": "weight regularizer",

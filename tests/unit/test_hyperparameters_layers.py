@@ -211,3 +211,36 @@ def test_dropout_that_is_a_function_belongs_to_the_layer_before_it(call: str) ->
     )
     assert values(source)["dropout(0)"] == "0.9"
     assert changed(source, dropout_0="0.2") == [f"        x = {call.replace('0.9', '0.2')}"]
+
+
+FILTERS = """\
+from torch import nn
+
+model = nn.Sequential(
+    nn.Conv2d(1, 8, 3),
+    nn.ReLU(),
+    nn.Conv2d(8, 8, kernel_size=5, padding=2),
+    nn.Conv2d(8, 8, 3, padding="same"),
+    nn.Conv2d(8, 8, (3, 5)),
+    nn.Conv2d(8, 4, 3, dilation=2),
+)
+"""
+
+
+def test_larger_filters_keep_the_shape_of_the_outputs() -> None:
+    """The padding grows with them; where that cannot be written, their size is left alone."""
+    sizes = {name: value for name, value in values(FILTERS).items() if "kernel_size" in name}
+    assert sizes == {"kernel_size(0)": "3", "kernel_size(2)": "5"}
+    assert changed(FILTERS, kernel_size_0="5") == ["    nn.Conv2d(1, 8, 5, padding=1),"]
+    (line,) = changed(FILTERS, kernel_size_2="7")
+    assert line == "    nn.Conv2d(8, 8, kernel_size=7, padding=3),"
+    with pytest.raises(NotApplicable):
+        changed(FILTERS, kernel_size_0="4")
+
+
+def test_filters_of_keras_have_a_size() -> None:
+    source = KERAS.replace("Dense, Dropout", "Conv1D, Dense, Dropout", 1).replace(
+        "model = Sequential()", "model = Sequential()\nmodel.add(Conv1D(8, 3, padding='same'))"
+    )
+    assert values(source)["kernel_size(0)"] == "3"
+    assert changed(source, kernel_size_0="5") == ["model.add(Conv1D(8, 5, padding='same'))"]

@@ -17,7 +17,7 @@ def _new(found: Hyperparameter) -> list[str]:
     others = [x for x in found.choices if x != found.value]
     if others or found.low is None or found.high is None:
         return [others[len(found.id) % len(others)], others[-1]] if others else []
-    whole = found.kind in ("epochs", "batch_size", "units")
+    whole = found.kind in ("epochs", "batch_size", "units", "kernel_size")
     return ["7"] if whole else [str(found.high)]
 
 

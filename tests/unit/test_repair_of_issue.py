@@ -6,12 +6,13 @@ from time import sleep
 
 from bot.kernel.bug import Issue
 from bot.kernel.errors import ModelUnavailable
-from bot.kernel.job import PROOFS, ReproduceIssue
+from bot.kernel.job import PROOFS, ReproduceIssue, TrainingOptions
 from bot.kernel.training_types import Finding, RepairRequest
 from bot.products import execute as run
 from bot.report.comment import comment
 from bot.report.report_json import report_text
 from bot.report.terminal import print_document
+from bot.training.repair.repair import FRESH
 from bot.training.sections import repair_document
 from sandbox.port import RunResult
 from tests.support.fakes import ScriptedModel
@@ -133,3 +134,22 @@ def test_a_repair_says_what_it_cannot_mend_why_trainings_failed_and_how_to_apply
     assert "no edit of Reprise can fix it:\n  - Shapes differ. (line 7)" in text
     assert "Next: Run git apply run/repair.diff to apply the patch." in text
     assert found.limit_s > 0
+
+
+def test_trainings_confirm_the_diagnosis_of_an_issue_and_serve_its_repair():
+    """With a budget; the comment and report.json say what they gained."""
+    training = TrainingOptions(budget=40, repair=RepairRequest())
+    sandbox = InIssue(by_rate)
+    job = ReproduceIssue(issue=REPORT, training=training, without=PROOFS)
+    report = run(job, world(sandbox))
+    finding = report.diagnosis.diagnosis.findings[0]
+    assert (finding.fault, finding.status) == ("HLR", "confirmed")
+    assert report.repair.proven
+    trained = [(text, seed, part) for text, part, seed in sandbox.runs if part]
+    proven = [x for x in trained if x[1] not in FRESH]
+    assert len(proven) == len(set(proven))
+    text = comment(report, run="r1")
+    assert "learning rate, confirmed" in text
+    assert "Confirmed by trainings: accuracy" in text
+    told = json.loads(report_text(report))["diagnosis"]
+    assert told["interventions"]["trainings"] >= 7

@@ -137,6 +137,8 @@ class Race:
     def _shorten(self) -> None:
         """Fewer epochs for all trainings where the budget has no room for whole ones."""
         self._train((), 1)
+        if not self.suspicions:
+            return
         needed = len(SEEDS) + _SEEDS_OF_CHANGE + 2 * len(self.suspicions)
         times = needed * self._seconds / max(self.left_s, 0.1)
         epochs = next((one for one in self.places if one.kind == "epochs"), None)
@@ -419,11 +421,11 @@ def intervene(
     """The diagnosis of a recorded run, confirmed or refuted by trainings that take at most `budget`
     times as long as the run, and no longer than a training may. Raises Stopped.
     """
-    diagnosis, result = run.diagnosis, Interventions(budget=budget)
+    race, missing = None, ""
     learned = bool(rules.success(recording.trace))
-    if run.undecided or (learned and not diagnosis.findings):
+    if run.undecided or (learned and not run.diagnosis.findings):
         return run
-    request = RepairRequest(budget=budget)
+    request = RepairRequest(budget=max(1.0, budget))
     seconds = min(budget * recording.result.seconds, session.job.limits.training_s)
     with session.context.within(2 * seconds + _GRACE_S) as context:
         limited = replace(session, context=context)
@@ -435,16 +437,20 @@ def intervene(
                 ) as trials,
             ):
                 if isinstance(trials, str):
-                    result = result.model_copy(update={"missing": trials})
+                    missing = trials
                 else:
-                    race = _race(trials, diagnosis, seconds, learned=learned)
+                    race = _race(trials, run.diagnosis, seconds, learned=learned)
                     race.run()
-                    diagnosis = weighed(race, diagnosis)
-                    result = _summary(race, budget)
         except Stopped:
             session.context.check()
-            result = result.model_copy(update={"missing": "the time limit was reached"})
-    return run.model_copy(update={"diagnosis": diagnosis, "interventions": result})
+            missing = "the time limit was reached"
+    if race is None:
+        return run.model_copy(
+            update={"interventions": Interventions(budget=budget, missing=missing)}
+        )
+    race.missing = missing or race.missing
+    update = {"diagnosis": weighed(race, run.diagnosis), "interventions": _summary(race, budget)}
+    return run.model_copy(update=update)
 
 
 def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool) -> Race:

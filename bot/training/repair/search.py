@@ -173,7 +173,10 @@ def structural(hyperparameters: Sequence[Hyperparameter]) -> tuple[Patch, ...]:
     wider = [
         patch for one in hyperparameters if one.kind == "units" for patch in list(_steps(one))[:1]
     ]
-    first = (*deeper[:_FIRST], *bare[:_FIRST], *wider[:_FIRST], *longer)
+    larger = [
+        patch for one in hyperparameters if one.kind == "kernel_size" for patch in _steps(one)
+    ]
+    first = (*deeper[:_FIRST], *bare[:_FIRST], *wider[:_FIRST], *larger[:_FIRST], *longer)
     rest = (*removed, *undropped, *needless, *rates, *deeper, *bare, *wider, *code)
     return _distinct([*first, *_textbook(hyperparameters), *_contract(hyperparameters), *rest])
 
@@ -310,6 +313,8 @@ def _steps(parameter: Hyperparameter) -> Iterator[Patch]:
             tries = [max(1, value // 4), value * 4]
         case "units":
             tries = [value * 2, value * 4]
+        case "kernel_size":
+            tries = [value + 2]
         case "dropout" | "weight_decay":
             tries = [0, value / 10]
         case _:

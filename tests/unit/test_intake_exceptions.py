@@ -259,3 +259,26 @@ def test_a_label_is_no_exception(label, value):
 def test_any_line_is_told(line):
     for match in (match_exception_line(line), match_probable_exception(line)):
         assert match is None or line.startswith(match["exc"])
+
+
+@pytest.mark.parametrize(
+    ("title", "message"),
+    [
+        (
+            "ValueError: could not convert string to float when computing values of arrays",
+            "could not convert string to float",
+        ),
+        (
+            "ValueError: cannot reshape an array, while training the model",
+            "cannot reshape an array",
+        ),
+        (
+            "RuntimeError: Exception encountered when calling the layer x",
+            "Exception encountered when calling the layer x",
+        ),
+        ("TypeError: refused when using it", "refused when using it"),
+    ],
+)
+def test_when_an_error_arises_is_no_part_of_its_message_in_a_title(title, message):
+    report = Issue(title=title, body="It fails.\n", repository="acme/lib")
+    assert [row.message for row in issue.read_issue(report).tracebacks] == [message]

@@ -187,13 +187,27 @@ def makes(programs: str, name: str) -> bool:
     return not only and re.search(call_pattern, programs) is not None
 
 
+_OCCASION = re.compile(
+    r"(?<!encountered)(?<!occurred)(?<!raised),? (?:when|while|during) (?:\w+ing|i|you|we|the|a|an) ",
+    re.I,
+)
+_LEAST_WORDS = 3
+
+
+def _without_occasion(message: str) -> str:
+    """The message of a title without the words of its author after it that tell when it arises."""
+    occasion = _OCCASION.search(message)
+    kept = message[: occasion.start()] if occasion else message
+    return (kept if len(kept.split()) >= _LEAST_WORDS else message).strip(" `")
+
+
 def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
     """The title's exception; without one, a class that the title says was raised, without its
     message.
     """
     match = match_exception_line(issue.title.strip(" `")) or INLINE.search(issue.title)
     if match and match["msg"]:
-        yield Traceback(exception=match["exc"], message=match["msg"].strip(" `"), line=0)
+        yield Traceback(exception=match["exc"], message=_without_occasion(match["msg"]), line=0)
         return
     for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
         raised_match = _RAISED_CLASS.search(text)

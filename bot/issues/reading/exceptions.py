@@ -188,7 +188,8 @@ def makes(programs: str, name: str) -> bool:
 
 
 _OCCASION = re.compile(
-    r"(?<!encountered)(?<!occurred)(?<!raised),? (?:when|while|during) (?:\w+ing|i|you|we|the|a|an) ",
+    r"(?<!encountered)(?<!occurred)(?<!raised),? (?:when|while|during) "
+    r"(?:\w+ing|i|you|we|the|a|an) ",
     re.I,
 )
 _LEAST_WORDS = 3

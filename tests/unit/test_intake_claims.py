@@ -92,6 +92,7 @@ def good(found: BugReport) -> set[tuple[str, str]]:
         ),
         ("It happens on the main branch.", {("acme-nets", "main")}),
         ("Since 0.7.2 it is broken", {("acme-nets", "0.7.2")}),
+        ("This used to work in v0.7.1 and broke since v0.7.2", {("acme-nets", "0.7.2")}),
         ("happens with torch nightly 2.3.0.dev20240105+cpu", {("torch", "2.3.0.dev20240105+cpu")}),
         (
             "Address 192.168.1.10, GPT-2, Ubuntu 22.04, CUDA 12.4, 3-D input, 2024-01-05, see #123, driver 550.54.15, cuDNN 8.9.2",
@@ -209,6 +210,12 @@ def test_output_is_known_by_the_words_the_program_prints() -> None:
             ReportKind.BUG,
         ),
         ("Support for x is broken", "It raises an error.", ("bug",), ReportKind.BUG),
+        (
+            "Is the largest score not 100?",
+            "Strangely I get a score of 105.6. Does anyone know why?",
+            (),
+            ReportKind.BUG,
+        ),
         (
             "qk_norm and kv_heads conflict",
             "There is a conflict when using both.",

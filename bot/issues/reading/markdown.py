@@ -544,7 +544,7 @@ _GOOD = (
     r"|(?:does|did|do)(?: not|n't|n\u2019t) "
     r"(?:fail|crash|happen|occur|raise|reproduce|appear|exist|show)\w*|(?:no"
     r"|without) (?:such )?(?:error|issue|problem|warning|crash|bug|regression)s?"
-    r"|work(?:s|ed|ing)(?: "
+    r"|used to (?:work|run|pass|train|load)|work(?:s|ed|ing)(?: "
     r"(?:fine|well|perfectly|correctly|properly|before|great|ok(?:ay)?|again|as "
     r"expected))?|(?:was|is"
     r"|are|were|runs?|ran|trains?|loads?) (?:perfectly |totally |all "

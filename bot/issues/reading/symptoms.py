@@ -50,7 +50,7 @@ _QUESTION_LABEL = re.compile(r"question|usage|support|how-to|discussion", re.I)
 _BUG_LABEL = re.compile(r"\bbug\b|regression|defect|crash", re.I)
 _BUG_WORDS = re.compile(
     r"\b(?:bugs?|errors?|fails?|failed|failing|failure|crash(?:es|ed|ing)?|broken|breaks?|incorrect(?:ly)?|wrong(?:ly)?"
-    r"|unexpected(?:ly)?|exceptions?|raises?|raised|throws?|nan|does(?: not|n't) work|not "
+    r"|unexpected(?:ly)?|(?:strange|weird|odd|surprising|puzzling)(?:ly)?|makes? no sense|exceptions?|raises?|raised|throws?|nan|does(?: not|n't) work|not "
     r"working|regression|traceback"
     r"|segfaults?|hangs?|stuck"
     r"|deadlocks?|leaks?|inconsistent|unable to|conflicts?|not being used|isn't "

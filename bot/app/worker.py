@@ -31,6 +31,7 @@ from bot.app.ports import (
     Task,
     Throttled,
 )
+from bot.app.telemetry import work_ids
 from bot.kernel.errors import RepriseError, TransientError, UserError
 from bot.kernel.redaction import redact
 
@@ -96,8 +97,10 @@ class Service:
         delivery = store.take_delivery(task.id, owner, lease_s)
         if delivery is None:
             return
+        work = self.context.telemetry.work("delivery", task.id, turn=task.turn)
+        renew = partial(store.renew_delivery, task.id, owner, lease_s)
         try:
-            with heartbeat(lambda: store.renew_delivery(task.id, owner, lease_s), lease_s / 4):
+            with work, heartbeat(renew, lease_s / 4):
                 handle(self.context, delivery)
         except CredentialsRefused:
             self._defer(task, owner, _patience(task.turn + 2), refused=True)
@@ -293,6 +296,14 @@ class _ActiveTasks:
                 self._once.set()
             if self._aborted:
                 event.set()
+        try:
+            with work_ids(**{task.kind: task.id}):
+                self._logged(task, event)
+        finally:
+            with self._lock:
+                self.events.remove(event)
+
+    def _logged(self, task: Task, event: Event) -> None:
         name, began = f"kind={task.kind} id={task.id} turn={task.turn}", monotonic()
         _log.info("task taken %s", name)
         try:
@@ -301,9 +312,6 @@ class _ActiveTasks:
         except Exception as error:
             seconds, text = monotonic() - began, _describe_error(error, self._secrets)
             _log.error("task failed %s seconds=%.2f error=%s", name, seconds, text)
-        finally:
-            with self._lock:
-                self.events.remove(event)
 
 
 @contextmanager

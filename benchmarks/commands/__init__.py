@@ -21,6 +21,7 @@ from benchmarks.commands.places import places
 from benchmarks.commands.probe import probe
 from benchmarks.commands.repairs import repairs
 from benchmarks.commands.sandbox_starts import sandbox_starts
+from benchmarks.commands.scale import scale
 from benchmarks.commands.soak import soak
 from benchmarks.commands.truth import truth
 from benchmarks.webhook.command import webhook
@@ -43,6 +44,7 @@ for command in (
     killing,
     deliveries,
     soak,
+    scale,
     context,
     minimize,
     flaky,

@@ -25,9 +25,9 @@ from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, RunLog
 from bot.kernel.run import Repository, RunState
 from bot.kernel.training_types import Edit, Repair, RepairRequest
 from bot.training.repair.trials import TRIALS
-from tests.contract.databases import postgres_server
 from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report, trial
 from tests.support.jobs import issue_job
+from tests.support.postgres import postgres_server
 
 ROOT = Path(__file__).resolve().parents[2]
 MIGRATIONS = ROOT / "bot" / "app" / "store" / "migrations"

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,8 @@ _ALL = 10_000
 @dataclass(frozen=True)
 class AppPlan:
     """What the App is started with. `settings` are REPRISE_* variables beside those that every
-    benchmark needs; `environ` is the rest of its environment. `workers` is their number.
+    benchmark needs; `environ` is the rest of its environment. `workers` is their number;
+    `prefixes` are words before the command of a program, by its name.
     """
 
     sandbox: str = "auto"
@@ -36,6 +37,7 @@ class AppPlan:
     environ: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
     workers: int = WORKERS
+    prefixes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def running(plan: AppPlan, folder: Path) -> Iterator[RunningApp]:
         env = {**plan.environ, **hub.settings(), **_settings(plan, folder, database, web, queue)}
         with (
             Supervised({"redis": server}, env, folder) as redis_server,
-            Supervised(_programs(web, plan.workers), env, folder) as programs,
+            Supervised(_programs(web, plan), env, folder) as programs,
         ):
             if not reachable(queue, _START_S) or not reachable(web, _START_S):
                 raise UserError(
@@ -88,7 +90,7 @@ def stored_runs(store: SqlStore, repositories: Iterable[str]) -> list[Run]:
     return found
 
 
-def _programs(web: int, workers: int) -> dict[str, list[str]]:
+def _programs(web: int, plan: AppPlan) -> dict[str, list[str]]:
     script = Path(sys.executable).with_name("reprise")
     if not script.exists():
         raise UserError(
@@ -96,8 +98,9 @@ def _programs(web: int, workers: int) -> dict[str, list[str]]:
             "Install Reprise into its environment.",
         )
     worker = [str(script), "worker", "--queue", "cpu", "--slots", str(SLOTS)]
-    numbered = {f"worker-{number}": worker for number in range(1, workers + 1)}
-    return {"web": [str(script), "serve", "--port", str(web)], **numbered}
+    numbered = {f"worker-{number}": worker for number in range(1, plan.workers + 1)}
+    programs = {"web": [str(script), "serve", "--port", str(web)], **numbered}
+    return {name: [*plan.prefixes.get(name, ()), *words] for name, words in programs.items()}
 
 
 def _settings(plan: AppPlan, folder: Path, database: str, web: int, queue: int) -> dict[str, str]:

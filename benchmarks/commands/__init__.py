@@ -7,6 +7,7 @@ import typer
 from benchmarks.commands.ablation import ablation
 from benchmarks.commands.bodies import bodies
 from benchmarks.commands.builds import builds
+from benchmarks.commands.chaos import chaos
 from benchmarks.commands.complaints import complaints
 from benchmarks.commands.context import context
 from benchmarks.commands.deliveries import deliveries
@@ -45,6 +46,7 @@ for command in (
     deliveries,
     soak,
     scale,
+    chaos,
     context,
     minimize,
     flaky,

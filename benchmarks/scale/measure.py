@@ -52,8 +52,9 @@ class ScaleFigures(Record):
     """One number of workers, each with one slot. Milliseconds are for each run: `queue_ms` from the
     end of a run to the beginning of the next one in its slot while work waits; within the task
     `engine_ms` in the engine, `github_ms` for GitHub's answers, `app_ms` the rest (the store, the
-    decisions). `cpu_ms` are processor milliseconds by program, with those that the deliveries
-    took; `processors` is how many were busy, `load` the load average of the machine at the end.
+    decisions). `cpu_ms` are processor milliseconds by what takes them (`runs` is
+    the App's part of a run without the engine, `arq` what else a worker does); `processors` is how
+    many were busy, `load` the load average of the machine at the end.
     """
 
     workers: int
@@ -107,6 +108,11 @@ def _measured(plan: Plan, workers: int, base: float | None) -> ScaleFigures:
             logs = [_tasks(folder / f"{name}.log") for name in programs.starts]
     spent["workers"] = sum(max(t.cpu_s for t in log) - log[0].cpu_s for log in logs if log)
     tasks = [task for log in logs for task in log]
+    spent["engine"] = sum(task.engine_cpu_s for task in tasks)
+    spent["runs"] = sum(task.own_cpu_s for task in tasks if task.kind == "run")
+    spent["deliveries"] = sum(task.own_cpu_s for task in tasks if task.kind == "delivery")
+    known = spent["engine"] + spent["runs"] + spent["deliveries"]
+    spent["arq"] = spent.pop("workers") - known
     cpu_ms = {part: 1000 * (spent[part] - used.get(part, 0.0)) / plan.runs for part in spent}
     return _figures(workers, tasks, cpu_ms, base)
 
@@ -191,6 +197,7 @@ def _figures(
     engine_ms = 1000 * sum(run.engine_s for run in runs) / len(runs)
     task_ms = 1000 * sum(run.ended - run.began for run in runs) / len(runs)
     github_ms = 1000 * sum(run.github_s for run in runs) / len(runs)
+    handling_s = sum(task.ended - task.began for task in deliveries)
     return ScaleFigures(
         workers=workers,
         runs=len(runs),
@@ -201,7 +208,7 @@ def _figures(
         github_ms=github_ms,
         app_ms=task_ms - engine_ms - github_ms,
         queue_ms=slot_ms - task_ms,
-        delivery_ms=1000 * sum(task.ended - task.began for task in deliveries) / len(deliveries),
+        delivery_ms=1000 * handling_s / max(1, len(deliveries)),
         cpu_ms=cpu_ms,
         load=os.getloadavg()[0],
         processors=sum(cpu_ms.values()) * len(runs) / 1000 / whole,

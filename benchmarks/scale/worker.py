@@ -38,7 +38,8 @@ statistics.StatisticsError: mean requires at least one data point
 
 class HandledTask(Record):
     """One task, by seconds since 1970; of its time `engine_s` was spent in the engine and
-    `github_s` on answers of GitHub. `cpu_s` are the processor seconds of the process until then.
+    `github_s` on answers of GitHub. `own_cpu_s` and `engine_cpu_s` are processor seconds of its
+    thread, outside the engine and in it; `cpu_s` those of the process until then.
     """
 
     kind: str
@@ -46,13 +47,15 @@ class HandledTask(Record):
     ended: float
     engine_s: float
     github_s: float
+    own_cpu_s: float
+    engine_cpu_s: float
     cpu_s: float
 
 
 class _Watch(local):
     """What the task of this thread has spent elsewhere."""
 
-    engine_s = github_s = 0.0
+    engine_s = github_s = engine_cpu_s = 0.0
 
 
 class TimedWorker:
@@ -73,12 +76,13 @@ class TimedWorker:
     ) -> RequestedReport:
         """The real engine over a sandbox and a builder that do nothing."""
         sandbox = FakeSandbox(self._program)
-        began = time.monotonic()
+        began, cpu = time.monotonic(), time.thread_time()
         try:
             world = Ports(sandbox, FakeBuilder(), journal, time.monotonic, listener, cancel)
             return execute(job, world)
         finally:
             self._watch.engine_s += time.monotonic() - began
+            self._watch.engine_cpu_s += time.thread_time() - cpu
 
     @contextmanager
     def request(self, _installation: int, _write: Write | None) -> Iterator[None]:
@@ -91,8 +95,8 @@ class TimedWorker:
 
     def timed(self, service: Service, task: Task, event: Event) -> None:
         """Handle a task and print its times."""
-        watch, began = self._watch, time.time()
-        watch.engine_s = watch.github_s = 0.0
+        watch, began, cpu = self._watch, time.time(), time.thread_time()
+        watch.engine_s = watch.github_s = watch.engine_cpu_s = 0.0
         service.handle(task, event)
         done = HandledTask(
             kind=task.kind,
@@ -100,6 +104,8 @@ class TimedWorker:
             ended=time.time(),
             engine_s=watch.engine_s,
             github_s=watch.github_s,
+            own_cpu_s=time.thread_time() - cpu - watch.engine_cpu_s,
+            engine_cpu_s=watch.engine_cpu_s,
             cpu_s=time.process_time(),
         )
         print(done.model_dump_json(), flush=True)

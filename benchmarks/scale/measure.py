@@ -15,6 +15,7 @@ from rich.table import Table
 
 from benchmarks.deliveries import report_body
 from benchmarks.killing import descendants
+from benchmarks.scale.queue_alone import QueueFigures, queue_alone
 from benchmarks.scale.worker import HandledTask
 from benchmarks.supervised import Supervised
 from benchmarks.whole_app import AppPlan, RunningApp, running, stored_runs
@@ -77,17 +78,21 @@ class ScaleResult(Record):
 
     processors: int
     sleep_s: float
+    queue: QueueFigures
     figures: tuple[ScaleFigures, ...]
 
 
 def scale(plan: Plan, say: Say) -> ScaleResult:
     """Measure each number of workers on an App, a Redis and a PostgreSQL of its own."""
-    figures: list[ScaleFigures] = []
+    queue, figures = queue_alone(plan.runs, plan.environ), list[ScaleFigures]()
+    say(f"the queue alone: {queue.cost_ms:.1f} ms a run")
     for workers in plan.workers:
         figure = _measured(plan, workers, figures[0].runs_per_s if figures else None)
         say(f"{workers} workers: {figure.runs_per_s:.1f} runs/s, queue {figure.queue_ms:.1f} ms")
         figures.append(figure)
-    return ScaleResult(processors=os.cpu_count() or 1, sleep_s=plan.sleep_s, figures=tuple(figures))
+    return ScaleResult(
+        processors=os.cpu_count() or 1, sleep_s=plan.sleep_s, queue=queue, figures=tuple(figures)
+    )
 
 
 def _measured(plan: Plan, workers: int, base: float | None) -> ScaleFigures:
@@ -217,7 +222,9 @@ def _figures(
 
 def scale_table(result: ScaleResult) -> Table:
     """A row for each number of workers."""
-    table = Table(title=f"{result.processors} processors, {result.sleep_s:g} s a program run")
+    alone = f"the queue alone takes {result.queue.cost_ms:.1f} ms a run"
+    title = f"{result.processors} processors, {result.sleep_s:g} s a program run; {alone}"
+    table = Table(title=title)
     for name in ("workers", "runs/s", "speedup", "engine ms", "GitHub ms", "App ms", "queue ms"):
         table.add_column(name, justify="right")
     parts = list(result.figures[0].cpu_ms)

@@ -8,6 +8,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks.scale.measure import ScaleResult, _figures, scale_table
+from benchmarks.scale.queue_alone import QueueFigures
 from benchmarks.scale.worker import HandledTask
 
 
@@ -49,8 +50,9 @@ def test_a_run_that_only_announced_is_not_counted():
 
 def test_the_table_has_a_row_for_each_number_of_workers():
     row = _figures(2, runs(0.0, 0.0), {"workers": 12.5, "redis": 2.0}, None)
-    text = io.StringIO()
-    result = ScaleResult(processors=2, sleep_s=0.1, figures=(row,))
+    text, queue = io.StringIO(), QueueFigures(tasks=400, offer_ms=1.5, take_ms=4.0)
+    result = ScaleResult(processors=2, sleep_s=0.1, queue=queue, figures=(row,))
     Console(file=text, width=200).print(scale_table(result))
     assert "2 processors, 0.1 s a program run" in text.getvalue()
+    assert "the queue alone takes 5.5 ms a run" in text.getvalue()
     assert "12.5" in text.getvalue()

@@ -120,9 +120,9 @@ class Telemetry:
         """The work on a delivery or on one of its runs while the block lasts. Details become
         attributes `reprise.<name>`.
         """
-        named = {f"reprise.{name}": value for name, value in details.items()}
+        about = {f"reprise.{name}": value for name, value in details.items()}
         parent = trace.set_span_in_context(self._parent(guid))
-        attributes = {"reprise.delivery": guid, **named}
+        attributes = {"reprise.delivery": guid, **about}
         span = self._tracer.start_span(kind, parent, SpanKind.CONSUMER, attributes)
         work = WorkSpan(self._tracer, span)
         with _entered(span):

@@ -113,7 +113,7 @@ class _Worker(Worker):
     async def start_jobs(self, job_ids: list[bytes]) -> None:
         keys = [in_progress_key_prefix + job_id.decode() for job_id in job_ids]
         in_progress = await self.pool.mget(keys) if keys else []
-        waiting = [one for one, begun in zip(job_ids, in_progress, strict=True) if begun is None]
+        waiting = [one for one, mark in zip(job_ids, in_progress, strict=True) if mark is None]
         if self.allow_pick_jobs:
             await super().start_jobs(waiting)
 

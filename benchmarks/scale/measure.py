@@ -107,10 +107,10 @@ def _measured(plan: Plan, workers: int, base: float | None) -> ScaleFigures:
         with running(app_plan, folder) as app:
             issues = _deliver(app, plan.runs)
             used = _cpu(app, database)
-            with Supervised(_workers(workers, plan.sleep_s), app.env, folder) as programs:
+            with Supervised(_workers(workers, plan.sleep_s, folder), app.env, folder) as programs:
                 _wait(app, issues)
                 spent = _cpu(app, database)
-            logs = [_tasks(folder / f"{name}.log") for name in programs.starts]
+            logs = [_tasks(folder / f"{name}.jsonl") for name in programs.starts]
     spent["workers"] = sum(max(t.cpu_s for t in log) - log[0].cpu_s for log in logs if log)
     tasks = [task for log in logs for task in log]
     spent["engine"] = sum(task.engine_cpu_s for task in tasks)
@@ -122,9 +122,10 @@ def _measured(plan: Plan, workers: int, base: float | None) -> ScaleFigures:
     return _figures(workers, tasks, cpu_ms, base)
 
 
-def _workers(number: int, sleep_s: float) -> dict[str, list[str]]:
+def _workers(number: int, sleep_s: float, folder: Path) -> dict[str, list[str]]:
     command = [sys.executable, "-P", "-m", "benchmarks.scale.worker", "--sleep", str(sleep_s)]
-    return {f"worker-{worker}": command for worker in range(1, number + 1)}
+    names = [f"worker-{worker}" for worker in range(1, number + 1)]
+    return {name: [*command, "--tasks", str(folder / f"{name}.jsonl")] for name in names}
 
 
 def _deliver(app: RunningApp, count: int) -> dict[str, tuple[str, int]]:
@@ -182,9 +183,8 @@ def _process_s(pid: int) -> float:
     return 0.0
 
 
-def _tasks(log: Path) -> list[HandledTask]:
-    lines = log.read_text("utf-8", "replace").splitlines()
-    return [HandledTask.model_validate_json(line) for line in lines if line.startswith("{")]
+def _tasks(file: Path) -> list[HandledTask]:
+    return [HandledTask.model_validate_json(line) for line in file.read_text().splitlines()]
 
 
 def _figures(

@@ -2,7 +2,7 @@
 
 It is the App's own worker, from the queue to the comment. Only the sandbox and the builder answer
 at once (after `--sleep` seconds), so that what remains is what the App itself takes. Each task is
-a line on standard output.
+a line of the file `--tasks`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import argparse
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from threading import Event, local
+from pathlib import Path
+from threading import Event, Lock, local
+from typing import IO
 
 from bot.app import factory
 from bot.app.ports import CloneToken, Task, Write
@@ -59,10 +61,11 @@ class _Watch(local):
 
 
 class TimedWorker:
-    """Handles tasks and prints what each of them took."""
+    """Handles tasks and writes down what each of them took."""
 
-    def __init__(self, sleep_s: float) -> None:
-        self._sleep_s, self._watch = sleep_s, _Watch()
+    def __init__(self, sleep_s: float, file: IO[str]) -> None:
+        self._sleep_s, self._file = sleep_s, file
+        self._watch, self._lock = _Watch(), Lock()
 
     def engine(
         self,
@@ -94,7 +97,7 @@ class TimedWorker:
             self._watch.github_s += time.monotonic() - began
 
     def timed(self, service: Service, task: Task, event: Event) -> None:
-        """Handle a task and print its times."""
+        """Handle a task and write down its times."""
         watch, began, cpu = self._watch, time.time(), time.thread_time()
         watch.engine_s = watch.github_s = watch.engine_cpu_s = 0.0
         service.handle(task, event)
@@ -108,7 +111,9 @@ class TimedWorker:
             engine_cpu_s=watch.engine_cpu_s,
             cpu_s=time.process_time(),
         )
-        print(done.model_dump_json(), flush=True)
+        with self._lock:
+            self._file.write(f"{done.model_dump_json()}\n")
+            self._file.flush()
 
     def _program(self, _spec: RunSpec) -> RunResult:
         time.sleep(self._sleep_s)
@@ -119,11 +124,15 @@ def main() -> None:
     """Work until a signal."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--sleep", type=float, required=True)
-    parser.add_argument("--slots", type=int, default=1)
+    parser.add_argument("--tasks", type=Path, required=True)
     options, settings = parser.parse_args(), load()
     server.to_stderr(settings.secrets)
-    worker = TimedWorker(options.sleep)
-    with closing(factory.store(settings)) as store, closing(factory.queue(settings)) as queue:
+    with (
+        options.tasks.open("a") as file,
+        closing(factory.store(settings)) as store,
+        closing(factory.queue(settings)) as queue,
+    ):
+        worker = TimedWorker(options.sleep, file)
         hub = factory.hub(settings).hooked(worker.request)
         context = factory.make_context(settings, store, queue, hub, worker.engine)
         service = Service(context)
@@ -131,7 +140,7 @@ def main() -> None:
             lambda task, event: worker.timed(service, task, event),
             queue,
             device="cpu",
-            slots=options.slots,
+            slots=1,
             ticks=service.ticks(),
             grace_s=settings.grace_s,
         )

@@ -111,7 +111,11 @@ def _measured(plan: Plan, workers: int, base: float | None) -> ScaleFigures:
                 _wait(app, issues)
                 spent = _cpu(app, database)
             logs = [_tasks(folder / f"{name}.jsonl") for name in programs.starts]
-    spent["workers"] = sum(max(t.cpu_s for t in log) - log[0].cpu_s for log in logs if log)
+    spent["workers"] = sum(
+        max(task.cpu_ended_s for task in log) - min(task.cpu_began_s for task in log)
+        for log in logs
+        if log
+    )
     tasks = [task for log in logs for task in log]
     spent["engine"] = sum(task.engine_cpu_s for task in tasks)
     spent["runs"] = sum(task.own_cpu_s for task in tasks if task.kind == "run")
@@ -227,8 +231,7 @@ def scale_table(result: ScaleResult) -> Table:
     table = Table(title=title)
     for name in ("workers", "runs/s", "speedup", "engine ms", "GitHub ms", "App ms", "queue ms"):
         table.add_column(name, justify="right")
-    parts = list(result.figures[0].cpu_ms)
-    for name in (*(f"CPU ms {part}" for part in parts), "busy", "load"):
+    for name in ("CPU ms", "busy", "load"):
         table.add_column(name, justify="right")
     for row in result.figures:
         times = (row.engine_ms, row.github_ms, row.app_ms, row.queue_ms)
@@ -236,7 +239,8 @@ def scale_table(result: ScaleResult) -> Table:
             str(row.workers),
             f"{row.runs_per_s:.2f}",
             f"{row.speedup:.2f}",
-            *(f"{value:.1f}" for value in (*times, *(row.cpu_ms[part] for part in parts))),
+            *(f"{value:.1f}" for value in times),
+            ", ".join(f"{part} {value:.1f}" for part, value in row.cpu_ms.items()),
             f"{row.processors:.2f}",
             f"{row.load:.0f}",
         )

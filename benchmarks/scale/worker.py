@@ -41,7 +41,8 @@ statistics.StatisticsError: mean requires at least one data point
 class HandledTask(Record):
     """One task, by seconds since 1970; of its time `engine_s` was spent in the engine and
     `github_s` on answers of GitHub. `own_cpu_s` and `engine_cpu_s` are processor seconds of its
-    thread, outside the engine and in it; `cpu_s` those of the process until then.
+    thread, outside the engine and in it; `cpu_began_s` and `cpu_ended_s` those of the process
+    until then.
     """
 
     kind: str
@@ -51,7 +52,8 @@ class HandledTask(Record):
     github_s: float
     own_cpu_s: float
     engine_cpu_s: float
-    cpu_s: float
+    cpu_began_s: float
+    cpu_ended_s: float
 
 
 class _Watch(local):
@@ -98,7 +100,8 @@ class TimedWorker:
 
     def timed(self, service: Service, task: Task, event: Event) -> None:
         """Handle a task and write down its times."""
-        watch, began, cpu = self._watch, time.time(), time.thread_time()
+        watch, began = self._watch, time.time()
+        cpu, process_cpu = time.thread_time(), time.process_time()
         watch.engine_s = watch.github_s = watch.engine_cpu_s = 0.0
         service.handle(task, event)
         done = HandledTask(
@@ -109,7 +112,8 @@ class TimedWorker:
             github_s=watch.github_s,
             own_cpu_s=time.thread_time() - cpu - watch.engine_cpu_s,
             engine_cpu_s=watch.engine_cpu_s,
-            cpu_s=time.process_time(),
+            cpu_began_s=process_cpu,
+            cpu_ended_s=time.process_time(),
         )
         with self._lock:
             self._file.write(f"{done.model_dump_json()}\n")

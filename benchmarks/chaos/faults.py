@@ -19,7 +19,7 @@ Inject = Callable[[Scene, float], AbstractContextManager[None]]
 class Fault:
     """`inject` breaks something for as long as its block lasts, at most the given seconds. It is
     done under an App with this sandbox ("" for any); with `dead_model`, the App has a model that
-    nobody answers for, and every second report is one that only a model could read.
+    nobody answers for, and every second report lacks what a run would need.
     """
 
     name: str

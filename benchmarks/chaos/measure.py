@@ -66,8 +66,8 @@ class Plan:
 
 class ChaosOutcome(Record):
     """What became of the reports under one fault. `seen` are the commonest warnings and errors in
-    the log; `refused` deliveries found nobody; `silent` are reports that rightly got no comment;
-    seconds run from the delivery to the last word of the comment.
+    the log; `refused` deliveries found nobody; `silent` are reports without a comment; seconds run
+    from the delivery to the last word of the comment.
     """
 
     fault: str
@@ -130,13 +130,13 @@ def _struck(plan: Plan, fault: Fault, place: Scene, say: Say) -> ChaosOutcome:
 
 
 def _send(plan: Plan, fault: Fault, place: Scene, number: int) -> _Sent:
-    """Deliver one report at its moment. With a dead model, every second one is for a model."""
+    """Deliver one report at its moment. With a dead model, every second one lacks a program."""
     time.sleep(number % max(1, plan.reports // 2) * plan.gap_s)
     repository, prose = f"chaos/{fault.name}", fault.dead_model and number % 2 == 1
     body = (_PROSE if prose else _PROGRAM).format(number=number)
     hub, guid = place.app.hub, f"chaos-{fault.name}-{number:03d}"
     issue = hub.state.issue(repository, "mean fails", body, author=f"reporter-{number}").number
-    verdicts = frozenset({"inconclusive"} if prose else {"reproduced"})
+    verdicts = frozenset({"needs_info"} if prose else {"reproduced"})
     delivery = hub.deliver(hub.events.issue_opened(repository, issue), guid=guid)
     return _Sent(repository, issue, guid, verdicts, delivery)
 
@@ -177,7 +177,7 @@ def _outcome(
         for one in sent
         if len(by_guid[one.guid]) == 1
         and by_guid[one.guid][0].verdict in one.verdicts
-        and len(comments[one.guid]) == (0 if "inconclusive" in one.verdicts else 1)
+        and len(comments[one.guid]) == 1
     ]
     doubled = [one for one in sent if len(by_guid[one.guid]) > 1 or len(comments[one.guid]) > 1]
     return ChaosOutcome(

@@ -108,7 +108,9 @@ class SharedClock:
     def look(self, connection: Connection) -> None:
         """Set it by the database."""
         if not self._own:
-            now = connection.execute(select(func.extract("epoch", func.clock_timestamp()))).scalar()
+            now = connection.execute(
+                select(func.extract("epoch", func.clock_timestamp()))
+            ).scalar_one()
             self._ahead_s = float(now) - time.monotonic()
 
 

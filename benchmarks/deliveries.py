@@ -44,6 +44,11 @@ statistics.StatisticsError: mean requires at least one data point
 """
 
 
+def report_body(number: int) -> str:
+    """A bug report that is like no other, of a failure that needs no package."""
+    return _BODY.format(number=number)
+
+
 class Fate(Record):
     """What became of one delivery."""
 
@@ -151,7 +156,7 @@ def _issues(hub: GitHubServer, plan: Plan) -> dict[str, tuple[str, int]]:
         issue = hub.state.issue(
             repository,
             "mean fails on an empty list",
-            _BODY.format(number=number),
+            report_body(number),
             author=f"reporter-{number}",
         )
         made[f"storm-{plan.seed}-{number:04d}"] = (repository, issue.number)

@@ -10,8 +10,8 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from threading import Event, Lock, Thread
 
@@ -37,6 +37,7 @@ class Supervised(AbstractContextManager["Supervised"]):
         self._programs, self._env, self._logs = dict(programs), dict(env), logs
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._lock, self._stop = Lock(), Event()
+        self._down: set[str] = set()
         self._keeper = Thread(target=self._keep, name="keeper", daemon=True)
         self.starts = dict.fromkeys(programs, 0)
 
@@ -68,6 +69,18 @@ class Supervised(AbstractContextManager["Supervised"]):
             os.kill(self._running[name].pid, signal.SIGKILL)
             return name
 
+    @contextmanager
+    def down(self, name: str) -> Iterator[None]:
+        """SIGKILL a program, and start it again when the block is left."""
+        with self._lock:
+            self._down.add(name)
+            self._running[name].kill()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._down.discard(name)
+
     def pid(self, name: str) -> int:
         """The process id of a program."""
         with self._lock:
@@ -76,7 +89,7 @@ class Supervised(AbstractContextManager["Supervised"]):
     def _keep(self) -> None:
         while not self._stop.wait(_AGAIN_S):
             for name in self._programs:
-                if self._running[name].poll() is not None:
+                if name not in self._down and self._running[name].poll() is not None:
                     self._start(name)
 
     def _start(self, name: str) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shutil
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,7 +26,8 @@ _ALL = 10_000
 @dataclass(frozen=True)
 class AppPlan:
     """What the App is started with. `settings` are REPRISE_* variables beside those that every
-    benchmark needs; `environ` is the rest of its environment.
+    benchmark needs; `environ` is the rest of its environment. `workers` is their number;
+    `prefixes` are words before the command of a program, by its name.
     """
 
     sandbox: str = "auto"
@@ -35,16 +36,22 @@ class AppPlan:
     cache: Path | None = None
     environ: Mapping[str, str] = field(default_factory=dict)
     settings: Mapping[str, str] = field(default_factory=dict)
+    workers: int = WORKERS
+    prefixes: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RunningApp:
-    """A running App with its GitHub. `programs` are its web process and workers."""
+    """A running App with its GitHub. `programs` are its web process and workers, `redis` its
+    Redis; `env` is their environment.
+    """
 
     hub: GitHubServer
     programs: Supervised
+    redis: Supervised
     database: str
     redis_url: str
+    env: Mapping[str, str]
 
 
 @contextmanager
@@ -59,15 +66,16 @@ def running(plan: AppPlan, folder: Path) -> Iterator[RunningApp]:
     with GitHubServer(webhook=f"http://127.0.0.1:{web}/webhook", openapi=plan.openapi) as hub:
         env = {**plan.environ, **hub.settings(), **_settings(plan, folder, database, web, queue)}
         with (
-            Supervised({"redis": server}, env, folder),
-            Supervised(_programs(web), env, folder) as programs,
+            Supervised({"redis": server}, env, folder) as redis_server,
+            Supervised(_programs(web, plan), env, folder) as programs,
         ):
             if not reachable(queue, _START_S) or not reachable(web, _START_S):
                 raise UserError(
                     "The App does not start.",
                     (folder / "web.log").read_text("utf-8", "replace")[-1000:],
                 )
-            yield RunningApp(hub, programs, database, f"redis://127.0.0.1:{queue}/0")
+            url = f"redis://127.0.0.1:{queue}/0"
+            yield RunningApp(hub, programs, redis_server, database, url, env)
 
 
 def stored_runs(store: SqlStore, repositories: Iterable[str]) -> list[Run]:
@@ -82,7 +90,7 @@ def stored_runs(store: SqlStore, repositories: Iterable[str]) -> list[Run]:
     return found
 
 
-def _programs(web: int) -> dict[str, list[str]]:
+def _programs(web: int, plan: AppPlan) -> dict[str, list[str]]:
     script = Path(sys.executable).with_name("reprise")
     if not script.exists():
         raise UserError(
@@ -90,8 +98,9 @@ def _programs(web: int) -> dict[str, list[str]]:
             "Install Reprise into its environment.",
         )
     worker = [str(script), "worker", "--queue", "cpu", "--slots", str(SLOTS)]
-    workers = {f"worker-{number}": worker for number in range(1, WORKERS + 1)}
-    return {"web": [str(script), "serve", "--port", str(web)], **workers}
+    numbered = {f"worker-{number}": worker for number in range(1, plan.workers + 1)}
+    programs = {"web": [str(script), "serve", "--port", str(web)], **numbered}
+    return {name: [*plan.prefixes.get(name, ()), *words] for name, words in programs.items()}
 
 
 def _settings(plan: AppPlan, folder: Path, database: str, web: int, queue: int) -> dict[str, str]:

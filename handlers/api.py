@@ -20,7 +20,15 @@ from bot.report.paper_json import PublishedPaper, requested_json
 from bot.report.report_json import Published
 from handlers.pages import VERSION, pull_number
 from handlers.run_list import Before, Verdict, find_list
-from handlers.state import ListingRun, RequestedRun, Web, WebState, find_run, without_folders
+from handlers.state import (
+    UNTRACED,
+    ListingRun,
+    RequestedRun,
+    Web,
+    WebState,
+    find_run,
+    without_folders,
+)
 
 MAX_RUNS = 50
 
@@ -136,6 +144,7 @@ def create(web: WebState) -> FastAPI:
         version=VERSION,
         docs_url=None,  # its scripts come from elsewhere
         redoc_url=None,
+        telemetry=UNTRACED,
         exception_handlers={TransientError: _unavailable},
     )
     api.state.web = web

@@ -11,11 +11,12 @@ from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from bot.app.ports import AppStore, Queue
+from bot.app.telemetry import Telemetry
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.settings import Settings
 from handlers import api, live, pages, run_list
 from handlers.events import AppIdentity
-from handlers.state import RecentCounts, WebState
+from handlers.state import UNTRACED, RecentCounts, WebState
 from handlers.webhook import Webhook
 
 # The headers of every answer: nothing is cached, indexed, framed or told to other sites, and
@@ -51,11 +52,13 @@ def with_private_headers(app: ASGIApp) -> ASGIApp:
     return private
 
 
-def create(settings: Settings, store: AppStore, queue: Queue) -> FastAPI:
+def create(
+    settings: Settings, store: AppStore, queue: Queue, telemetry: Telemetry | None = None
+) -> FastAPI:
     """The application. Raises UserError without a secret to verify deliveries with."""
     web = WebState(settings, store, RecentCounts(store))
     identity = AppIdentity(settings.app_id, settings.app_slug)
-    webhook = Webhook(_secret(settings), identity, store, queue)
+    webhook = Webhook(_secret(settings), identity, store, queue, telemetry)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -66,6 +69,7 @@ def create(settings: Settings, store: AppStore, queue: Queue) -> FastAPI:
         title="Reprise",
         openapi_url=None,
         redirect_slashes=False,
+        telemetry=UNTRACED,
         lifespan=lifespan,
         exception_handlers={
             403: pages.expired,

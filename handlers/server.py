@@ -4,6 +4,7 @@ connection silently leaves first.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import socket
@@ -19,6 +20,7 @@ from starlette.types import ASGIApp
 from typing_extensions import override
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from bot.app.telemetry import current_ids
 from bot.kernel.errors import UserError
 from bot.kernel.redaction import redact
 from handlers.app import with_private_headers
@@ -147,13 +149,36 @@ class Redacting(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """The line, and a traceback below it."""
-        return _CONTROL.sub(" ", redact(super().format(record), self._secrets))
+        return self._hidden(super().format(record))
+
+    def _hidden(self, text: str) -> str:
+        return _CONTROL.sub(" ", redact(text, self._secrets))
 
 
-def to_stderr(secrets: Iterable[str]) -> None:
-    """Send the log of this process to standard error; libraries log only warnings."""
+class JsonLines(Redacting):
+    """Formats a record as one JSON object, with the ids of the work in hand."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """The line. Newlines in it are escaped."""
+        level, message = record.levelname.lower(), self._hidden(record.getMessage())
+        line: dict[str, str | int] = {
+            "time": self.formatTime(record, "%Y-%m-%dT%H:%M:%S%z"),
+            "level": level,
+            "logger": record.name,
+            "message": message,
+            **current_ids(),
+        }
+        if record.exc_info:
+            line["exception"] = self._hidden(self.formatException(record.exc_info))
+        return json.dumps(line)
+
+
+def to_stderr(secrets: Iterable[str], log_format: str = "text") -> None:
+    """Send the log of this process to standard error, as text or as json; libraries log only
+    warnings.
+    """
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Redacting(secrets))
+    handler.setFormatter(JsonLines(secrets) if log_format == "json" else Redacting(secrets))
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)

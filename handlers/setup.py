@@ -31,6 +31,7 @@ from handlers.pages import (
     registration_page,
     setup_page,
 )
+from handlers.state import UNTRACED
 
 STATE_S = 3600.0  # GitHub's own limit on the code
 MAX_STATES = 64
@@ -84,7 +85,7 @@ class Setup:
     @property
     def app(self) -> FastAPI:
         """The application until the App is registered; GitHub is told to retry later."""
-        app = FastAPI(title="Reprise setup", openapi_url=None)
+        app = FastAPI(title="Reprise setup", openapi_url=None, telemetry=UNTRACED)
         app.add_route("/setup", self.form, methods=["GET"])
         app.add_route("/setup", self.review, methods=["POST"])
         app.add_route("/setup/callback", self.callback, methods=["GET"])

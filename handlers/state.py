@@ -8,6 +8,7 @@ from threading import Lock
 from typing import Annotated
 
 from fastapi import Depends, HTTPException, Request
+from fastapi.telemetry import TelemetryConfig
 
 from bot.app import context
 from bot.app.ports import AppStore
@@ -20,6 +21,9 @@ _EXPIRED = (
     "This link is incomplete or has expired. For a new one, comment /reproduce status on the issue."
 )
 _FRESH_S = 5.0
+
+UNTRACED: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI's own spans would have the addresses of private runs and of the setup page in them."""
 
 
 class RecentCounts:

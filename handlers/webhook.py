@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import logging
 import re
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 
 from bot.app.ports import AppStore, Claim, Queue, Task
+from bot.app.telemetry import Telemetry, work_ids
 from bot.kernel.errors import RepriseError
 from bot.kernel.run import Delivery
 from handlers.events import AppIdentity, IgnoredDelivery, InvalidPayload, parse_event
@@ -106,7 +108,15 @@ class Webhook:
     GitHub would not send, and 503 when the delivery cannot be stored in time.
     """
 
-    def __init__(self, secret: str, app: AppIdentity, store: AppStore, queue: Queue) -> None:
+    def __init__(
+        self,
+        secret: str,
+        app: AppIdentity,
+        store: AppStore,
+        queue: Queue,
+        telemetry: Telemetry | None = None,
+    ) -> None:
+        self._telemetry = telemetry or Telemetry()
         self._secret = secret
         self._app = app
         self._writer = BatchWriter(store)
@@ -118,7 +128,8 @@ class Webhook:
         """Answer one delivery."""
         try:
             event, guid = _check_headers(request.headers)
-            return await self._accept(event, guid, await self._body(request))
+            with work_ids(delivery=guid):
+                return await self._accept(event, guid, await self._body(request))
         except HTTPException as error:
             content = {"status": "refused", "reason": error.detail}
             return JSONResponse(content, error.status_code, error.headers)
@@ -131,6 +142,7 @@ class Webhook:
         self._offers.shutdown(wait=True)
 
     async def _accept(self, event: str, guid: str, body: bytes) -> Response:
+        began_ns = time.time_ns()
         arguments = (event, guid, body, datetime.now(UTC), self._app)
         long = len(body) > LONG_BYTES
         deliveries = (
@@ -144,6 +156,7 @@ class Webhook:
         if not new:
             return JSONResponse({"status": "known"})
         self._offers.submit(self._offer, new)
+        self._telemetry.received(guid, event, began_ns)
         return JSONResponse({"status": "accepted"}, 202)
 
     async def _store(self, deliveries: Sequence[Delivery]) -> list[str]:

@@ -7,6 +7,7 @@ import typer
 from benchmarks.commands.ablation import ablation
 from benchmarks.commands.bodies import bodies
 from benchmarks.commands.builds import builds
+from benchmarks.commands.chaos import chaos
 from benchmarks.commands.complaints import complaints
 from benchmarks.commands.context import context
 from benchmarks.commands.deliveries import deliveries
@@ -21,6 +22,7 @@ from benchmarks.commands.places import places
 from benchmarks.commands.probe import probe
 from benchmarks.commands.repairs import repairs
 from benchmarks.commands.sandbox_starts import sandbox_starts
+from benchmarks.commands.scale import scale
 from benchmarks.commands.soak import soak
 from benchmarks.commands.truth import truth
 from benchmarks.webhook.command import webhook
@@ -43,6 +45,8 @@ for command in (
     killing,
     deliveries,
     soak,
+    scale,
+    chaos,
     context,
     minimize,
     flaky,

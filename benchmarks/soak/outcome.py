@@ -35,11 +35,14 @@ class Answer(Record):
 
     @property
     def right(self) -> bool:
-        """Whether the run ended with a right verdict; an honest report gets one comment."""
+        """Whether the run ended with a right verdict; an honest report gets one comment, or none
+        that only a reader can decide.
+        """
         if self.runs == 0:
             return not self.verdicts or "" in self.verdicts
         ended = self.state == RunState.FINISHED
-        told = self.comments == 1 or not self.honest
+        is_for_reader = self.verdict == "inconclusive"  # of which nobody need be told
+        told = self.comments == 1 or (is_for_reader and not self.comments) or not self.honest
         return ended and told and (not self.verdicts or self.verdict in self.verdicts)
 
 

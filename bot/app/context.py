@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import Literal, Protocol
 
 from bot.app import configuration
@@ -26,6 +26,7 @@ from bot.app.ports import (
     Task,
     Throttled,
 )
+from bot.app.telemetry import Telemetry, helper_thread
 from bot.kernel.bug import Issue
 from bot.kernel.config import Config, LoadedConfig
 from bot.kernel.errors import TransientError, UserError
@@ -146,6 +147,7 @@ class AppContext:
     engine: JobRunner
     policy: HostPolicy = HostPolicy()
     now: Callable[[], float] = time.time
+    telemetry: Telemetry = field(default_factory=Telemetry)
     _configs: dict[str, tuple[float, LoadedConfig]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
@@ -241,7 +243,7 @@ def heartbeat(renew: Callable[[], object], every_s: float) -> Iterator[None]:
             except TransientError as error:
                 _log.warning("a lease was not renewed: %s", error)
 
-    thread = Thread(target=renewing, name="lease", daemon=True)
+    thread = helper_thread(renewing, "lease")
     thread.start()
     try:
         yield

@@ -6,7 +6,7 @@ import logging
 from contextlib import AbstractContextManager
 from functools import partial
 from importlib import metadata
-from threading import Event, Thread
+from threading import Event
 from time import monotonic
 from typing import Self
 
@@ -17,6 +17,7 @@ from bot.app.context import AppContext, heartbeat, new_owner, run_task
 from bot.app.ports import AppStore, CredentialsRefused, GoneError, Throttled
 from bot.app.publish import announce
 from bot.app.pull_requests import automatic
+from bot.app.telemetry import WorkSpan, helper_thread, work_ids
 from bot.issues import build_report
 from bot.kernel.attempt import Attempt
 from bot.kernel.dialogue import Usage
@@ -56,8 +57,8 @@ class StoreJournal(Journal):
     worker. `count` is the number of attempts.
     """
 
-    def __init__(self, store: AppStore, run: str, owner: str) -> None:
-        self._store, self._run, self._owner = store, run, owner
+    def __init__(self, store: AppStore, run: str, owner: str, span: WorkSpan | None = None) -> None:
+        self._store, self._run, self._owner, self._span = store, run, owner, span
         self.count = len(store.entries(run, ATTEMPTS))
 
     @override
@@ -66,6 +67,8 @@ class StoreJournal(Journal):
             raise Stopped("another worker has taken over")
         if isinstance(entry, Attempt):
             self.count = entry.number
+        if self._span is not None:
+            self._span.recorded(entry)
 
     @override
     def read(self, kind: EntryKind[E]) -> tuple[E, ...]:
@@ -139,13 +142,14 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
         journal: StoreJournal,
         cancel: Event,
         stop: Event,
+        span: WorkSpan,
     ) -> None:
-        self._context, self._run, self._owner = context, run, owner
+        self._context, self._run, self._owner, self._span = context, run, owner, span
         self._journal, self._cancel, self._stop = journal, cancel, stop
         self._ended = Event()
         # An edit may wait for GitHub's pace; whoever cancels the run does not wait for it.
         self._threads = tuple(
-            Thread(target=target, name=f"progress-{run.id[:8]}", daemon=True)
+            helper_thread(target, f"progress-{run.id[:8]}")
             for target in (self._renew, self._report)
         )
         self._now, self._shown = Progress(stage="intake", text="starting"), ""
@@ -155,6 +159,7 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
     def __call__(self, progress: Progress) -> None:
         """Take one progress line; the next heartbeat stores it."""
         self._now = progress
+        self._span.progress(progress)
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -235,8 +240,15 @@ def execute(context: AppContext, run_id: str, stop: Event) -> None:
     run = context.store.take_run(run_id, owner, context.policy.lease_s)
     if run is None:
         return
+    request = run.request
+    kind, device, delivery = request.job.kind, request.device, request.delivery
+    about: dict[str, str | int] = {"run": run.id, "turn": run.turn, "job": kind, "device": device}
     try:
-        _Execution(context, run, owner).proceed(stop)
+        with (
+            work_ids(delivery=delivery, run=run.id),
+            context.telemetry.work("run", delivery, **about) as span,
+        ):
+            _Execution(context, run, owner, span).proceed(stop)
     finally:
         _offer_next(context, run)
 
@@ -261,8 +273,8 @@ def _offer_next(context: AppContext, run: Run) -> None:
 
 
 class _Execution:
-    def __init__(self, context: AppContext, run: Run, owner: str) -> None:
-        self._context, self._run, self._owner = context, run, owner
+    def __init__(self, context: AppContext, run: Run, owner: str, span: WorkSpan) -> None:
+        self._context, self._run, self._owner, self._span = context, run, owner, span
         self._store, self._policy = context.store, context.policy
 
     def proceed(self, stop: Event) -> None:
@@ -298,6 +310,7 @@ class _Execution:
             report = finished
         else:
             return False
+        self._span.set("verdict", report.verdict.kind)
         stored_run = self._store.put_report(run.id, self._owner, report)
         if stored_run:
             self._count_cost(report)
@@ -307,8 +320,10 @@ class _Execution:
         """The engine's report; None when another worker goes on with the run."""
         run, cancel = self._run, Event()
         earlier = earlier_journal(self._store, run, self._owner)
-        journal = StoreJournal(self._store, run.id, self._owner)
-        with ProgressReporter(self._context, run, self._owner, journal, cancel, stop) as progress:
+        journal = StoreJournal(self._store, run.id, self._owner, self._span)
+        with ProgressReporter(
+            self._context, run, self._owner, journal, cancel, stop, self._span
+        ) as progress:
             report = self._engine(journal, progress, cancel, earlier)
             interrupted = cancel.is_set()
         report = self._log_defects(report)

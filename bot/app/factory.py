@@ -17,6 +17,7 @@ from bot.kernel.settings import Settings
 
 if TYPE_CHECKING:
     from bot.app.context import AppContext, JobRunner
+    from bot.app.telemetry import Telemetry
     from bot.app.worker import Service
     from sandbox.port import Sandbox
 
@@ -79,13 +80,27 @@ def workflow_hub(settings: Settings, repository: str) -> GitHub:
     )
 
 
-def service(settings: Settings, store: AppStore, queue: Queue, github: GitHub) -> Service:
+def telemetry(settings: Settings) -> Telemetry:
+    """Where spans go: nowhere, unless the host asks for them. Raises UserError."""
+    from bot.app.telemetry import Telemetry, by_otlp
+
+    return by_otlp() if settings.telemetry else Telemetry()
+
+
+def service(
+    settings: Settings,
+    store: AppStore,
+    queue: Queue,
+    github: GitHub,
+    telemetry: Telemetry | None = None,
+) -> Service:
     """The App over its ports; the store limits the rate of writes to GitHub. Raises
     SandboxUnavailable.
     """
     from bot.app.worker import Service
 
-    context = make_context(settings, store, queue, github, make_engine(settings))
+    engine = make_engine(settings)
+    context = make_context(settings, store, queue, github, engine, telemetry=telemetry)
     return Service(context, reconcile_s=settings.reconcile_s)
 
 
@@ -108,12 +123,14 @@ def make_context(
     *,
     keeps_runs: bool = True,
     run_url: str = "",
+    telemetry: Telemetry | None = None,
 ) -> AppContext:
     """What the App's use-cases share. Without `keeps_runs` the store ends with the process, and
     `run_url` is the one page of its runs.
     """
     from bot.app.context import AppContext, HostPolicy
     from bot.app.github.writes import CredentialsAlarm, WriteLimit
+    from bot.app.telemetry import Telemetry, github_spans
     from bot.environment.operator_files import weights_in
 
     policy = HostPolicy(
@@ -131,8 +148,9 @@ def make_context(
         keeps_runs=keeps_runs,
         run_url=run_url,
     )
-    hub = github.hooked(WriteLimit(store), CredentialsAlarm(store))
-    return AppContext(store, queue, hub, engine, policy)
+    telemetry = telemetry or Telemetry()
+    hub = github.hooked(WriteLimit(store), CredentialsAlarm(store), github_spans(telemetry))
+    return AppContext(store, queue, hub, engine, policy, telemetry=telemetry)
 
 
 class _Engine:

@@ -291,7 +291,9 @@ class GitHub(Protocol):
         """
 
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
-        """The deliveries GitHub attempted since a moment, newest first, at most 3,000."""
+        """The deliveries GitHub attempted since a moment, newest first: the newest 3,000, and of
+        older ones those that failed.
+        """
 
     def redeliver(self, hook: int) -> None:
         """Ask GitHub to send a delivery again."""

@@ -31,6 +31,7 @@ from bot.app.ports import (
     Task,
     Throttled,
 )
+from bot.app.telemetry import work_ids
 from bot.kernel.errors import RepriseError, TransientError, UserError
 from bot.kernel.redaction import redact
 
@@ -45,6 +46,7 @@ _AGAIN_S = 15.0
 _MOST_TURNS = 40
 _MOST_GONE = 4  # what GitHub does not know a moment after it told of it may still come
 _LOOK_BACK = timedelta(hours=71)  # GitHub keeps deliveries for three days
+_RECONCILED, _IN_TURN = "reconcile", 0.8  # the share of a period in which nobody follows
 _IN_FLIGHT = timedelta(seconds=30)  # GitHub waits ten for an answer
 _MOST = 50
 _LEAST_PAUSE, _MOST_PAUSE = timedelta(minutes=1), timedelta(hours=2)  # it doubles each time
@@ -79,7 +81,7 @@ class Service:
         return (
             PeriodicTask("reap", _REAP_S, self._reap),
             PeriodicTask("probe", _PROBE_S, lambda: probe(self.context)),
-            PeriodicTask("reconcile", self._reconcile_s, lambda: reconcile(self.context)),
+            PeriodicTask("reconcile", self._reconcile_s, self._reconcile),
             PeriodicTask("sweep", _SWEEP_S, lambda: publish.sweep_due(self.context)),
             PeriodicTask("prune", _PRUNE_S, lambda: prune(self.context)),
         )
@@ -87,6 +89,13 @@ class Service:
     def _reap(self) -> None:
         reap(self.context, restarted=self._new)
         self._new = False
+
+    def _reconcile(self) -> None:
+        """One of all workers does it: it may take many requests of the App's own allowance."""
+        store = self.context.store
+        if not store.shared(_RECONCILED, _IN_TURN * self._reconcile_s):
+            store.share(_RECONCILED, "begun")
+            reconcile(self.context)
 
     def _describe(self, error: Exception) -> str:
         return redact(f"{type(error).__name__}: {error}", self.context.policy.secrets)[:500]
@@ -96,8 +105,10 @@ class Service:
         delivery = store.take_delivery(task.id, owner, lease_s)
         if delivery is None:
             return
+        work = self.context.telemetry.work("delivery", task.id, turn=task.turn)
+        renew = partial(store.renew_delivery, task.id, owner, lease_s)
         try:
-            with heartbeat(lambda: store.renew_delivery(task.id, owner, lease_s), lease_s / 4):
+            with work, heartbeat(renew, lease_s / 4):
                 handle(self.context, delivery)
         except CredentialsRefused:
             self._defer(task, owner, _patience(task.turn + 2), refused=True)
@@ -293,6 +304,14 @@ class _ActiveTasks:
                 self._once.set()
             if self._aborted:
                 event.set()
+        try:
+            with work_ids(**{task.kind: task.id}):
+                self._logged(task, event)
+        finally:
+            with self._lock:
+                self.events.remove(event)
+
+    def _logged(self, task: Task, event: Event) -> None:
         name, began = f"kind={task.kind} id={task.id} turn={task.turn}", monotonic()
         _log.info("task taken %s", name)
         try:
@@ -301,9 +320,6 @@ class _ActiveTasks:
         except Exception as error:
             seconds, text = monotonic() - began, _describe_error(error, self._secrets)
             _log.error("task failed %s seconds=%.2f error=%s", name, seconds, text)
-        finally:
-            with self._lock:
-                self.events.remove(event)
 
 
 @contextmanager

@@ -1,20 +1,28 @@
 """`reprise serve` and `reprise worker`: from settings to running processes, until a signal."""
 
+from __future__ import annotations
+
 import ctypes
 import logging
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from threading import Event
+from typing import TYPE_CHECKING
 
 from bot.app import factory
 from bot.app.ports import AppStore, Device, Queue
+from bot.app.telemetry import Telemetry
 from bot.cli.error_boundary import on_signal, say
 from bot.kernel.errors import TransientError, UserError
 from bot.kernel.settings import Settings, load
 from handlers import server
 from handlers.server import ListenSocket, address, bind
+
+if TYPE_CHECKING:
+    from bot.app.worker import Service
 
 _POLL_S = 2.0
 _WAITS_S = 60.0  # for its one run, which another worker may have taken meanwhile
@@ -29,11 +37,26 @@ _DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 _log = logging.getLogger("reprise")
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """What a process of the App is made of."""
+
+    settings: Settings
+    store: AppStore
+    queue: Queue
+    telemetry: Telemetry
+
+    def service(self) -> Service:
+        """What handles the tasks of a worker."""
+        hub = factory.hub(self.settings)
+        return factory.service(self.settings, self.store, self.queue, hub, self.telemetry)
+
+
 def run_server(*, embedded: bool, host: str | None, port: int | None, slots: int) -> None:
     """Serve the App until a signal; without credentials, the setup page first."""
     one_heap()
     settings = load()
-    server.to_stderr(settings.secrets)
+    server.to_stderr(settings.secrets, settings.log_format)
     registered = settings.registered
     if embedded:
         from sandbox.select import choose
@@ -42,6 +65,7 @@ def run_server(*, embedded: bool, host: str | None, port: int | None, slots: int
     with ExitStack() as stack:
         store = stack.enter_context(closing(factory.store(settings)))
         queue = stack.enter_context(closing(_queue(settings, embedded=embedded)))
+        telemetry = stack.enter_context(closing(factory.telemetry(settings)))
         port = settings.port if port is None else port
         sock = stack.enter_context(bind(host or settings.bind, port))
         listener = ListenSocket(sock, Event())
@@ -50,7 +74,8 @@ def run_server(*, embedded: bool, host: str | None, port: int | None, slots: int
         if not registered:
             settings = _set_up(settings, listener)
         if not listener.stop.is_set():
-            _serve(settings, store, queue, listener, slots if embedded else 0)
+            parts = _Parts(settings, store, queue, telemetry)
+            _serve(parts, listener, slots if embedded else 0)
 
 
 def work(device: Device, *, slots: int, once: bool) -> None:
@@ -61,17 +86,18 @@ def work(device: Device, *, slots: int, once: bool) -> None:
 
     one_heap()
     settings = load()
-    server.to_stderr(settings.secrets)
+    server.to_stderr(settings.secrets, settings.log_format)
     if not settings.registered:
         settings = _registered_later()
-        server.to_stderr(settings.secrets)
+        server.to_stderr(settings.secrets, settings.log_format)
     if not settings.registered:
         return
     with (
         closing(factory.store(settings)) as store,
         closing(factory.queue(settings)) as queue,
+        closing(factory.telemetry(settings)) as telemetry,
     ):
-        service = factory.service(settings, store, queue, factory.hub(settings))
+        service = _Parts(settings, store, queue, telemetry).service()
         _log_settings(settings, embedded=False)
         run(
             service.handle,
@@ -93,14 +119,13 @@ def one_heap() -> None:
         ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
 
 
-def _serve(
-    settings: Settings, store: AppStore, queue: Queue, listener: ListenSocket, slots: int
-) -> None:
+def _serve(parts: _Parts, listener: ListenSocket, slots: int) -> None:
     from handlers.app import create
 
-    server.to_stderr(settings.secrets)
-    app = create(settings, store, queue)
-    with _workers(settings, store, queue, listener, slots) if slots else nullcontext():
+    settings = parts.settings
+    server.to_stderr(settings.secrets, settings.log_format)
+    app = create(settings, parts.store, parts.queue, parts.telemetry)
+    with _workers(parts, listener, slots) if slots else nullcontext():
         _log.info("Listening on %s", address(listener.sock))
         _log.info("GitHub delivers to %s/webhook", settings.public_url)
         _log_settings(settings, embedded=bool(slots))
@@ -136,15 +161,13 @@ def _set_up(settings: Settings, listener: ListenSocket) -> Settings:
 
 
 @contextmanager
-def _workers(
-    settings: Settings, store: AppStore, queue: Queue, listener: ListenSocket, slots: int
-) -> Iterator[None]:
+def _workers(parts: _Parts, listener: ListenSocket, slots: int) -> Iterator[None]:
     """Work in threads of this process while the block serves. When one ends, all end."""
     from bot.app.worker import run
 
-    service = factory.service(settings, store, queue, factory.hub(settings))
+    settings, queue, service = parts.settings, parts.queue, parts.service()
     try:
-        for task in store.overdue(0.0):  # a queue within the process starts empty
+        for task in parts.store.overdue(0.0):  # a queue within the process starts empty
             queue.offer(task)
     except TransientError as error:
         _log.warning("Waiting work will be offered later: %s", error)

@@ -167,6 +167,15 @@ class Settings(BaseSettings):
         None,
         description="Bearer token for GET /metrics. Without a token, /metrics is off.",
     )
+    log_format: Literal["text", "json"] = Field(
+        "text",
+        description="json: one object a line, with the ids of the delivery, run and attempt.",
+    )
+    telemetry: bool = Field(
+        False,
+        description="Send OpenTelemetry spans by OTLP over HTTP to where the variables OTEL_* say. "
+        "Needs reprise[otel].",
+    )
     app_file: Path = Field(
         Path("reprise-app.env"),
         description="File with the App's id and webhook secret, written by the setup page.",

@@ -18,6 +18,7 @@ import pytest
 from redis import Redis
 
 from bot.app.ports import Task
+from bot.app.queue import redis as queue_module
 from bot.app.queue.local import LocalQueue
 from bot.app.queue.redis import RedisQueue
 from bot.kernel.errors import TransientError, UserError
@@ -460,6 +461,28 @@ def test_a_worker_that_starts_without_redis_waits_for_it(server, remote):
         server.start()
         remote.offer(run())
         assert worker.has(run())
+
+
+@pytest.mark.redis
+def test_work_is_found_behind_more_jobs_in_progress_than_arq_reads_at_once(server, remote):
+    for number in range(150):  # of workers elsewhere
+        remote.offer(run(f"busy-{number}"))
+        server.client().psetex(f"arq:in-progress:run:busy-{number}:0", 60_000, b"1")
+    remote.offer(run("waits"))
+    with working(remote) as worker:
+        assert worker.has(run("waits"))
+    assert worker.taken == [run("waits")]
+
+
+@pytest.mark.redis
+def test_a_free_place_takes_the_next_job_without_waiting_for_a_poll(server, remote, monkeypatch):
+    monkeypatch.setattr(queue_module, "_POLL_S", 3.0)
+    tasks = [run(f"r{number}") for number in range(5)]
+    for task in tasks:
+        remote.offer(task)
+    with working(remote, slots=1) as worker:
+        assert worker.has(*tasks, seconds=4.0)  # with a poll between two it would be 12
+    assert worker.taken == tasks
 
 
 @pytest.mark.redis

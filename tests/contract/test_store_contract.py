@@ -20,7 +20,7 @@ from bot.kernel.errors import UserError
 from bot.kernel.job import Note
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
 from bot.kernel.run import Repository, RunState, approval_hash
-from tests.contract.databases import NOW, Bench, PostgresServer, bench_on, postgres_server
+from tests.contract.databases import NOW, Bench, bench_on
 from tests.contract.samples import (
     SCRIPT,
     WHEN,
@@ -32,6 +32,7 @@ from tests.contract.samples import (
     paper_report,
     report,
 )
+from tests.support.postgres import PostgresServer, postgres_server
 
 KINDS = ("memory", "sqlite", pytest.param("postgres", marks=pytest.mark.postgres))
 

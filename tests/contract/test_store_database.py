@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,9 +26,9 @@ from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS, RunLog
 from bot.kernel.run import Repository, RunState
 from bot.kernel.training_types import Edit, Repair, RepairRequest
 from bot.training.repair.trials import TRIALS
-from tests.contract.databases import postgres_server
 from tests.contract.samples import SCRIPT, attempt, delivery, exchange, new_run, report, trial
 from tests.support.jobs import issue_job
+from tests.support.postgres import postgres_server
 
 ROOT = Path(__file__).resolve().parents[2]
 MIGRATIONS = ROOT / "bot" / "app" / "store" / "migrations"
@@ -278,6 +279,37 @@ def test_a_database_that_goes_away_and_comes_back() -> None:
             store.claim([delivery("b")])
         server.start()
         assert store.claim([delivery("a"), delivery("b")]) == ("known", "new")
+        store.close()
+
+
+@pytest.mark.postgres
+def test_a_machine_whose_clock_is_an_hour_ahead_holds_nobody_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with postgres_server() as server:
+        url, true_time = server.fresh(), time.time
+        right = SqlStore(url)
+        monkeypatch.setattr(time, "time", lambda: true_time() + 3600)
+        ahead = SqlStore(url)
+        ahead.claim([delivery("a")])
+        assert ahead.take_delivery("a", "dies", 0.1) is not None
+        assert ahead.reserve_write(5, "one", notifies=True) == 0.0
+        ahead.end_write(5, "one")
+        monkeypatch.undo()
+        assert 0.0 < right.reserve_write(5, "two", notifies=True) <= 3.5
+        time.sleep(0.2)
+        assert right.take_delivery("a", "lives", 5.0) is not None
+        right.close()
+        ahead.close()
+
+
+@pytest.mark.postgres
+def test_a_clock_that_has_drifted_is_set_again_by_the_database() -> None:
+    with postgres_server() as server:
+        store = SqlStore(server.fresh())
+        store._db.clock._ahead_s += 3600
+        store.overdue(1.0)
+        assert store._clock() == pytest.approx(time.time(), abs=5.0)
         store.close()
 
 

@@ -17,9 +17,10 @@ from bot.kernel.attempt import Script
 from bot.kernel.journal import ATTEMPTS, EXCHANGES, LOGS, PROGRAMS
 from bot.kernel.run import Repository, Run, RunState
 from bot.training.repair.trials import TRIALS
-from tests.contract.databases import NOW, postgres_server
+from tests.contract.databases import NOW
 from tests.contract.samples import attempt, delivery, exchange, log, new_run, report, trial
 from tests.support.fakes import FrozenClock
+from tests.support.postgres import postgres_server
 
 GUIDS = st.sampled_from(["a", "b", "c"])
 OWNERS = st.sampled_from(["w1", "w1", "w1", "w2"])

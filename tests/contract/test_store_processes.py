@@ -18,9 +18,9 @@ import pytest
 from sqlalchemy import create_engine, text
 
 from bot.app.store import SqlStore
-from tests.contract.databases import postgres_server
 from tests.contract.samples import delivery
 from tests.contract.store_process import GAP_S, NOTIFY_GAP_S, PACED_S, SHARED
+from tests.support.postgres import postgres_server
 
 ROOT = Path(__file__).resolve().parents[2]
 PROCESSES = 4

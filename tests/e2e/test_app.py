@@ -22,7 +22,7 @@ import pytest
 from benchmarks.deliveries import _BODY as MEAN
 from benchmarks.supervised import Supervised, free_port, reachable, redis
 from bot.kernel.settings import host
-from tests.contract.databases import postgres_server
+from tests.support.postgres import postgres_server
 from tests.support.stand_in import GitHubServer
 
 NODE = Path(__file__).resolve().parents[1] / "node" / "node_modules" / "@octokit" / "openapi"

@@ -24,7 +24,7 @@ import yaml
 
 from bot.app.store import SqlStore
 from bot.kernel.run import Delivery
-from tests.contract.databases import postgres_server
+from tests.support.postgres import postgres_server
 from tests.support.stand_in import GitHubServer
 
 ROOT = Path(__file__).resolve().parents[2]

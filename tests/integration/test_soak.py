@@ -38,7 +38,8 @@ def test_each_kind_of_leftover_is_seen(tmp_path: Path) -> None:
     server = {"redis": redis(port, tmp_path, shutil.which("redis-server"))}
     with adopted_orphans(), Supervised(server, host(), tmp_path) as programs:
         assert reachable(port, 10)
-        app = RunningApp(GitHubServer(), programs, "", f"redis://127.0.0.1:{port}/0")
+        url = f"redis://127.0.0.1:{port}/0"
+        app = RunningApp(GitHubServer(), programs, programs, "", url, {})
         places = Places(tmp_path, "process")
         before = places.seen(app)
         assert _own(more(places.seen(app), before)) == {}

@@ -21,8 +21,8 @@ from bot.app.queue.redis import RedisQueue
 from bot.app.store import SqlStore
 from bot.app.worker import Service
 from bot.kernel.errors import TransientError
-from tests.contract.databases import postgres_server
 from tests.contract.test_queue_contract import ROOT, Server
+from tests.support.postgres import postgres_server
 from tests.unit.test_service import FAILS, App, command
 
 KINDS = ("sqlite", pytest.param("postgres", marks=[pytest.mark.postgres, pytest.mark.redis]))

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from bot.app.store import SqlStore
-from tests.contract.databases import postgres_server
 from tests.integration.write_process import THREADS
+from tests.support.postgres import postgres_server
 from tests.support.stand_in import GitHubServer, gaps
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1171,6 +1171,21 @@ def test_deliveries_that_never_arrived_are_asked_for_again():
     assert reconcile(app.service.context) == 0, "GitHub no longer has it"
 
 
+def test_one_of_all_workers_asks_github_for_what_never_arrived():
+    app = App()
+    services = [Service(app.service.context, reconcile_s=300.0) for _ in range(3)]
+    ticks = [tick for one in services for tick in one.ticks() if tick.name == "reconcile"]
+
+    def asked():
+        for tick in ticks:
+            tick.do()
+        return app.hub.calls.count("hooks")
+
+    assert asked() == 1
+    app.ahead += 301
+    assert asked() == 2
+
+
 def test_a_delivery_looked_at_twice_is_answered_once():
     app = App()
     app.hub.fail(TransientError("away"), "react")

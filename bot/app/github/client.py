@@ -248,16 +248,29 @@ class GitHubApp(RestGitHub):
 
     @override
     def hooks(self, since: datetime) -> tuple[Hook, ...]:
-        path, params, matches = "/app/hook/deliveries", {"per_page": str(_PAGE)}, list[Hook]()
+        newest, is_all = self._listed(since)
+        if is_all:
+            return newest
+        # Of a busy App the newest are those of a few minutes; what failed before is asked for.
+        failures, _ = self._listed(since, {"status": "failure"})
+        by_id = {hook.id: hook for hook in (*failures, *newest)}
+        return tuple(sorted(by_id.values(), key=lambda hook: hook.at, reverse=True))
+
+    def _listed(
+        self, since: datetime, filters: Mapping[str, str] | None = None
+    ) -> tuple[tuple[Hook, ...], bool]:
+        """The newest deliveries that pass, and whether these are all."""
+        path, matches = "/app/hook/deliveries", list[Hook]()
+        first = params = {"per_page": str(_PAGE), **(filters or {})}
         for _ in range(_MOST_HOOK_PAGES):
             answer = self._as_app("GET", path, params)
             batch = parse_answer(answer, path, partial(http.hooks, answer))
             matches += [hook for hook in batch if hook.at >= since]
             cursor = http.cursor(answer)
             if not cursor or not batch or batch[-1].at < since:
-                break
-            params = {"per_page": str(_PAGE), "cursor": cursor}
-        return tuple(matches)
+                return tuple(matches), True
+            params = {**first, "cursor": cursor}
+        return tuple(matches), False
 
     @override
     def redeliver(self, hook: int) -> None:

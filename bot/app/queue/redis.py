@@ -34,6 +34,7 @@ _POLL_S = 0.1
 _FIRST_PAUSE_S, _MOST_PAUSE_S = 0.5, 10.0
 _LONGEST_S = 24 * 3600  # no job lasts that long: the store's limits end it
 _TRIES = 3  # a worker may die before it has asked the store
+_READ_LIMIT = 1_000  # jobs in progress stand in the queue before those that wait
 _log = logging.getLogger(__name__)
 logging.getLogger("arq").setLevel(logging.WARNING)  # the worker logs each task itself
 
@@ -101,6 +102,35 @@ class RedisQueue(Queue):
             await asyncio.gather(*(lane.serve(stop) for lane in lanes))
 
 
+class _Worker(Worker):
+    """arq's worker, which takes its next job as soon as it has a free place, and finds those that
+    wait behind any that are in progress elsewhere: arq asks Redis three times about each of these.
+    """
+
+    _filling: asyncio.Task[None] | None = None
+
+    @override
+    async def start_jobs(self, job_ids: list[bytes]) -> None:
+        keys = [in_progress_key_prefix + job_id.decode() for job_id in job_ids]
+        in_progress = await self.pool.mget(keys) if keys else []
+        waiting = [one for one, mark in zip(job_ids, in_progress, strict=True) if mark is None]
+        if self.allow_pick_jobs:
+            await super().start_jobs(waiting)
+
+    @override
+    async def run_job(self, job_id: str, score: int) -> None:
+        try:
+            await super().run_job(job_id, score)
+        finally:  # its place is free once this returns, and Redis has answered later than that
+            self._filling = asyncio.create_task(self._fill())
+
+    async def _fill(self) -> None:
+        with suppress(RedisError, OSError):  # the next poll meets them as well
+            due, most = round(time() * 1000), self.queue_read_limit
+            job_ids = await self.pool.zrangebyscore(self.queue_name, "-inf", due, 0, most)
+            await self.start_jobs(job_ids)
+
+
 class _Lane:
     """arq's worker for one lane. It ends when Redis goes away, and another one starts; jobs in
     progress go on meanwhile, and keep their places.
@@ -120,12 +150,13 @@ class _Lane:
                 await _run(worker, stop)
             except (RedisError, OSError) as error:
                 await self._rest(error, stop)
+            worker.allow_pick_jobs = False
             left += worker.tasks.values()
         await asyncio.gather(*left, return_exceptions=True)
         self._threads.shutdown()
 
-    def _worker(self) -> Worker:
-        return Worker(
+    def _worker(self) -> _Worker:
+        return _Worker(
             [func(self._job, name=self._lane)],  # type: ignore[arg-type]
             queue_name=queue_name(self._lane),
             redis_pool=self._redis,
@@ -136,6 +167,7 @@ class _Lane:
             keep_result=0,
             poll_delay=_POLL_S,
             max_tries=_TRIES,
+            queue_read_limit=_READ_LIMIT,
             allow_abort_jobs=True,
             job_serializer=_serialize,
             job_deserializer=json.loads,

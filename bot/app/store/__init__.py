@@ -1,6 +1,5 @@
 """The store on SQLAlchemy: SQLite in one file or in memory, or PostgreSQL by address."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -33,6 +32,7 @@ def bring_up(database: Database) -> None:
             metadata.create_all(connection)
         return
     with database.reading() as connection:
+        database.clock.look(connection)
         if _revision(connection) == REVISION:
             return
     with database.writing() as connection:
@@ -82,8 +82,8 @@ class SqlStore(
     SqlErasing,
 ):
     """Every store port over one database, whose tables are created or upgraded first. `clock`
-    returns epoch seconds; the gaps (seconds) and caps limit writes to GitHub for each
-    installation, across all processes that share the database.
+    returns epoch seconds, by default those of the database; the gaps (seconds) and caps limit
+    writes to GitHub for each installation, across all processes that share the database.
 
     Raises UserError for an address or a database that cannot be used, TransientError while the
     database is unreachable.
@@ -93,13 +93,14 @@ class SqlStore(
         self,
         url: str,
         *,
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] | None = None,
         write_gap_s: float = 1.0,
         notify_gap_s: float = 3.0,
         writes_per_minute: int = 80,
         writes_per_hour: int = 500,
     ) -> None:
-        self._db, self._clock = Database(None if url == MEMORY else url), clock
+        self._db = Database(None if url == MEMORY else url)
+        self._clock = clock or self._db.clock
         self._gaps, self._caps = (write_gap_s, notify_gap_s), (writes_per_minute, writes_per_hour)
         try:
             bring_up(self._db)

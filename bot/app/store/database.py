@@ -92,6 +92,28 @@ _WRITABLE = "Choose a folder that this user can write to, or set REPRISE_DATABAS
 _FORMS = "Use sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/NAME."
 
 
+class SharedClock:
+    """Epoch seconds by the clock of the database, between two looks at it by the monotonic one of
+    this process: so all processes agree, however wrong the clocks of their machines are, and one
+    that jumps moves no lease. SQLite is on this machine and has no clock of its own.
+    """
+
+    def __init__(self, *, own: bool) -> None:
+        self._own, self._ahead_s = own, time.time() - time.monotonic()
+
+    def __call__(self) -> float:
+        """The time now."""
+        return time.time() if self._own else self._ahead_s + time.monotonic()
+
+    def look(self, connection: Connection) -> None:
+        """Set it by the database."""
+        if not self._own:
+            now = connection.execute(
+                select(func.extract("epoch", func.clock_timestamp()))
+            ).scalar_one()
+            self._ahead_s = float(now) - time.monotonic()
+
+
 class Database:
     """An engine and its two kinds of transactions; in memory when `url` is None. Safe to share
     between threads, not across a fork.
@@ -104,16 +126,21 @@ class Database:
         # SQLite has one writer at a time; threads of one process wait here instead of polling.
         # In memory, all of them share one connection.
         self._gate = Lock()
+        self.clock = SharedClock(own=self.sqlite)
         self._engine = _sqlite_engine(self.url) if self.sqlite else _postgres_engine(self.url)
         self._writer = self._engine.execution_options(writes=True)
+        # PostgreSQL shows each statement what is committed, with or without a transaction around
+        # it; without one, it is asked once instead of three times.
+        alone = {} if self.sqlite else {"isolation_level": "AUTOCOMMIT"}
+        self._reader = self._engine.execution_options(**alone)
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A transaction that only reads."""
+        """A connection that only reads; with SQLite, in one transaction."""
         with (
             self._alone(self.in_memory),
             self._translated_errors(),
-            self._engine.begin() as connection,
+            self._reader.begin() as connection,
         ):
             yield connection
 

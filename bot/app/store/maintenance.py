@@ -160,6 +160,7 @@ class SqlMaintenance(SqlPart, AppStore):
     @override
     def overdue(self, unheard_s: float, *, refused: bool = False) -> tuple[Task, ...]:
         with self._db.writing() as connection:
+            self._db.clock.look(connection)
             now = self._clock()
             return (
                 *_overdue_deliveries(connection, now, unheard_s, refused),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
@@ -266,13 +267,32 @@ def test_deliveries_are_read_page_by_page_until_the_moment(script, hub):
         (899, "guid-1", False),
     ]
     assert len(script.requests) == 3
-    assert len(hub.hooks(now - timedelta(days=900))) == 30
     script.on("POST /app/hook/deliveries/899/attempts", 202, {})
     hub.redeliver(899)
     assert script.requests[-1].line == "POST /app/hook/deliveries/899/attempts"
     script.on("POST /app/hook/deliveries/1/attempts", 422, {"message": "Validation Failed"})
     with pytest.raises(GoneError):
         hub.redeliver(1)
+
+
+def test_of_a_busy_app_the_older_deliveries_that_failed_are_read_as_well(script, hub):
+    now = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+    def answer(request: Any) -> Any:
+        query = parse_qs(urlsplit(request.path).query)
+        failed = query.get("status") == ["failure"]
+        at = int(query["cursor"][0][3:]) if "cursor" in query else 5 if failed else 0
+        tried = {
+            "id": 900 - at, "guid": f"guid-{at}", "event": "issues", "status_code": 502 if at % 20 == 5 else 202,
+            "redelivery": False, "delivered_at": (now - timedelta(seconds=at)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }  # fmt: skip
+        after = at + 20 if failed else at + 1
+        first = {"Link": f'<http://e.example/?cursor=v1_{after}>; rel="next"'} if after < 90 else {}
+        return 200, first, [tried]
+
+    script.call("GET /app/hook/deliveries", answer)
+    hooks = hub.hooks(now - timedelta(days=1))
+    assert [hook.id for hook in hooks] == [*range(900, 870, -1), 855, 835, 815]
 
 
 def test_text_that_is_no_text_is_sent_all_the_same(script, hub):

@@ -122,7 +122,7 @@ def list_deliveries(world: World, call: Call) -> Reply:
     every = [
         each
         for each in reversed(world.state.deliveries)
-        if each.delivered_at > oldest and each.status != "pending"
+        if each.delivered_at > oldest and each.status != "pending" and _passes(each, call)
     ]
     rest = [each for each in every if not cursor or each.id < int(cursor)]
     headers = {}
@@ -130,6 +130,12 @@ def list_deliveries(world: World, call: Call) -> Reply:
         query = urlencode({**call.query, "cursor": f"v1_{rest[size - 1].id}"})
         headers["link"] = f'<{call.url}?{query}>; rel="next"'
     return Reply(200, [delivery(each) for each in rest[:size]], headers)
+
+
+def _passes(one: HookDelivery, call: Call) -> bool:
+    """Whether a delivery has the outcome that is asked for, if any is."""
+    outcome = "success" if 200 <= one.status_code < 400 else "failure"
+    return call.query.get("status", outcome) == outcome
 
 
 def _delivery(world: World, call: Call) -> HookDelivery:

@@ -198,8 +198,8 @@ _LEAST_WORDS = 3
 def _without_occasion(message: str) -> str:
     """The message of a title without the words of its author after it that tell when it arises."""
     occasion = _OCCASION.search(message)
-    kept = message[: occasion.start()] if occasion else message
-    return (kept if len(kept.split()) >= _LEAST_WORDS else message).strip(" `")
+    words = message[: occasion.start()] if occasion else message
+    return (words if len(words.split()) >= _LEAST_WORDS else message).strip(" `")
 
 
 def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:

@@ -107,3 +107,10 @@ def test_lines_of_code_that_a_report_links_can_be_read():
 def test_a_training_that_does_not_converge_is_no_question():
     body = "I ran the script as it is. Can you please advise why this is the case?"
     assert verdict(body, "The script does not converge").kind != "not_a_bug"
+
+
+def test_an_installation_that_fails_is_nothing_to_ask_about():
+    body = "`pip install -r requirements.txt` ends with an error on Python 3.10, see the picture."
+    found = verdict(body, "The build fails")
+    assert found.kind == "inconclusive"
+    assert found.needs_reader

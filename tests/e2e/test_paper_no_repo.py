@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -125,3 +126,31 @@ def test_without_a_model_or_with_a_repository_it_is_one_sentence(tmp_path: Path)
     assert done.returncode == 2
     assert "--no-repo and --repo exclude each other." in done.stderr
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.nightly  # whole trainings, each over several seeds
+@pytest.mark.parametrize(
+    ("paper", "verdict", "most"),
+    [
+        ("digits", "reproduced", 0.05),
+        ("momentum", "reproduced", 0.05),
+        ("rff", "not_reproduced", 1.0),
+        ("strides", "reproduced", 0.05),
+    ],
+)
+def test_recorded_answers_write_a_program_whose_runs_decide(
+    paper: str, verdict: str, most: float
+) -> None:
+    """A hand-answered model wrote these from the papers alone; rff misses the number by 12 %."""
+    cassettes = CORPUS.parents[1] / "cassettes" / "papers"
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "benchmarks", "papers", str(CORPUS), "--no-repo", "--only", paper,
+            "--minutes", "60", "--model", "by-hand", "--replay", str(cassettes), "--json",
+        ],
+        cwd=CORPUS.parents[2], env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["cases"]
+    assert (row["verdict"], row["error"]) == (verdict, "")
+    assert row["gap"] <= most

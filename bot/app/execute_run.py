@@ -206,7 +206,11 @@ class ProgressReporter(AbstractContextManager["ProgressReporter"]):
             self._cancel.set()
 
     def _edit(self) -> None:
-        """Update the comment. A failure does no harm: the next update says more."""
+        """Update the comment. A failure does no harm: the next update says more. Where nobody
+        asked, nothing is said before something has run: the run may end with nothing to say.
+        """
+        if self._run.request.trigger == "opened" and not self._journal.count:
+            return
         try:
             current = self._context.store.run(self._run.id) or self._run
             body = comment.working(

@@ -293,8 +293,7 @@ def _show(context: AppContext, run: Run, report: RequestedReport) -> None:
     before, run_to_show = _last_decided(context, run.request, run.id), run
     if report.verdict.kind == "cancelled" and not report.attempts and before is not None:
         run_to_show, report = before, context.store.report(before.id) or report
-    needs_reader = isinstance(report, IssueReport) and report.needs_reader
-    if needs_reader and run.request.trigger == "opened" and not _is_shown(context, run):
+    if run.request.trigger == "opened" and _says_nothing(report) and not _is_shown(context, run):
         return  # nobody asked, and there is nothing to say or to ask
     show(context, run, _final(context, run_to_show, report, before if run_to_show is run else None))
     try:
@@ -306,6 +305,11 @@ def _show(context: AppContext, run: Run, report: RequestedReport) -> None:
         _log.warning(
             "run %s: the verdict is posted, but not all that goes with it: %s", run.id, error
         )
+
+
+def _says_nothing(report: RequestedReport) -> bool:
+    """Whether a report is left to a reader and has no training to tell of."""
+    return isinstance(report, IssueReport) and report.needs_reader and report.diagnosis is None
 
 
 def _is_shown(context: AppContext, run: Run) -> bool:

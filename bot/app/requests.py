@@ -436,7 +436,11 @@ def _propose(context: AppContext, run: Run) -> None:
 
 
 def _announce(context: AppContext, run: Run) -> None:
-    """Comment that a run waits behind others. Writing the sticky comment takes the lease."""
+    """Comment that a run waits behind others, where somebody asked for it. Writing the sticky
+    comment takes the lease.
+    """
+    if run.request.trigger == "opened":
+        return
     owner, store, lease_s = new_owner(), context.store, context.policy.lease_s
     ahead = store.ahead(run.id)
     if not ahead or store.take_run(run.id, owner, lease_s) is None:

@@ -554,6 +554,18 @@ def test_the_configuration_asks_for_a_diagnosis_and_a_model_for_a_second_opinion
     assert app.store.usage(NOW - timedelta(days=9999)).usd == 0.02
 
 
+def test_a_run_that_nobody_asked_for_is_not_announced_behind_others():
+    app = App()
+    offer = app.queue.offer
+    app.queue.offer = lambda task, delay_s=0.0: (
+        offer(task, delay_s) if task.kind == "delivery" else None
+    )
+    app.deliver()
+    app.deliver("opened", number=8)
+    assert [run.state for run in app.runs()] == [RunState.QUEUED] * 2
+    assert app.ours() == []
+
+
 def test_an_outsider_s_diagnosis_waits_and_is_made_without_a_model():
     app = Trains()
     app.model = ScriptedModel([])

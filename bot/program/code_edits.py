@@ -270,7 +270,8 @@ def _schedule(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
 
 
 def _clip(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
-    clip = next((x for x in code.clippings if x.kind == "norm" and x.median), None)
+    clippings = (x for x in code.clippings if x.kind == "norm" and x.median and x.limit)
+    clip = max(clippings, key=lambda x: (x.median or 0) / x.limit, default=None)
     call = _call(program, "clip_grad_norm_", clip.line) if clip else None
     if call is None or clip is None:
         return None

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from bot.kernel.training_code import CallSite, Unregistered
+from bot.kernel.training_code import CallSite, Clipping, Unregistered
 from bot.kernel.training_types import Edit
 from bot.program import hyperparameters
 from tests.support.code_pairs import coded
@@ -54,6 +54,22 @@ def _edit(name: str, words: str) -> Edit:
 )
 def test_an_edit_is_made_at_the_line_that_the_trace_names(fault: str, added: list[str]) -> None:
     assert _patched(fault, unregistered=(LIST,)) == added
+
+
+def test_of_two_clippings_the_harsher_one_is_mended() -> None:
+    clip = "torch.nn.utils.clip_grad_norm_(model.parameters(), {})"
+    lines = [f"        {clip.format(limit)}" for limit in ("0.1", "1e-4")]
+    source = PROGRAM.replace("    opt.step()", "\n".join([*lines, "    opt.step()"]))
+    clippings = (
+        Clipping(limit=0.1, median=0.2, calls=9, line=13),
+        Clipping(limit=1e-4, median=0.1, calls=9, line=14),
+    )
+    trace = coded(calls=(BACKWARD, STEP), clippings=clippings)
+    place = next(x for x in hyperparameters.find(source, trace) if x.id == "code(clipping-kills)")
+    edit = _edit(place.id, place.choices[0])
+    text = hyperparameters.patch_program(source, [edit], trace).source
+    assert (text.count("1e-4"), text.count("0.1")) == (0, 3)
+    assert place.line == 14
 
 
 def test_without_facts_of_the_code_there_is_no_edit() -> None:

@@ -170,3 +170,12 @@ def test_ranks_of_few_trainings(before, after, p):
 def test_the_share_of_what_was_left_to_gain(before, after, direction, share):
     """Whatever the metric's range."""
     assert gained_share(before, after, direction) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(("confidence", "status"), [(0.9, "likely"), (0.5, "refuted")])
+def test_an_edit_that_does_not_help_does_not_refute_what_a_run_shows_of_code(confidence, status):
+    """The edit may be at fault; only a doubt is refuted."""
+    seen = finding("gradients-not-reset", "units", "64", confidence=confidence)
+    run = diagnosed(Landscape(lambda _: 0.3), seen)
+    (judged,) = (*run.diagnosis.findings, *run.diagnosis.refuted)
+    assert (judged.status, len(judged.gain.after)) == (status, 2)

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter
 
 from bot.kernel.errors import Stopped
 from bot.kernel.session import Session
-from bot.kernel.training_code import CodeFault
+from bot.kernel.training_code import CODE_FAULTS, CodeFault
 from bot.kernel.training_types import (
     OPERATORS,
     Change,
@@ -337,6 +337,7 @@ _BESIDE: frozenset[Fault] = frozenset((
 ))  # fmt: skip
 """Faults that spoil what is measured: the metric is no judge of them."""
 _UNSUSPECTED = "No rule sees it, but trainings with this change are better."
+_CERTAIN = 0.8
 _CODE_FAULTS: TypeAdapter[CodeFault] = TypeAdapter(CodeFault)
 _WHOLE_RUN: frozenset[Fault] = frozenset(("HLR", "HNE", "HBS", "LCH", "OCH", "CPP"))
 
@@ -366,9 +367,14 @@ def _judged_finding(suspicion: Suspicion, race: Race) -> Finding:
     if is_needed and race.is_confirmed(race.joint):
         return finding.model_copy(update={"status": "confirmed", "gain": race.gain(race.joint)})
     gain = race.gain(patch)
-    unsure = is_needed or suspicion.unclear or not race.is_combined
+    unsure = is_needed or suspicion.unclear or not race.is_combined or _is_seen(finding)
     refuted = not unsure and len(gain.after) > 1 and not race.helps(patch)
     return finding.model_copy(update={"status": "refuted" if refuted else "likely", "gain": gain})
+
+
+def _is_seen(finding: Finding) -> bool:
+    """Whether a run shows what the code does: an edit that does not help refutes the edit alone."""
+    return finding.fault in CODE_FAULTS and finding.confidence >= _CERTAIN
 
 
 def _structural(race: Race) -> tuple[Finding, ...]:

@@ -174,8 +174,10 @@ def test_the_share_of_what_was_left_to_gain(before, after, direction, share):
 
 @pytest.mark.parametrize(("confidence", "status"), [(0.9, "likely"), (0.5, "refuted")])
 def test_an_edit_that_does_not_help_does_not_refute_what_a_run_shows_of_code(confidence, status):
-    """The edit may be at fault; only a doubt is refuted."""
+    """The edit may be at fault; only a doubt is refuted, and what is not the cause."""
     seen = finding("gradients-not-reset", "units", "64", confidence=confidence)
     run = diagnosed(Landscape(lambda _: 0.3), seen)
     (judged,) = (*run.diagnosis.findings, *run.diagnosis.refuted)
     assert (judged.status, len(judged.gain.after)) == (status, 2)
+    beside = diagnosed(Landscape(by_rate), seen, RATE)
+    assert [x.fault for x in beside.diagnosis.refuted] == ["gradients-not-reset"]

@@ -367,13 +367,16 @@ def _judged_finding(suspicion: Suspicion, race: Race) -> Finding:
     if is_needed and race.is_confirmed(race.joint):
         return finding.model_copy(update={"status": "confirmed", "gain": race.gain(race.joint)})
     gain = race.gain(patch)
-    unsure = is_needed or suspicion.unclear or not race.is_combined or _is_seen(finding)
+    unsure = is_needed or suspicion.unclear or not race.is_combined
+    unsure = unsure or (_is_seen(finding) and not race.has_cause)
     refuted = not unsure and len(gain.after) > 1 and not race.helps(patch)
     return finding.model_copy(update={"status": "refuted" if refuted else "likely", "gain": gain})
 
 
 def _is_seen(finding: Finding) -> bool:
-    """Whether a run shows what the code does: an edit that does not help refutes the edit alone."""
+    """Whether a run shows what the code does: where nothing else is the cause, an edit that does
+    not help refutes the edit alone.
+    """
     return finding.fault in CODE_FAULTS and finding.confidence >= _CERTAIN
 
 

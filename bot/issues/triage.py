@@ -43,7 +43,12 @@ _DECIDED_NOTHING = Inconclusive | NotReproduced | DifferentFailure
 _FEWEST_WORDS = 12
 _CODE_NAME = re.compile(r"\w[._]\w|\(|[a-z][A-Z]|^[A-Z][a-z]+$")
 _CODE_LINK = re.compile(r"/blob/[^\s)#]{1,300}#L\d")
-_INSTALL = re.compile(r"\b(?:pip3?|conda|mamba|uv|poetry|pdm) (?:install|sync|add)\b|\bsetup\.py\b")
+_TO_LOOK_AT = re.compile(
+    r"\b(?:pip3?|conda|mamba|uv|poetry|pdm) (?:install|sync|add)\b|\bsetup\.py\b"
+    r"|\b[\w-]+ notebook\b|\bcell \d|\.ipynb\b",
+    re.I,
+)
+"""An installation or a notebook of the repository, which is there for anybody."""
 _WORD = re.compile(r"[A-Za-z]{2,}")
 PROGRAM = "a short program that fails when run"
 _ERROR = "the full error text or the values that are printed, and what you expected instead"
@@ -91,13 +96,14 @@ def _names_program(bug: BugReport) -> bool:
 
 def _is_readable(issue: Issue, bug: BugReport) -> bool:
     """Whether somebody could act on a report: it has a program, an error, a value, a command, or
-    describes an operation by name, installs something, or links lines of code.
+    describes an operation by name, speaks of an installation or a notebook, or links lines of
+    code.
     """
     blocks = any(fence.kind not in _SILENT_BLOCKS for fence in bug.fences)
     if blocks or bug.tracebacks or bug.outputs or bug.warnings:
         return True
     text = f"{issue.title} {markdown.visible(issue.body)}"
-    if _CODE_LINK.search(text) or _INSTALL.search(text):
+    if _CODE_LINK.search(text) or _TO_LOOK_AT.search(text):
         return True
     words = _WORD.findall(text)
     names = any(_CODE_NAME.search(name) for name in bug.api)

@@ -109,8 +109,14 @@ def test_a_training_that_does_not_converge_is_no_question():
     assert verdict(body, "The script does not converge").kind != "not_a_bug"
 
 
-def test_an_installation_that_fails_is_nothing_to_ask_about():
-    body = "`pip install -r requirements.txt` ends with an error on Python 3.10, see the picture."
-    found = verdict(body, "The build fails")
+@pytest.mark.parametrize(
+    "body",
+    [
+        "`pip install -r requirements.txt` ends with an error on Python 3.10, see the picture.",
+        "When I run the first notebook, a name is not defined in cell 20.",
+    ],
+)
+def test_what_the_repository_itself_has_is_nothing_to_ask_for(body):
+    found = verdict(body, "It fails")
     assert found.kind == "inconclusive"
     assert found.needs_reader

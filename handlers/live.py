@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
-from bot.kernel.journal import ATTEMPTS
+from bot.kernel.journal import ATTEMPTS, LOSSES, USAGE
 from bot.kernel.run import LIVE, Run, RunState
 from handlers.pages import render_run
 from handlers.state import RequestedRun, Web, WebState, find_run
@@ -59,4 +59,6 @@ def _signs(run: Run, web: WebState) -> tuple[object, ...]:
     newest = web.store.entries(run.id, ATTEMPTS, last=1)
     ahead = web.store.ahead(run.id) if run.state is RunState.QUEUED else 0
     numbers = [attempt.number for attempt in newest]
-    return run.state, run.progress, run.cancelled_by, ahead, numbers, int(monotonic() // 60)
+    so_far = *web.store.entries(run.id, USAGE, last=1), *web.store.entries(run.id, LOSSES, last=1)
+    minute = int(monotonic() // 60)
+    return run.state, run.progress, run.cancelled_by, ahead, numbers, so_far, minute

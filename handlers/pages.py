@@ -21,15 +21,16 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from bot.app.ports import ALARM_S, CREDENTIALS_ALARM, PULL_REQUEST
 from bot.issues.program_phrases import smaller
 from bot.kernel.attempt import Script
+from bot.kernel.dialogue import Usage
 from bot.kernel.errors import RepriseError
-from bot.kernel.journal import ATTEMPTS, LOGS
+from bot.kernel.journal import ATTEMPTS, LOGS, LOSSES, USAGE
 from bot.kernel.outside_text import scrubbed
 from bot.kernel.redaction import redact
 from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.run import LIVE, Run, RunState
 from bot.kernel.settings import Settings
 from bot.report import html
-from bot.report.html import view
+from bot.report.html import LiveDetails, view
 from bot.report.paper_json import requested_text
 from bot.report.svg import png, standalone, training
 from handlers.state import RequestedRun, Web, WebState, without_folders
@@ -260,9 +261,17 @@ def render_run(run: Run, web: WebState, name: str) -> str:
         secrets=web.settings.strong_secrets,
         name=name,
         pull=pull_number(run, web),
-        last_output=_last_output(run, web) if report is None else "",
+        so_far=_details(run, web) if run.state in LIVE and report is None else None,
     )
     return html.run_page(run_view)
+
+
+def _details(run: Run, web: WebState) -> LiveDetails:
+    return LiveDetails(
+        output=_last_output(run, web),
+        usage=sum(web.store.entries(run.id, USAGE, last=1), Usage()),
+        curves=web.store.entries(run.id, LOSSES, last=1),
+    )
 
 
 def _last_output(run: Run, web: WebState) -> str:

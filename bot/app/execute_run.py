@@ -20,7 +20,7 @@ from bot.app.pull_requests import automatic
 from bot.app.telemetry import WorkSpan, helper_thread, work_ids
 from bot.issues import build_report
 from bot.kernel.attempt import Attempt
-from bot.kernel.dialogue import Usage
+from bot.kernel.dialogue import Exchange, Usage
 from bot.kernel.errors import (
     BuildError,
     PaperUnreachable,
@@ -29,7 +29,7 @@ from bot.kernel.errors import (
     UserError,
 )
 from bot.kernel.job import PROOFS, Note, ReproducePaper, RequestedJob
-from bot.kernel.journal import ATTEMPTS, LOGS, PROGRAMS, E, EntryKind
+from bot.kernel.journal import ATTEMPTS, LOGS, PROGRAMS, USAGE, E, EntryKind
 from bot.kernel.paper import PaperResult, PaperVerdict
 from bot.kernel.ports import Journal, Progress
 from bot.kernel.redaction import redact
@@ -54,21 +54,29 @@ _FOLLOWS = {"issue", "proof", "without"}
 
 class StoreJournal(Journal):
     """The journal of one leased run, in the store. Raises Stopped once the lease is lost to another
-    worker. `count` is the number of attempts.
+    worker. `count` is the number of attempts. Beside the exchanges with models it keeps their sum,
+    which a page can read without them.
     """
 
     def __init__(self, store: AppStore, run: str, owner: str, span: WorkSpan | None = None) -> None:
         self._store, self._run, self._owner, self._span = store, run, owner, span
         self.count = len(store.entries(run, ATTEMPTS))
+        self._usage = sum(store.entries(run, USAGE), Usage())
 
     @override
     def append(self, kind: EntryKind[E], entry: E) -> None:
-        if not self._store.append_entry(self._run, self._owner, kind, entry):
-            raise Stopped("another worker has taken over")
+        self._put(kind, entry)
         if isinstance(entry, Attempt):
             self.count = entry.number
+        if isinstance(entry, Exchange):
+            self._usage += entry.answer.usage if entry.answer is not None else entry.used
+            self._put(USAGE, self._usage)
         if self._span is not None:
             self._span.recorded(entry)
+
+    def _put(self, kind: EntryKind[E], entry: E) -> None:
+        if not self._store.append_entry(self._run, self._owner, kind, entry):
+            raise Stopped("another worker has taken over")
 
     @override
     def read(self, kind: EntryKind[E]) -> tuple[E, ...]:

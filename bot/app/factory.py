@@ -170,6 +170,7 @@ class _Engine:
         earlier: IssueReport | None = None,
     ) -> RequestedReport:
         from bot.app import bootstrap
+        from bot.app.live_curve import training_watch
         from bot.environment.git import Credentials
         from bot.issues.proof import proofs
         from bot.products import execute
@@ -184,6 +185,7 @@ class _Engine:
             sandbox=self._sandbox,
             credentials=Credentials(repo, clone.username, clone.token) if clone and repo else None,
             model=bootstrap.model_of(job, self._settings, journal),
+            training=training_watch(journal),
             data=job.environment.data,
         )
         if earlier is not None and isinstance(job, ReproduceIssue):

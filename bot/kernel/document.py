@@ -60,11 +60,16 @@ def first_items(items: tuple[str, ...], limit: int, rest: str = "more") -> tuple
 
 def usage_text(usage: Usage) -> str:
     """What models used, in a few words."""
+    return f"model: {usage_figures(usage)}{'' if usage.usd else ', price unknown'}"
+
+
+def usage_figures(usage: Usage) -> str:
+    """Calls and tokens, and dollars where the price is known."""
     about = "about " if usage.estimated else ""
     digits = 4 if usage.usd < 0.01 else 2
-    price = f"{usage.usd:.{digits}f} USD" if usage.usd else "price unknown"
+    price = f", {usage.usd:.{digits}f} USD" if usage.usd else ""
     tokens = usage.input_tokens + usage.output_tokens
-    return f"model: {count(usage.calls, 'call')}, {about}{tokens:,} tokens, {price}"
+    return f"{count(usage.calls, 'call')}, {about}{tokens:,} tokens{price}"
 
 
 # The only addresses that may become links: those of this host, and the plain ones of a changelog

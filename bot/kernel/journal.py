@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from bot.kernel.attempt import Attempt, Script
-from bot.kernel.dialogue import Exchange
+from bot.kernel.dialogue import Exchange, Usage
+from bot.kernel.training_types import Curve
 from bot.kernel.values import Record
 
 E = TypeVar("E", bound=Record)
@@ -43,3 +44,7 @@ PROGRAMS = EntryKind("programs", Script, lambda script: script.digest)
 """The programs of the attempts, each once."""
 LOGS = EntryKind("logs", RunLog, lambda log: str(log.number))
 EXCHANGES = EntryKind("exchanges", Exchange, lambda exchange: str(exchange.number), True)
+USAGE = EntryKind("usage", Usage, lambda _: "so far", until_report=True)
+"""What models have used so far: one entry, which the next one replaces."""
+LOSSES = EntryKind("losses", Curve, lambda _: "so far", until_report=True)
+"""The loss of the training that goes on: one entry, which the next one replaces."""

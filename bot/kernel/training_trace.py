@@ -172,7 +172,7 @@ def without_marks(result: RunResult) -> RunResult:
 
 # A training trace → the curves of its plot, thinned to what a picture can show.
 
-MOST_POINTS, _MOST_PLOTTED_LAYERS, _MOST_OPTIMIZERS, _HUGE = 200, 4, 12, 1e100
+MOST_POINTS, _MOST_PLOTTED_LAYERS, _MOST_OPTIMIZERS, HUGE = 200, 4, 12, 1e100
 Point = tuple[float, float]
 _KERNELS = {"kernel", "embedding", "recurrent"}
 
@@ -188,7 +188,7 @@ def curves(trace: TrainingTrace) -> tuple[Curve, ...]:
 
 def thin(points: Iterable[Point]) -> tuple[Point, ...]:
     """Finite points in order; of too many, the means of neighbours."""
-    finite_points = [point for point in points if all(abs(part) < _HUGE for part in point)]
+    finite_points = [point for point in points if all(abs(part) < HUGE for part in point)]
     size = math.ceil(len(finite_points) / MOST_POINTS) or 1
     groups = (finite_points[at : at + size] for at in range(0, len(finite_points), size))
     return tuple((fmean(x for x, _ in group), fmean(y for _, y in group)) for group in groups)

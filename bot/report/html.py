@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from bot.issues.program_phrases import telling
 from bot.issues.sections import outcome, purpose
 from bot.issues.verdicts import KINDS
 from bot.kernel.attempt import Attempt
+from bot.kernel.dialogue import Usage
 from bot.kernel.document import (
     Block,
     Code,
@@ -28,12 +29,15 @@ from bot.kernel.document import (
     StepList,
     Strong,
     Text,
+    TrainingPlot,
     elsewhere,
+    usage_figures,
 )
 from bot.kernel.outside_text import clean, clip, scrubbed, shorten_paths
 from bot.kernel.redaction import redact
 from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.run import LIVE, Run, RunState
+from bot.kernel.training_types import Curve
 from bot.report import svg
 from bot.report.comment import elapsed, queued, requested_by, steps, unposted_text
 from bot.report.sections import document
@@ -64,6 +68,17 @@ class RunView:
     list_url: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class LiveDetails:
+    """What the page of a live run shows beside its attempts: the end of the newest `output`, what
+    models have used, and the loss so far.
+    """
+
+    output: str = ""
+    usage: Usage = field(default_factory=Usage)
+    curves: tuple[Curve, ...] = ()
+
+
 def view(
     run: Run,
     report: RequestedReport | None,
@@ -75,9 +90,9 @@ def view(
     secrets: Iterable[str] = (),
     name: str = "",
     pull: int | None = None,
-    last_output: str = "",
+    so_far: LiveDetails | None = None,
 ) -> RunView:
-    """A run with its report, or with its attempts and `last_output` so far. `now` is aware of its
+    """A run with its report, or with its attempts and the rest `so_far`. `now` is aware of its
     zone, `name` what the address calls the run, `pull` the number of the issue's pull request.
     """
     hidden = tuple(secrets)
@@ -87,8 +102,9 @@ def view(
         whole, files = document(report), _files(report)
     else:
         briefs = [scrubbed(attempt.brief, hidden) for attempt in attempts]
-        output = redact(clean(last_output), hidden)
-        whole, files = _progress(run, briefs, ahead, now, output), ()
+        details = so_far or LiveDetails()
+        details = replace(details, output=redact(clean(details.output), hidden))
+        whole, files = _progress(run, briefs, ahead, now, details), ()
     place, number = run.request.repository.full_name, run.request.number
     return RunView(
         base=f"/runs/{name or run.id}",
@@ -139,19 +155,23 @@ def _light(report: RequestedReport) -> RequestedReport:
 
 
 def _progress(
-    run: Run, attempts: Sequence[Attempt], ahead: int, now: datetime, output: str
+    run: Run, attempts: Sequence[Attempt], ahead: int, now: datetime, details: LiveDetails
 ) -> Document:
     title, tone, text = _state(run, ahead, now)
     blocks: list[Block] = [Headline(title, tone=tone), *([Paragraph(text)] if text else [])]
     waiting = run.state not in {RunState.RUNNING, RunState.REPORTED}
     live = tone == "running"
     blocks += [StepList(steps(run, waiting=waiting))] if live else []
+    usage = details.usage
+    blocks += [Paragraph(f"Models so far: {usage_figures(usage)}.")] if live and usage.calls else []
     runs = sections.attempts_section(attempts)
     refresh = "This page follows the run until there is a verdict"
-    tail = Section("output", "Last output", blocks=[Preformatted(output)])
+    loss = Section("training", "Loss so far", blocks=[TrainingPlot(details.curves)])
+    tail = Section("output", "Last output", blocks=[Preformatted(details.output)])
     parts = [
         Section("progress", blocks=blocks),
-        *([tail] if live and output else []),
+        *([loss] if live and details.curves else []),
+        *([tail] if live and details.output else []),
         *([runs] if runs else []),
     ]
     return Document(parts, (f"Run {run.id}", *([refresh] if live else [])))

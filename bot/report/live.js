@@ -1,17 +1,21 @@
 // Replaces what has changed of a run's page while the run goes on; reloads it for the verdict.
 "use strict";
 const parts = page => [...page.querySelectorAll("main > section")];
+const title = part => part.querySelector("h2")?.textContent;
 const source = new EventSource(`${location.pathname}/live`);
 source.onmessage = event => {
   const next = new DOMParser().parseFromString(event.data, "text/html");
   const [old, now] = [parts(document), parts(next)];
-  now.forEach((part, at) => {
-    if (old[at]?.outerHTML === part.outerHTML) return;
-    const open = [...(old[at]?.querySelectorAll("details") ?? [])].map(one => one.open);
+  let last; // the first section has no title and is on every page
+  now.forEach(part => {
+    const same = old.find(one => title(one) === title(part));
+    if (same?.outerHTML === part.outerHTML) { last = same; return; }
+    const open = [...(same?.querySelectorAll("details") ?? [])].map(one => one.open);
     part.querySelectorAll("details").forEach((one, number) => { one.open = open[number] ?? one.open; });
-    old[at] ? old[at].replaceWith(part) : old.at(-1).parentNode.insertBefore(part, document.querySelector("footer"));
+    same ? same.replaceWith(part) : last.after(part);
+    last = part;
   });
-  old.slice(now.length).forEach(part => part.remove());
+  old.filter(one => !now.some(part => title(part) === title(one))).forEach(one => one.remove());
   document.title = next.title;
 };
 source.addEventListener("end", () => { source.close(); location.reload(); });

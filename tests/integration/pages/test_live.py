@@ -12,7 +12,9 @@ from pathlib import Path
 import pytest
 
 from bot.issues.verdicts import KINDS
-from bot.kernel.journal import LOGS, RunLog
+from bot.kernel.dialogue import Usage
+from bot.kernel.journal import LOGS, LOSSES, USAGE, RunLog
+from bot.kernel.training_types import Curve
 from handlers import live
 from tests.golden.stages import REPORTS
 from tests.integration.pages.chromium import browser
@@ -31,6 +33,12 @@ def begin(pages: Site, number: int) -> str:
 def end(pages: Site, run: str) -> None:
     assert pages.store.put_report(run, "worker", REPORT)
     pages.store.finish_run(run, "worker")
+
+
+def trained(pages: Site, run: str, steps: int) -> None:
+    points = tuple((float(step), 2.3 / (1 + step / 9)) for step in range(steps))
+    curve = Curve(panel="loss", name="training", points=points)
+    assert pages.store.append_entry(run, "worker", LOSSES, curve)
 
 
 def wait_until(holds: Callable[[], bool], seconds: float = 20.0) -> None:
@@ -56,6 +64,19 @@ def test_a_page_shows_what_changes_without_being_loaded_again(pages: Site, tmp_p
         )
         pages.store.beat(run, "worker", 600, "confirm", "confirm: run 8 of at most 40", 20.0)
         wait_until(lambda: "epoch 3 <b>loss</b> 0.4" in tab.value("document.body.innerText"))
+        tab.value("window.runs = [...document.querySelectorAll('main > section')].at(-1), 0")
+        trained(pages, run, 30)
+        wait_until(lambda: "Loss so far" in tab.value("document.body.innerText"))
+        drawn = tab.value("document.querySelector('svg[aria-labelledby^=training]').outerHTML")
+        tab.shot(tmp_path / "live.png", whole=True)
+        trained(pages, run, 60)
+        wait_until(
+            lambda: (
+                tab.value("document.querySelector('svg[aria-labelledby^=training]').outerHTML")
+                != drawn
+            )
+        )
+        assert tab.value("window.runs.isConnected"), "what has not changed was replaced"
         assert tab.value("window.mark") == 1, "the page was loaded again"
         assert tab.value("document.querySelector('details')?.open ?? true")
         assert tab.complaints == []
@@ -74,6 +95,49 @@ def test_the_events_end_with_the_run(pages: Site) -> None:
         text = answer.read().decode()
     assert "<h1>" in text
     assert "event: end" in text
+
+
+def test_the_page_shows_the_loss_and_what_models_used_while_the_run_is_live(pages: Site) -> None:
+    run = begin(pages, 204)
+    address = f"/runs/{run}"
+    before = pages.get(address).text
+    assert "Loss so far" not in before
+    assert "Models so far" not in before
+    trained(pages, run, 30)
+    usage = Usage(calls=4, input_tokens=12_000, output_tokens=345)
+    assert pages.store.append_entry(run, "worker", USAGE, usage)
+    page = pages.get(address).text
+    assert "<h2>Loss so far</h2>" in page
+    assert "loss of training from 2.3 to" in page
+    assert "Models so far: 4 calls, 12,345 tokens.</p>" in page
+    paid = usage.model_copy(update={"usd": 0.031})
+    assert pages.store.append_entry(run, "worker", USAGE, paid)
+    assert "Models so far: 4 calls, 12,345 tokens, 0.03 USD.</p>" in pages.get(address).text
+    end(pages, run)
+    ended = pages.get(address).text
+    assert "so far" not in ended
+    assert "loss of training" not in ended
+
+
+def test_a_run_that_failed_shows_no_loss_so_far(pages: Site) -> None:
+    run = begin(pages, 205)
+    trained(pages, run, 30)
+    pages.store.finish_run(run, "worker", "ValueError")
+    assert "so far" not in pages.get(f"/runs/{run}").text
+
+
+def test_new_points_and_new_calls_are_sent_to_the_page(pages: Site) -> None:
+    run = begin(pages, 206)
+    threading.Timer(1.0, lambda: trained(pages, run, 30)).start()
+    threading.Timer(4.0, lambda: trained(pages, run, 60)).start()
+    usage = Usage(calls=4, input_tokens=12_000)
+    threading.Timer(7.0, lambda: pages.store.append_entry(run, "worker", USAGE, usage)).start()
+    threading.Timer(10.0, lambda: end(pages, run)).start()
+    with urllib.request.urlopen(f"{pages.url}/runs/{run}/live", timeout=30) as answer:
+        text = answer.read().decode()
+    events = [part for part in text.split("\n\n") if "<h1>" in part]
+    assert ["Loss so far" in each for each in events][:3] == [False, True, True]
+    assert "Models so far" in events[-1]
 
 
 def test_nothing_is_followed_that_is_no_run_or_has_ended(pages: Site) -> None:

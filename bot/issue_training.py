@@ -149,7 +149,7 @@ def _diagnose(
     budget: ModelBudget,
 ) -> tuple[TrainingProgram, RecordedRun]:
     program = _training_program(script, report.environment)
-    recording = record_run(program, spec, session)
+    recording = record_run(program, spec, session, session.ports.training.loss)
     assert report.bug is not None
     excerpt = markdown.report(session.job.issue, report.bug, again=True)
     run = second_opinion(

@@ -154,6 +154,7 @@ class Health:
 
 
 OnOutput = Callable[[Stream, str], None]
+"""Hears what a program prints, line by line and without line ends, while it runs."""
 
 
 class Workspace(Protocol):

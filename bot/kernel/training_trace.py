@@ -136,24 +136,16 @@ def _last(records: Iterable[_T], key: Callable[[_T], Hashable]) -> tuple[_T, ...
 # error, taken out again before anyone reads that.
 
 _MARK = re.compile(r"\x1ereprise step (\d{1,12}) loss (-?[0-9.e+-]{1,30})\n")
-_MOST_KEPT = 200
 
 
 def listener(on_loss: Callable[[int, float], None]) -> OnOutput:
-    """Listens to what a run prints, which comes in pieces, for the losses in it."""
-    pending = ""
+    """Listens to the lines that a run prints for the losses in them."""
 
-    def collect(stream: Stream, text: str) -> None:
-        nonlocal pending
-        if stream != "stderr":
-            return
-        pending += text
-        for mark in _MARK.finditer(pending):
+    def collect(stream: Stream, line: str) -> None:
+        marks = _MARK.finditer(f"{line}\n") if stream == "stderr" else ()
+        for mark in marks:
             if (loss := _number(mark[2])) is not None:
                 on_loss(int(mark[1]), loss)
-        start = pending.rfind("\x1e")
-        whole = start < 0 or "\n" in pending[start:] or len(pending) - start > _MOST_KEPT
-        pending = "" if whole else pending[start:]
 
     return collect
 

@@ -202,10 +202,8 @@ class FakeSandbox:
         done = self._chosen(spec)(spec)
         if isinstance(done, RunResult):
             if on_output is not None:
-                for line in done.stdout.splitlines():
-                    on_output("stdout", line)
-                for line in done.stderr.splitlines():
-                    on_output("stderr", line)
+                guard_client.Lines("stdout", on_output).feed(done.stdout.encode(), final=True)
+                guard_client.Lines("stderr", on_output).feed(done.stderr.encode(), final=True)
             return (
                 replace(done, cancelled=True, exit_code=None, signal=None)
                 if cancel is not None and cancel.is_set()

@@ -12,6 +12,7 @@ from bot.environment import provided
 from bot.kernel.bug import Issue
 from bot.kernel.errors import UserError
 from bot.kernel.job import PROOFS, ReproduceIssue
+from bot.kernel.ports import TrainingWatch
 from bot.kernel.session import Session
 from bot.kernel.training_types import RECORDS, TrainingProgram
 from bot.products import execute as run, plan
@@ -169,6 +170,15 @@ def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:
     assert report.diagnosis.steps == 30
     assert report.environment is not None
     assert "Run once, for the diagnosis" in comment(report)
+
+
+def test_who_watches_hears_the_losses_of_an_issues_diagnosis() -> None:
+    heard = []
+    told = replace(OK, stderr="\x1ereprise step 12 loss 0.5\n")
+    watch = TrainingWatch(loss=lambda step, loss: heard.append((step, loss)))
+    ports = replace(world(lambda spec: told), training=watch)
+    run(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), ports)
+    assert heard == [(12, 0.5)]
 
 
 def test_without_a_training_program_a_note_says_so() -> None:

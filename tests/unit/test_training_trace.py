@@ -117,16 +117,17 @@ def test_steps_go_on_for_each_optimiser():
 def test_losses_are_heard_while_the_program_runs_and_taken_out_of_its_output():
     heard = []
     listen = training_trace.listener(lambda step, loss: heard.append((step, loss)))
-    for piece in (
-        "war",
-        "ning\n\x1ereprise st",
-        "ep 12 loss 0.5\nmore",
-        "\x1ereprise step 13 loss nan\n",
+    for line in (
+        "warning",
+        "\x1ereprise step 12 loss 0.5",
+        "more\x1ereprise step 13 loss 0.25",
+        "\x1ereprise step 13 loss nan",
+        "\x1ereprise step 13 loss 1 of many",
+        "\x1e" + "x" * 10_000,
+        "\x1ereprise step 14 loss -1e-05",
     ):
-        listen("stderr", piece)
-    listen("stdout", "\x1ereprise step 99 loss 1\n")
-    listen("stderr", "\x1e" + "x" * 10_000)
-    listen("stderr", "\x1ereprise step 14 loss -1e-05\n")
-    assert heard == [(12, 0.5), (14, -1e-05)]
+        listen("stderr", line)
+    listen("stdout", "\x1ereprise step 99 loss 1")
+    assert heard == [(12, 0.5), (13, 0.25), (14, -1e-05)]
     result = RunResult(0, stderr="a\x1ereprise step 1 loss 2\nb\n\x1ereprise other\n")
     assert training_trace.without_marks(result).stderr == "ab\n\x1ereprise other\n"

@@ -21,6 +21,7 @@ _IDENTITY = {
     for who in ("AUTHOR", "COMMITTER")
     for what, value in (("NAME", "reprise"), ("EMAIL", "reprise@localhost"), ("DATE", _DAY))
 }
+_PLAIN_COMMIT = ("-c", "commit.gpgsign=false", "-c", f"core.hooksPath={os.devnull}")
 _ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
 
 
@@ -49,14 +50,15 @@ def commit_files(files: Mapping[str, str], folder: Path) -> Path:
 def _commit(work: Path, files: Mapping[str, str]) -> None:
     for path, text in files.items():
         file = work / path
-        if not file.resolve().is_relative_to(work.resolve()):
+        is_gits = ".git" in path.lower().split("/")  # its hooks would run here
+        if is_gits or not file.resolve().is_relative_to(work.resolve()):
             raise UserError(f"{path!r} leads out of its folder.", "Write it elsewhere.")
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text, encoding="utf-8", errors="replace", newline="")
     argvs = (
         ("init", "-q", "--template=", "-b", "main"),
         ("-c", "core.autocrlf=false", "add", "-A", "-f"),
-        ("-c", "commit.gpgsign=false", "commit", "-q", "--allow-empty", "-m", "Written"),
+        (*_PLAIN_COMMIT, "commit", "-q", "--allow-empty", "-m", "Written"),
     )
     for argv in argvs:
         git = shutil.which("git") or "git"

@@ -231,5 +231,8 @@ def test_equal_files_make_one_repository_and_none_leads_out(tmp_path: Path) -> N
     assert (first / "lib" / "x.py").exists()
     with pytest.raises(UserError):
         commit_files({"../out.py": ""}, tmp_path)
+    for path in (".git/hooks/pre-commit", "lib/.GIT/config"):
+        with pytest.raises(UserError, match="leads out of its folder"):
+            commit_files({"main.py": "", path: "#!/bin/sh\ntouch /tmp/ran"}, tmp_path)
     assert not (tmp_path.parent / "out.py").exists()
     assert [path.name for path in tmp_path.iterdir()] == [first.name]

@@ -273,9 +273,8 @@ class Race:
 
     @property
     def trainings(self) -> list[Trial]:
-        """All that were made; one whose rows could not be split is kept twice."""
-        made_trials = self.trials.made.values()
-        return [trial for trial in made_trials if trial.rows_split or trial.part == "whole"]
+        """All that were made."""
+        return self.trials.trainings
 
     @property
     def _seconds(self) -> float:

@@ -285,7 +285,7 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
     """The patch held against the faulty program on what no search saw."""
     session, subject = trials.session, trials.subject
     improvement: Improvement | None = None
-    search_trials = [x for x in trials.made.values() if x.seed not in FRESH]
+    search_trials = [x for x in trials.trainings if x.seed not in FRESH]
     if patch:
         with session.stage("repair", "proving the patch on fresh seeds"):
             improvement = _compare(patch, trials)
@@ -293,7 +293,7 @@ def _proven(patch: Patch, trials: Trials, budget: float) -> Repair:
     same = improvement is not None and improvement.significant and _same(patch, trials, improvement)
     if improvement is not None and same:
         improvement = improvement.model_copy(update={"significant": False})
-    trials_run = tuple(trials.made.values())
+    trials_run = tuple(trials.trainings)
     proven = improvement is not None and improvement.significant
     final = _moved(patch, trials) if proven else MovedPatch(subject.patched(patch), patch)
     return Repair(

@@ -254,6 +254,19 @@ class Trials:
         """The trial, if it was made or asked for."""
         return self.made.get(_key(task))
 
+    @property
+    def trainings(self) -> list[Trial]:
+        """The trials that were made, each once: one whose rows could not be split may stand for
+        one on all rows as well.
+        """
+        return [
+            trial
+            for trial in self.made.values()
+            if trial.rows_split
+            or trial.part == "whole"
+            or _key(TrialRequest(trial.patch, trial.seed, "whole")) not in self.made
+        ]
+
     def keep_whole(self, trial: Trial) -> None:
         """Keep a trial whose rows could not be split as one on all rows, which it was."""
         whole = trial.model_copy(update={"part": "whole"})

@@ -219,6 +219,7 @@ def test_an_opened_issue_is_run_by_one_job_and_answered_by_the_other(runner: Run
     assert outputs["run-url"] in body
 
 
+@pytest.mark.nightly  # a whole run; unit tests change a report in twenty-five ways
 def test_a_report_that_was_changed_on_its_way_is_not_published(runner: Runner) -> None:
     event = example("issues", "opened", issue={"body": FAILS})
     assert runner.run(event)[1]["verdict"] == "reproduced", runner.log

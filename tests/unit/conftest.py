@@ -8,7 +8,7 @@ UNTRACED = (
     "test_approvals", "test_architecture", "test_bench_", "test_configuration_parse",
     "test_decision", "test_deploy", "test_docs", "test_erasing", "test_hostile_",
     "test_hyperparameters_round_trip", "test_jobs", "test_mutants_", "test_names",
-    "test_neutrality", "test_pairs", "test_refusals", "test_repair_arms", "test_rewordings",
+    "test_neutrality", "test_pairs", "test_patterns", "test_refusals", "test_repair_arms", "test_rewordings",
     "test_service", "test_soak", "test_worker",
 )  # fmt: skip
 """Files about the repository, the App and the benchmarks, and those that say again, with many

@@ -105,7 +105,7 @@ class Commands:
             return replies.status((), self._context.page)
         text = replies.status(runs, self._context.page, self._context.list_page(runs[0]))
         link = publish.pull_request(self._context, runs[0])
-        return f"{text}\n\n{inline(('It has a ', link, '.'))}" if link else text
+        return f"{text}\n\n{inline(('See ', link, '.'))}" if link else text
 
     def _reproduce(self, ordinal: int, command: Command) -> Settled:
         run_request = request(self._event, self._sender, command, ordinal)

@@ -176,7 +176,7 @@ def with_bounds(draft: Draft, bounds: tuple[Requirement, ...]) -> Draft:
 
 def completed(draft: Draft, pins: tuple[str, ...]) -> Draft | None:
     """The draft with what the resolved packages presume without saying so, when something of it
-    is missing, and without builds that cannot be imported without a screen.
+    is missing, and without builds that cannot be imported without a display.
     """
     return _with_presumed(draft, pins) or _without_windows(draft, pins)
 
@@ -208,7 +208,7 @@ def without_windows(requirement: Requirement) -> Requirement:
     build = imports.WINDOWED.get(requirement.name)
     if build is None:
         return requirement
-    why = f"{requirement.name} without windows, which need the libraries of a screen"
+    why = f"the build of {requirement.name} that needs no display"
     reason = f"{requirement.reason}; {why}"
     return requirement.model_copy(update={"name": build, "reason": reason})
 

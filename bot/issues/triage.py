@@ -208,7 +208,7 @@ def _reason(bug: BugReport, signature: AnySignature | None) -> str:
         if stated:
             return f"the bug report runs {stated[:200]}, which is in no repository that Reprise has"
         return "the bug report says what fails but contains no program to run"
-    return "nothing in the bug report tells Reprise a failing run from a good one"
+    return "nothing in the bug report distinguishes a failing run from a good one"
 
 
 def _every_command(bug: BugReport) -> tuple[ShellCommand, ...]:

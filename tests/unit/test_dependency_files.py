@@ -428,9 +428,9 @@ BOMB = "a: &a [x, x]\nb: &b [*a, *a]\ndependencies: [*b]\n"
     ],
 )  # fmt: skip
 def test_hostile_files_end_in_little_and_soon(files: Files) -> None:
-    started = time.monotonic()
+    started = time.process_time()
     declared = read(files)
-    assert time.monotonic() - started < 20
+    assert time.process_time() - started < 20
     assert len(declared.requirements) <= 61
     assert all("passwd" not in str(row) and "$" not in row.name for row in declared.requirements)
 

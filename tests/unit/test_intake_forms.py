@@ -180,9 +180,9 @@ def test_nothing_to_go_on() -> None:
 
 def test_a_line_of_blanks_in_a_form_costs_nothing() -> None:
     subject = Issue(title="It breaks", body=f"### Logs\n\n{' ' * 60_000}x\n", repository="a/b")
-    bug, began = read_issue(subject), time.monotonic()
+    bug, began = read_issue(subject), time.process_time()
     markdown.report(subject, bug)
-    assert time.monotonic() - began < 2
+    assert time.process_time() - began < 2
 
 
 def test_a_model_is_not_shown_what_a_form_holds_and_nobody_filled_in() -> None:

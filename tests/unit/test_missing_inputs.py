@@ -172,10 +172,10 @@ def test_weights_of_the_operators_are_noted_where_a_program_names_them(tmp_path)
 def test_a_long_message_costs_no_time(verdict):
     long = "x" * 20_000
     for message in (f"{MISSING} {long}", f"{long} 'data/x'; No such file or directory"):
-        started = time.monotonic()
+        started = time.process_time()
         setup_failures.recognise("NotFoundError", message)
         verdict("FileNotFoundError", f"{MISSING}{message}")
-        assert time.monotonic() - started < 2
+        assert time.process_time() - started < 2
 
 
 @pytest.mark.parametrize(

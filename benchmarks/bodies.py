@@ -20,7 +20,7 @@ from bot.kernel.bug import MOST_BODY, Issue
 from bot.kernel.job import ReproduceIssue
 from bot.kernel.report import Cancelled, IssueReport
 from bot.kernel.run import NewRun, Repository, Run, RunState
-from bot.products import plan
+from bot.products.engine import plan
 from bot.report import html
 from bot.report.html import view
 from tests.corpus.bodies.pathological import SHAPES

@@ -11,7 +11,7 @@ from benchmarks.cassettes import Cassettes
 from benchmarks.published_tools import TOOLS, codes
 from bot.app import bootstrap
 from bot.issues.reading import issue as reading_issue
-from bot.kernel import markdown
+from bot.issues.search.report_text import report_text
 from bot.kernel.bug import Issue
 from bot.kernel.job import DiagnoseProgram, JobOptions
 from bot.kernel.ports import Model, Ports
@@ -99,9 +99,7 @@ def _with_opinion(
 ) -> DiagnosedRun:
     """The run with a second opinion, as on an issue: a model also reads its text."""
     issue = Issue(title=asked.data.get("title", ""), body=asked.data.get("body", ""))
-    report = (
-        markdown.report(issue, reading_issue.read_issue(issue), again=True) if issue.body else ""
-    )
+    report = report_text(issue, reading_issue.read_issue(issue), again=True) if issue.body else ""
     source = asked.data["program"].encode()
     program = TrainingProgram(files={"program.py": source}, entry="program.py")
     session = Session.begin(DiagnoseProgram(program=program, **dict(options)), ports)

@@ -14,7 +14,6 @@ from pathlib import Path
 from time import monotonic
 
 from benchmarks.wheels import Wheels, failing
-from bot import products
 from bot.environment.builder import UvBuilder
 from bot.kernel.bug import Bisection, Issue
 from bot.kernel.job import ReproduceIssue, RunLimits
@@ -22,6 +21,7 @@ from bot.kernel.ports import Ports
 from bot.kernel.report import IssueReport
 from bot.kernel.settings import host
 from bot.kernel.values import Record
+from bot.products import engine
 from sandbox.port import Sandbox
 from tests.support.fakes import ListListener, MemoryJournal
 
@@ -142,7 +142,7 @@ def _reproduced(
         clock=monotonic,
         listener=ListListener(),
     )
-    return products.execute(
+    return engine.execute(
         ReproduceIssue(issue=issue, limits=RunLimits(seed=seed), without=("control", "minimize")),
         ports,
     )

@@ -29,7 +29,7 @@ from bot.kernel.ports import Progress
 from bot.kernel.report import PaperReport
 from bot.kernel.settings import Settings
 from bot.kernel.values import Record
-from bot.products import execute
+from bot.products.engine import execute
 from bot.report.run_folder import Folder
 from sandbox.port import Sandbox
 

@@ -19,7 +19,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 
 from bot.app.ports import ALARM_S, CREDENTIALS_ALARM, PULL_REQUEST
-from bot.issues.program_phrases import smaller
 from bot.kernel.attempt import Script
 from bot.kernel.dialogue import Usage
 from bot.kernel.errors import RepriseError
@@ -297,8 +296,9 @@ def script(run: RequestedRun, web: Web) -> Response:
 @_get("/runs/{run}/original.py")
 def original(run: RequestedRun, web: Web) -> Response:
     """The script before minimization."""
-    less = smaller(_issue_report(run, web).reduced)
-    return _download(less.before if less is not None else None, "original.py", web)
+    reduced = _issue_report(run, web).reduced
+    is_shorter = reduced is not None and reduced.is_smaller
+    return _download(reduced.before if reduced and is_shorter else None, "original.py", web)
 
 
 @_get("/runs/{run}/report.json")

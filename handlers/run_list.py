@@ -9,7 +9,6 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from starlette.responses import HTMLResponse, Response
 
 from bot.app import context
-from bot.issues.verdicts import KINDS
 from bot.kernel.run import Run, VerdictCount
 from bot.report import run_list
 from handlers.pages import PAGE
@@ -38,7 +37,7 @@ def find_list(
     """A page of the list that a run's name has opened. Raises HTTPException for what is no
     verdict.
     """
-    if verdict is not None and verdict not in KINDS:
+    if verdict is not None and not run_list.is_verdict(verdict):
         raise HTTPException(404, "There is no such verdict.")
     repository, store = run.request.repository, web.store
     runs = store.history(repository, verdict=verdict, before=before, limit=PAGE_RUNS + 1)

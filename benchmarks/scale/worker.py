@@ -23,7 +23,7 @@ from bot.kernel.ports import Journal, Listener, Ports
 from bot.kernel.report import IssueReport, RequestedReport
 from bot.kernel.settings import load
 from bot.kernel.values import Record
-from bot.products import execute
+from bot.products.engine import execute
 from handlers import server
 from sandbox.port import RunResult, RunSpec
 from tests.support.engine import FakeBuilder

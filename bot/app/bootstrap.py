@@ -20,9 +20,9 @@ from bot.kernel.ports import Journal, Listener, Model, Ports, SourceIndexer, Tra
 from bot.kernel.redaction import redact
 from bot.kernel.report import IssueReport
 from bot.kernel.settings import Settings, host
-from bot.model.cassette import Recording
+from bot.model.cassette import Cassette, Recording
 from bot.model.chat import configured
-from bot.products import execute
+from bot.products.engine import execute
 from bot.report.comment import comment
 from bot.report.report_json import report_text
 from bot.report.run_folder import Folder, keep_runs
@@ -91,6 +91,11 @@ def model_of(
     mute = "model" in job.without
     chosen_model = None if mute else override or configured(settings, job.model.name or "")
     return Recording(chosen_model, journal) if chosen_model is not None else None
+
+
+def recorded_model(recording: Path | None) -> Model | None:
+    """What answers from a run's recorded exchanges; None without a recording."""
+    return Cassette(recording) if recording is not None else None
 
 
 def prove(

@@ -173,7 +173,7 @@ class _Engine:
         from bot.app.live_curve import training_watch
         from bot.environment.git import Credentials
         from bot.issues.proof import proofs
-        from bot.products import execute
+        from bot.products.engine import execute
 
         bootstrap.make_room(self._settings)
         repo = job.environment.repo

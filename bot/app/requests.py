@@ -36,7 +36,7 @@ from bot.kernel.run import (
     approval_hash,
 )
 from bot.kernel.training_types import RepairRequest
-from bot.products import plan_job
+from bot.products.engine import plan_job
 from bot.report import comment, replies
 
 # The daily limits of the host, a repository and a person, as they stand within one decision.

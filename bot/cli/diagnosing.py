@@ -7,7 +7,6 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from bot import issue_training
 from bot.app import bootstrap
 from bot.cli.error_boundary import OTHER, say
 from bot.cli.runner import (
@@ -32,7 +31,8 @@ from bot.kernel.redaction import redact
 from bot.kernel.report import RunReport
 from bot.kernel.settings import Settings, load
 from bot.kernel.training_types import DiagnosedRun
-from bot.products import execute
+from bot.products import issue_training
+from bot.products.engine import execute
 from bot.report import run_folder
 from bot.report.report_json import diagnosis_text
 from bot.report.run_folder import kept_job, kept_report

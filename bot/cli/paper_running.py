@@ -15,7 +15,7 @@ from bot.kernel.report import PaperReport
 from bot.kernel.settings import Settings, load
 from bot.papers.sections import paper_document
 from bot.papers.verdicts import PAPER_KINDS
-from bot.products import execute
+from bot.products.engine import execute
 from bot.report import run_folder
 from bot.report.comment import arranged
 from bot.report.html import paper_page

@@ -14,7 +14,7 @@ from bot.kernel.outside_text import rewritten
 from bot.kernel.redaction import redact
 from bot.kernel.report import RepairReport
 from bot.kernel.training_types import Repair, RepairRequest
-from bot.products import execute
+from bot.products.engine import execute
 from bot.report import run_folder
 from bot.report.report_json import repair_text
 from bot.training.sections import repair_document

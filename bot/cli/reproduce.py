@@ -206,9 +206,8 @@ def replay(
 ) -> None:
     """Repeat a run, using its recorded model answers. All other steps run again."""
     from bot.cli.runner import limited, run_job
-    from bot.model.cassette import Cassette
     from bot.report.run_folder import EXCHANGE_FILE, kept_job
 
     job = kept_job(run)
     job = limited(job, sandbox, job.proof)
-    raise typer.Exit(run_job(job, out, model=Cassette(run / EXCHANGE_FILE), as_json=as_json))
+    raise typer.Exit(run_job(job, out, recording=run / EXCHANGE_FILE, as_json=as_json))

@@ -26,7 +26,7 @@ from bot.kernel.attempt import Script
 from bot.kernel.document import Document
 from bot.kernel.errors import Stopped, UserError
 from bot.kernel.job import Interruption, JobOptions, ProgramJob, Proof, ProofOptions, ReproduceIssue
-from bot.kernel.ports import Model, Ports, Progress, TrainingWatch
+from bot.kernel.ports import Ports, Progress, TrainingWatch
 from bot.kernel.report import IssueReport
 from bot.kernel.scales import scale
 from bot.kernel.settings import Settings, load
@@ -213,9 +213,11 @@ def run_job(
     *,
     as_json: bool,
     bundled: bool = False,
-    model: Model | None = None,
+    recording: Path | None = None,
 ) -> int:
-    """Return the exit code. `model` replaces the configured one; `bundled` marks our own issue."""
+    """Return the exit code. A recording answers in place of the configured model; `bundled` marks
+    our own issue.
+    """
     settings = load()
     sandbox = choose_sandbox(job, bundled=bundled)
     now = datetime.now().astimezone()
@@ -224,7 +226,8 @@ def run_job(
         with shown_on(Console(stderr=True)) as listener:
             report = bootstrap.reproduce(
                 job, settings, folder,
-                listener=listener, cancel=cancel, sandbox=sandbox, model=model,
+                listener=listener, cancel=cancel, sandbox=sandbox,
+                model=bootstrap.recorded_model(recording),
             )  # fmt: skip
         _show(report, settings, folder, as_json=as_json)
         return code(report)

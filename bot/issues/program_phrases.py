@@ -89,16 +89,11 @@ def length(script: Script) -> str:
     return count(lines(script), "line") + files
 
 
-def smaller(reduced: Reduced | None) -> Reduced | None:
-    """The reduction, where it made the program smaller."""
-    return reduced if reduced is not None and reduced.lines_after < reduced.lines_before else None
-
-
 def reduced_line(reduced: Reduced | None) -> str:
     """How much smaller a program became: "214 \u2192 9 lines"; "" when nothing was removed. Of a
     repository, those lines count that ran.
     """
-    if reduced is None or smaller(reduced) is None:
+    if reduced is None or not reduced.is_smaller:
         return ""
     ran = "lines that ran " if reduced.before.command else ""
     return f"{reduced.lines_before} {ran}\u2192 {reduced.lines_after} lines"

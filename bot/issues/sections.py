@@ -58,14 +58,14 @@ _CHANGES, _STEPS = 3, 40
 
 def program_section(report: IssueReport) -> Section | None:
     """The program, a model's mark on it, the changes in short, and how it became smaller."""
-    script, less = report.script, program_phrases.smaller(report.reduced)
+    script, reduced = report.script, report.reduced
     if script is None:
         return None
-    whole = report.reduced.before if report.reduced is not None else script
+    whole = reduced.before if reduced is not None else script
     if whole.command:
         return _command_section(report, whole, script)
-    size = program_phrases.reduced_line(less) or program_phrases.length(script)
-    before = less.before if less is not None else None
+    size = program_phrases.reduced_line(reduced) or program_phrases.length(script)
+    before = reduced.before if reduced is not None and reduced.is_smaller else None
     mark = program_phrases.model_mark(report)
     blocks: list[Block] = [Paragraph(mark)] if mark else []
     blocks += [Paragraph(changes_text)] if (changes_text := _changes_text(script)) else []
@@ -127,7 +127,7 @@ def _details(report: IssueReport) -> list[Block]:
     columns = ("Removed", "Lines left", "Programs tried")
     hidden = max(len(steps) - _STEPS, 0)
     blocks += [Fold("Step by step", [DataTable(columns, steps[:_STEPS], hidden)])] if steps else []
-    if program_phrases.smaller(reduced) is not None and not in_tree:
+    if reduced.is_smaller and not in_tree:
         size = count(reduced.lines_before, "line")
         blocks.append(original(reduced.before, report.script, size))
     return blocks

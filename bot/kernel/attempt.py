@@ -268,6 +268,11 @@ class Reduced(Record):
     confirmed: bool = True
     resumed: int = 0
 
+    @property
+    def is_smaller(self) -> bool:
+        """Whether the program became shorter."""
+        return self.lines_after < self.lines_before
+
 
 class ObservedTensor(Record):
     """A variable of the program that held a tensor in whose computation no parameter took part, an

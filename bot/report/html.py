@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from bot.issues import program_phrases, sections
+from bot.issues import sections
 from bot.issues.phrases import OUTCOMES, interval
 from bot.issues.program_phrases import telling
 from bot.issues.sections import outcome, purpose
@@ -132,7 +132,7 @@ def _files(report: RequestedReport) -> tuple[str, ...]:
     script = ("repro.py",) if report.script is not None else ()
     original = (
         (sections.ORIGINAL,)
-        if script and program_phrases.smaller(report.reduced) is not None
+        if script and report.reduced is not None and report.reduced.is_smaller
         else ()
     )
     return (*script, *original, "report.json")

@@ -103,6 +103,11 @@ def _choices(
         yield Choice(title, number, address(kind), verdict == kind)
 
 
+def is_verdict(name: str) -> bool:
+    """Whether a list can be asked for the runs with this verdict."""
+    return name in KINDS
+
+
 def _totals(counts: Sequence[VerdictCount]) -> list[tuple[str, str, int]]:
     """Kind, title and number of each verdict that there is, in the order of the table of kinds."""
     numbers = {kind: sum(row.runs for row in counts if row.verdict == kind) for kind in KINDS}

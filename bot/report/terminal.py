@@ -454,7 +454,7 @@ def _reduction(report: IssueReport, run: str) -> list[Block]:
     if reduced is None or script is None:
         return [Headline("No minimization was run")]
     head = Headline(program_phrases.size_line(reduced), f"{program_phrases.tried_line(reduced)}.")
-    if program_phrases.smaller(reduced) is None:
+    if not reduced.is_smaller:
         return [head]
     rows = script.source.strip("\n").splitlines()
     more = [f"\u2026 {len(rows) - _LINES} more lines"] if len(rows) > _LINES else []

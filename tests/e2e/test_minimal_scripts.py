@@ -9,7 +9,7 @@ from bot.issues.proof.proofs import resume_proof
 from bot.kernel.bug import Issue
 from bot.kernel.environment import Environment
 from bot.kernel.ports import Ports
-from bot.products import execute
+from bot.products.engine import execute
 from bot.report.comment import comment
 from bot.report.report_json import published
 from bot.report.terminal import terminal

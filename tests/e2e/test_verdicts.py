@@ -15,7 +15,7 @@ from bot.kernel.bug import Issue
 from bot.kernel.environment import Environment, OperatorFiles
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Ports
-from bot.products import execute as run
+from bot.products.engine import execute as run
 from bot.report.comment import comment
 from bot.report.terminal import terminal
 from sandbox.cache import Cache

@@ -23,7 +23,7 @@ from bot.kernel.job import PROOFS
 from bot.kernel.ports import Ports
 from bot.kernel.report import IssueReport
 from bot.kernel.settings import load
-from bot.products import execute
+from bot.products.engine import execute
 from bot.report.terminal import terminal
 from sandbox.port import RunResult
 from sandbox.process import ProcessSandbox

@@ -14,7 +14,7 @@ from bot.app import bootstrap
 from bot.app.paper_sources import ArxivPapers
 from bot.kernel.report import PaperReport
 from bot.kernel.settings import load
-from bot.products import execute
+from bot.products.engine import execute
 from sandbox.select import choose
 from tests.integration.test_pull_requests import NAME, NUMBER, World
 from tests.support.arxiv import local_arxiv, packed

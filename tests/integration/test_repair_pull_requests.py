@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from bot import products
 from bot.app import bootstrap
 from bot.kernel.ports import Ports
 from bot.kernel.report import IssueReport
 from bot.kernel.run import RunState
 from bot.kernel.settings import load
+from bot.products.engine import execute
 from bot.report.comment import LINES_UNFOLDED
 from bot.training.repair.repair import FRESH
 from sandbox.port import RunResult
@@ -66,7 +66,7 @@ def engine(trainings: Trainings) -> Any:
         ports = Ports(
             FakeSandbox(trainings), FakeBuilder(), journal, FrozenClock(step=0.1), listener, cancel
         )
-        return products.execute(job, ports)
+        return execute(job, ports)
 
     return work
 
@@ -310,7 +310,7 @@ class RealWorld(TrainingWorld):
         ports = bootstrap.make_ports(
             load(), sandbox=choose("process"), journal=journal, listener=listener, cancel=cancel
         )
-        self.found = products.execute(job, ports)
+        self.found = execute(job, ports)
         return self.found
 
 

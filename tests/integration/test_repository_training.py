@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 import yaml
 
-from bot import products
 from bot.app import bootstrap
 from bot.kernel.settings import load
+from bot.products import engine
 from sandbox.select import choose
 from tests.integration.test_pull_requests import NAME, NUMBER, World
 from tests.support.stand_in import GitHubServer
@@ -128,7 +128,7 @@ class TrainingRepository(World):
         ports = bootstrap.make_ports(
             load(), sandbox=sandbox, journal=journal, listener=listener, cancel=cancel
         )
-        self.report = products.execute(job, ports)
+        self.report = engine.execute(job, ports)
         return self.report
 
 

@@ -13,7 +13,7 @@ from bot.kernel.errors import UserError
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Commits, Ports
 from bot.kernel.report import IssueReport
-from bot.products import execute as run
+from bot.products.engine import execute as run
 from tests.support.engine import FakeCommits
 from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryJournal
 from tests.support.jobs import issue_job

@@ -20,7 +20,7 @@ from bot.cli.app import app
 from bot.kernel.errors import UserError
 from bot.kernel.ports import Ports
 from bot.kernel.settings import Settings, WorkflowSettings
-from bot.products import execute
+from bot.products.engine import execute
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FakeGitHub, FrozenClock
 from tests.support.sandbox import FakeSandbox

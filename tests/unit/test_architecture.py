@@ -55,7 +55,7 @@ BROAD = {
     "sandbox/guard/spawn.py",
 }
 BROAD |= {
-    "bot/issue_training.py",
+    "bot/products/issue_training.py",
     "bot/issues/proof/proofs.py",
     "bot/issues/search/reconstruct.py",
 }

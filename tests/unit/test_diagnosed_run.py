@@ -15,7 +15,7 @@ from bot.kernel.job import PROOFS, ReproduceIssue
 from bot.kernel.ports import TrainingWatch
 from bot.kernel.session import Session
 from bot.kernel.training_types import RECORDS, TrainingProgram
-from bot.products import execute as run, plan
+from bot.products.engine import execute as run, plan
 from bot.report.comment import comment
 from bot.report.run_folder import Folder, kept_report
 from bot.training import diagnose
@@ -192,7 +192,7 @@ def test_a_defect_in_the_rules_leaves_the_verdict(monkeypatch: pytest.MonkeyPatc
     def broken(run: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("bot.issue_training.diagnose_recording", broken)
+    monkeypatch.setattr("bot.products.issue_training.diagnose_recording", broken)
     report = run(ReproduceIssue(issue=REPORT, **dict(OPTIONS)), world(lambda spec: OK))
     assert report.verdict.kind == "inconclusive"
     assert "ZeroDivisionError" in report.defects["diagnose"]

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from bot.kernel.bug import Issue
-from bot.products import plan
+from bot.products.engine import plan
 from handlers.commands import parse as commands
 from tests.corpus.hostile.corpus import Hostile, load
 from tests.support.jobs import issue_job

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from bot.issues.reading.issue import read_issue
-from bot.kernel import markdown
+from bot.issues.search.report_text import report_text
 from bot.kernel.bug import BugReport, FenceKind, Issue, Role, Symptom
 
 
@@ -181,7 +181,7 @@ def test_nothing_to_go_on() -> None:
 def test_a_line_of_blanks_in_a_form_costs_nothing() -> None:
     subject = Issue(title="It breaks", body=f"### Logs\n\n{' ' * 60_000}x\n", repository="a/b")
     bug, began = read_issue(subject), time.process_time()
-    markdown.report(subject, bug)
+    report_text(subject, bug)
     assert time.process_time() - began < 2
 
 
@@ -216,7 +216,7 @@ _No response_
 - [x] I have read the documentation
 - [X] I have searched"""
     subject = Issue(title="It breaks", body=body, repository="acme/acme-nets")
-    text = markdown.report(subject, read_issue(subject))
+    text = report_text(subject, read_issue(subject))
     for answer in ("It fails.", "Which part?", "- [x] training", "### Expected", "In words"):
         assert answer in text
     for rest in ("inference", "Logs", "shell", "Additional", "Checklist", "searched"):

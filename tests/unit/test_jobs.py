@@ -29,7 +29,7 @@ from bot.kernel.job import (
 )
 from bot.kernel.report import AnyReport, Cancelled, IssueReport, RepairReport
 from bot.kernel.training_types import Repair, RepairRequest, TrainingProgram
-from bot.products import ENGINE, execute
+from bot.products.engine import ENGINE, execute
 from tests.support.engine import FakeBuilder
 from tests.support.model import ScriptedModel
 from tests.unit.test_diagnosed_run import OK, TRAINS, world

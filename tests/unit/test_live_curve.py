@@ -9,7 +9,6 @@ from threading import Event
 
 import pytest
 
-from bot import products
 from bot.app.execute_run import StoreJournal
 from bot.app.factory import _Engine
 from bot.app.live_curve import CurveWriter, LiveCurve
@@ -21,6 +20,7 @@ from bot.kernel.report import IssueReport
 from bot.kernel.settings import Settings
 from bot.kernel.training_trace import MOST_POINTS
 from bot.model.cassette import Recording
+from bot.products import engine
 from bot.report.svg import training
 from sandbox.port import RunResult
 from tests.contract.samples import exchange, new_run, report
@@ -143,7 +143,7 @@ def test_the_engine_of_the_app_listens_to_the_losses(
         ports.training.loss(3, 0.5)
         return report()
 
-    monkeypatch.setattr(products, "execute", trains)
+    monkeypatch.setattr(engine, "execute", trains)
     settings = Settings(cache_dir=tmp_path / "cache", runs_dir=tmp_path / "runs")
     journal = MemoryJournal()
     _Engine(settings, FakeSandbox(lambda _: RunResult(exit_code=0)))(

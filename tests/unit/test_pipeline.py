@@ -11,7 +11,7 @@ from bot.kernel.bug import Issue
 from bot.kernel.job import PROOFS, ReproduceIssue
 from bot.kernel.journal import ATTEMPTS
 from bot.kernel.ports import Ports
-from bot.products import execute as run, plan
+from bot.products.engine import execute as run, plan
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FrozenClock, ListListener, MemoryJournal
 from tests.support.jobs import issue_job, job_options

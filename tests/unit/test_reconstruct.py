@@ -13,7 +13,7 @@ from bot.kernel.bug import CrashSignature, Issue, ObservationSignature
 from bot.kernel.errors import BuildError, ModelUnavailable
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Ports
-from bot.products import execute as run
+from bot.products.engine import execute as run
 from sandbox.port import RunResult
 from tests.support.fakes import (
     FakeBuilder,

@@ -8,7 +8,7 @@ from bot.kernel.bug import Issue
 from bot.kernel.errors import ModelUnavailable
 from bot.kernel.job import PROOFS, ReproduceIssue, TrainingOptions
 from bot.kernel.training_types import Finding, RepairRequest
-from bot.products import execute as run
+from bot.products.engine import execute as run
 from bot.report.comment import comment
 from bot.report.report_json import report_text
 from bot.report.terminal import print_document

@@ -23,7 +23,7 @@ from bot.kernel.training_types import (
     TrainingProgram,
 )
 from bot.model.budget import ModelBudget
-from bot.products import execute as pipeline
+from bot.products.engine import execute as pipeline
 from bot.report.comment import comment
 from bot.report.report_json import report_json
 from bot.report.terminal import print_document

@@ -25,7 +25,7 @@ from bot.kernel.job import PROOFS, Note
 from bot.kernel.journal import ATTEMPTS, LOGS
 from bot.kernel.ports import Ports
 from bot.kernel.run import Choices, Command, Delivery, Repository, RunState
-from bot.products import execute as pipeline
+from bot.products.engine import execute as pipeline
 from sandbox.port import RunResult
 from tests.support import traces
 from tests.support.fakes import (

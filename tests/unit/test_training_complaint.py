@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from bot import issue_training
-from bot.issue_training import decided_by_patch, with_patch
 from bot.issues.judge import judge
 from bot.issues.reading.issue import read_issue
 from bot.issues.reading.markdown import Sentence
@@ -17,6 +15,8 @@ from bot.kernel.environment import Environment
 from bot.kernel.errors import UserError
 from bot.kernel.report import Inconclusive, ReportDraft, Reproduced
 from bot.kernel.training_types import Edit, Improvement, Metric, Repair, Trial
+from bot.products import issue_training
+from bot.products.issue_training import decided_by_patch, with_patch
 from bot.report.comment import comment
 from bot.training.repair.repair import search_bound
 from tests.unit.test_judge import crash, seen

@@ -25,7 +25,7 @@ from bot.kernel.journal import ATTEMPTS
 from bot.kernel.ports import Ports
 from bot.kernel.report import IssueReport, Reproduced
 from bot.kernel.session import Session
-from bot.products import plan
+from bot.products.engine import plan
 from sandbox.port import RunResult
 from tests.support.fakes import FakeBuilder, FakeCommits, FrozenClock, ListListener, MemoryJournal
 from tests.support.jobs import issue_job

@@ -12,7 +12,7 @@ from bot.issues.reading import issue
 from bot.issues.signature import freeze
 from bot.kernel.bug import Issue
 from bot.kernel.job import ReproduceIssue, TrainingOptions
-from bot.products import plan
+from bot.products.engine import plan
 from bot.report import replies
 from tests.golden.stages import PAGE, run
 

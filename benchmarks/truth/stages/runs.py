@@ -25,7 +25,7 @@ from bot.kernel.dialogue import Question
 from bot.kernel.job import PROOFS, IssueOptions, ReproduceIssue, TrainingOptions
 from bot.kernel.ports import Model, Ports
 from bot.kernel.report import IssueReport
-from bot.products import execute as run_job
+from bot.products.engine import execute as run_job
 from bot.report.comment import comment
 from bot.report.report_json import report_json
 from bot.report.terminal import terminal

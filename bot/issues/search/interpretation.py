@@ -15,6 +15,7 @@ from typing import Any
 
 from bot.issues.gates import VOID, refuse
 from bot.issues.search import prompt_text
+from bot.issues.search.report_text import report_text
 from bot.issues.signature import freeze, values, wording
 from bot.issues.signature.freeze import IDLE_BOUND_S
 from bot.kernel import markdown
@@ -80,7 +81,7 @@ def build(
         2_000,
         repository=issue.repository or prompt.fragment("unstated"),
         date=f"{issue.created_at:%Y-%m-%d}" if issue.created_at else prompt.fragment("unstated"),
-        report=markdown.report(issue, bug),
+        report=report_text(issue, bug),
         known=_rules_reading(prompt, bug),
         environment=environment,
         tree=tree and prompt.fragment("in_tree", tree=tree),

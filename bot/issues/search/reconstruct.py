@@ -25,9 +25,10 @@ from bot.issues.search import (
     recovery,
     report_programs,
 )
+from bot.issues.search.report_text import report_text
 from bot.issues.search.writing import Material, Reconstructed, reading, write_program
 from bot.issues.signature import freeze
-from bot.kernel import launch, markdown, tree_programs
+from bot.kernel import launch, tree_programs
 from bot.kernel.attempt import Attempt, Match
 from bot.kernel.bug import BugReport, CrashSignature, ObservationSignature
 from bot.kernel.dialogue import Interpretation, Reading
@@ -315,8 +316,8 @@ def _material(
     ]
     if basis.tree:
         names = [session.job.issue.repository.rpartition("/")[2] or "the repository", *names]
-    report = markdown.report(session.job.issue, draft.bug)
-    again = markdown.report(session.job.issue, draft.bug, again=True)
+    report = report_text(session.job.issue, draft.bug)
+    again = report_text(session.job.issue, draft.bug, again=True)
     find_sources = partial(_sources, session, draft, refined=refined)
     names_in_report: set[str] = {canonicalize_name(name) for name in refined.packages}
     if basis.environment is not None and not requirements:

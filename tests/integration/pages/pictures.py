@@ -24,7 +24,6 @@ from rich._export_format import CONSOLE_SVG_FORMAT  # noqa: E402
 from rich.console import Console  # noqa: E402
 from rich.text import Text  # noqa: E402
 
-from bot import products  # noqa: E402
 from bot.app import bootstrap  # noqa: E402
 from bot.app.execute_run import StoreJournal  # noqa: E402
 from bot.cli.sources import example  # noqa: E402
@@ -32,6 +31,7 @@ from bot.issues.verdicts import KINDS  # noqa: E402
 from bot.kernel.report import IssueReport  # noqa: E402
 from bot.kernel.run import NewRun, Repository, Run  # noqa: E402
 from bot.kernel.settings import load  # noqa: E402
+from bot.products import engine  # noqa: E402
 from bot.report import comment  # noqa: E402
 from bot.report.terminal import terminal  # noqa: E402
 from handlers.app import create  # noqa: E402
@@ -72,7 +72,7 @@ def worked(store: MemoryStore) -> tuple[Run, IssueReport]:
         journal=StoreJournal(store, run.id, "me"),
         listener=lambda _: None,
     )
-    report = products.execute(asked.job, world)
+    report = engine.execute(asked.job, world)
     store.put_report(run.id, "me", report)
     store.finish_run(run.id, "me")
     return run, report

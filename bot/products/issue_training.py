@@ -13,7 +13,8 @@ from bot.issues.judge_training import learns_too_little
 from bot.issues.reading import issue
 from bot.issues.runner import IssueSession
 from bot.issues.search import report_programs
-from bot.kernel import markdown, metrics, statistics
+from bot.issues.search.report_text import report_text
+from bot.kernel import metrics, statistics
 from bot.kernel.attempt import Script
 from bot.kernel.bug import (
     AlternativesSignature,
@@ -151,7 +152,7 @@ def _diagnose(
     program = _training_program(script, report.environment)
     recording = record_run(program, spec, session, session.ports.training.loss)
     assert report.bug is not None
-    excerpt = markdown.report(session.job.issue, report.bug, again=True)
+    excerpt = report_text(session.job.issue, report.bug, again=True)
     run = second_opinion(
         diagnose_recording(recording), recording.trace, program, session, budget, excerpt
     )

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import overload
 
-from bot.issue_training import add_diagnosis, add_repair, plan_diagnosis
 from bot.issues import reproduce as issues_reproduce
 from bot.issues.runner import IssueSession
 from bot.kernel.engine import Engine, JobKind
@@ -31,6 +30,7 @@ from bot.kernel.session import Session
 from bot.kernel.training_types import DiagnosedRun
 from bot.model.budget import ModelBudget
 from bot.papers.origin import named_paper
+from bot.products.issue_training import add_diagnosis, add_repair, plan_diagnosis
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun
 

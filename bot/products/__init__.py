@@ -1,0 +1,1 @@
+"""The products in one table, and the training of a bug report beside its verdict."""

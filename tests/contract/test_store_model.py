@@ -298,7 +298,6 @@ class Lives(RuleBasedStateMachine):
 
 @pytest.mark.postgres
 @pytest.mark.slow  # hundreds of histories on two databases
-@pytest.mark.no_cover  # hundreds of histories: tracing doubles them
 def test_sqlite_and_postgres_give_the_same_answers() -> None:
     with postgres_server() as server:
         Lives.clock, limits = FrozenClock(NOW), {"writes_per_minute": 4, "writes_per_hour": 6}

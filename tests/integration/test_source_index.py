@@ -209,7 +209,6 @@ def test_it_stops_when_told(big: Path, tmp_path: Path) -> None:
         SqliteIndexer(tmp_path).open(environment(big), ("big",), cancel=cancel)
 
 
-@pytest.mark.no_cover  # timed
 def test_the_index_is_fast_next_to_a_parser_and_small(big: Path, tmp_path: Path) -> None:
     site = big / "lib/python3.11/site-packages"
     texts = [path.read_bytes() for path in sorted(site.rglob("*.py"))[::20]]

@@ -121,7 +121,6 @@ FLOODS = {
 
 @pytest.mark.parametrize("stream", ["stdout", "stderr"])
 @pytest.mark.parametrize("what", FLOODS)
-@pytest.mark.no_cover  # timed
 def test_a_hostile_output_is_judged_in_seconds(what, stream):
     seen = observe(RunResult(exit_code=1, seconds=1.0, **{stream: FLOODS[what]}))
     warning = WarningSignature(category="UserWarning", message="something here is deprecated")

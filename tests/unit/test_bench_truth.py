@@ -228,7 +228,6 @@ KEPT = {"diagnosis", "report-of-training"}
 
 
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: stage.name)
-@pytest.mark.no_cover
 def test_every_stage_makes_something_of_its_cases(stage: Stage) -> None:
     cases = stage.cases(INPUTS)
     assert bool(cases) == (stage.name not in KEPT)

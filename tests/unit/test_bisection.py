@@ -293,7 +293,6 @@ def test_a_version_said_to_fail_that_passes_is_told():
 
 
 @pytest.mark.parametrize("way", ["introduced", pytest.param("fixed", marks=pytest.mark.nightly)])
-@pytest.mark.no_cover  # tracing takes most of the time
 @pytest.mark.slow  # thousands of runs
 def test_a_failure_of_three_in_ten_ends_right_in_nine_of_ten(way):
     right = 0

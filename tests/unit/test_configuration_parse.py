@@ -315,7 +315,6 @@ def test_any_text_is_read_or_told(text: str) -> None:
         " ",
     ],
 )
-@pytest.mark.no_cover  # timed
 def test_time_is_bounded(piece: str) -> None:
     started = time.process_time()
     parse((piece * MOST_CHARACTERS)[:MOST_CHARACTERS], FILE)

@@ -206,7 +206,6 @@ def test_a_hostile_text_in_two_reports_is_only_shown(hostile: Hostile) -> None:
 
 @pytest.mark.parametrize("hostile", TEXTS, ids=lambda each: each.id)
 @pytest.mark.slow  # every text in every report
-@pytest.mark.no_cover  # tracing takes most of the time
 def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     for name in NAMES if not hostile.fill else WHOLE:
         started = time.process_time()
@@ -235,7 +234,6 @@ def test_a_hostile_text_in_a_terminal_controls_nothing(hostile: Hostile) -> None
     st.randoms(use_true_random=False),
 )
 @pytest.mark.slow  # 60 random reports
-@pytest.mark.no_cover  # tracing takes most of the time
 def test_hostile_texts_in_some_places_are_only_shown(
     name: str, several: list[Hostile], frame: str, chance: Any
 ) -> None:
@@ -252,7 +250,6 @@ def test_hostile_texts_in_some_places_are_only_shown(
     st.sampled_from([9_000, 14_000, 30_000]),
 )
 @pytest.mark.slow  # 25 random reports of long texts
-@pytest.mark.no_cover  # tracing takes most of the time
 def test_a_comment_that_was_cut_is_whole(name: str, hostile: Hostile, limit: int) -> None:
     """Short texts are made long, so that the guard has to cut wherever it can."""
     text = (hostile.text + "\n") * (20_000 // (len(hostile.text) + 1) + 1)

@@ -146,7 +146,6 @@ def repeated(piece: str) -> str:
     ],
     ids=lambda body: repr(body[:24]),
 )
-@pytest.mark.no_cover  # timed
 def test_time_is_bounded(body: str) -> None:
     started = time.process_time()
     read_issue(Issue(title="t", body=body, repository="a/b"))

@@ -113,7 +113,6 @@ def test_nothing_breaks_it(text: str) -> None:
 
 
 @pytest.mark.parametrize("piece", ["{", '{"a":', '{"a', "[", "```json\n{", "<think>", '{"s": "'])
-@pytest.mark.no_cover  # timed
 def test_hostile_text_costs_little(piece: str) -> None:
     started = process_time()
     assert isinstance(fit(piece * (1_000_000 // len(piece)), SCHEMA), Misfit)

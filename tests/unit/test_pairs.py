@@ -2,8 +2,6 @@
 
 import sys
 
-import pytest
-
 from bot.issues.judge import judge
 from bot.issues.observe import observe
 from bot.issues.reading.issue import read_issue
@@ -23,7 +21,6 @@ def accepted(pair: Pair) -> bool:
     )
 
 
-@pytest.mark.no_cover  # 1,500 reports; tracing takes most of the time
 def test_no_other_failure_is_accepted_and_hardly_any_true_one_refused(capsys):
     every = [(pair, accepted(pair)) for pair in pairs()]
     for half in (False, True):

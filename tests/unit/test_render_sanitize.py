@@ -262,7 +262,6 @@ def test_a_whole_comment_is_inert(text: str) -> None:
 @example("`", 60_000)
 @example("😀", 60_000)
 @pytest.mark.slow  # random reports of long texts
-@pytest.mark.no_cover  # tracing takes most of the time
 def test_any_size_fits_and_every_mark_stays_balanced(piece: str, length: int) -> None:
     text = (piece * (length // len(piece) + 1))[:length]
     for each in poisoned(text)[:1]:

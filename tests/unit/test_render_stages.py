@@ -101,7 +101,6 @@ def test_the_reader_of_these_tests_sees_what_acts() -> None:
 
 
 @pytest.mark.parametrize("hostile", TEXTS)
-@pytest.mark.no_cover  # tracing takes most of the time
 def test_a_hostile_text_in_every_place_is_only_shown(hostile: Hostile) -> None:
     text = hostile.text
     options = job_options(python=text, pins=(text, text), ref=text)

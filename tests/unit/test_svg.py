@@ -115,7 +115,6 @@ def test_any_bisection_fits_a_line_or_is_left_out(
 
 @given(bisections())
 @pytest.mark.slow  # a hundred random bisections
-@pytest.mark.no_cover  # tracing takes most of the time
 def test_any_bisection_leaves_a_comment_inert(found: Bisection) -> None:
     checked(comment(REPORTS["reproduced-with-proof"].model_copy(update={"bisection": found})))
 

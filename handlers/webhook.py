@@ -9,7 +9,7 @@ import logging
 import re
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -38,34 +38,41 @@ class BatchWriter:
     def __init__(self, store: AppStore) -> None:
         self._store = store
         self._waiting: list[_Waiting] = []
-        self._writing: asyncio.Task[None] | None = None
+        self._is_writing = False
         self._thread = ThreadPoolExecutor(1, "deliveries")
 
     async def claim(self, deliveries: Sequence[Delivery]) -> tuple[Claim, ...]:
         """Claim deliveries in the store, all in one transaction. Raises what the store raises."""
-        claims: asyncio.Future[tuple[Claim, ...]] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        claims: asyncio.Future[tuple[Claim, ...]] = loop.create_future()
         self._waiting.append((deliveries, claims))
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.create_task(self._write())
+        if not self._is_writing:
+            self._write(loop)
         return await claims
 
     def close(self) -> None:
         """Wait until the current transaction is committed."""
         self._thread.shutdown(wait=True)
 
-    async def _write(self) -> None:
-        """Write batches until nothing waits. Requests that gave up waiting are skipped."""
-        loop = asyncio.get_running_loop()
-        while self._waiting:
-            batch, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
-            batch = [waiting for waiting in batch if not waiting[1].done()]
-            deliveries = [delivery for group, _ in batch for delivery in group]
-            future = loop.run_in_executor(self._thread, self._store.claim, deliveries)
-            await asyncio.wait([future])
-            _answer(batch, future)
+    def _write(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Write what waits, without requests that gave up waiting; then what has come meanwhile."""
+        waiting, self._waiting = self._waiting[:MAX_BATCH], self._waiting[MAX_BATCH:]
+        self._is_writing = bool(waiting)
+        if not waiting:
+            return
+        batch = [(group, claims) for group, claims in waiting if not claims.done()]
+        deliveries = [delivery for group, _ in batch for delivery in group]
+
+        writing = self._thread.submit(self._store.claim, deliveries)
+
+        def answer() -> None:
+            _answer(batch, writing)
+            self._write(loop)
+
+        writing.add_done_callback(lambda _: loop.call_soon_threadsafe(answer))
 
 
-def _answer(batch: list[_Waiting], future: asyncio.Future[tuple[Claim, ...]]) -> None:
+def _answer(batch: list[_Waiting], future: Future[tuple[Claim, ...]]) -> None:
     error = future.exception()
     results = iter(()) if error is not None else iter(future.result())
     for group, claims in batch:
@@ -162,7 +169,8 @@ class Webhook:
     async def _store(self, deliveries: Sequence[Delivery]) -> list[str]:
         """The ids of those that were not known before; all of them are durable now."""
         try:
-            claims = await asyncio.wait_for(self._writer.claim(deliveries), WAIT_S)
+            async with asyncio.timeout(WAIT_S):  # wait_for would make a task of it
+                claims = await self._writer.claim(deliveries)
         except TimeoutError:
             raise _retry_later("The database did not answer in time.") from None
         except RepriseError as error:
@@ -218,7 +226,8 @@ async def _paced(stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     while True:
         pause = min(STALL_S, began + READ_S - clock())
         try:
-            chunk = await asyncio.wait_for(anext(stream), pause)
+            async with asyncio.timeout(pause):
+                chunk = await anext(stream)
         except StopAsyncIteration:
             return
         size += len(chunk)

@@ -1,8 +1,9 @@
 """Signed deliveries at a constant rate: how soon each is answered, and whether all were stored.
 
-The baseline is the disk's own synchronous write: a loop of `write` and `fsync` on the same disk in
-the same run, before and after each rate. No durable answer can be faster, so the ratio of the two
-p99s shows what the server adds, whatever the disk.
+Two baselines are taken in turn with it, at the same rate. One is the disk's own synchronous write
+(`write` and `fsync` on the same disk); no durable answer can be faster. The other is the floor of
+this server: that write, and an empty request (`GET /healthz`) that the same process answers. What
+an acknowledgement takes beyond the floor is the work on a delivery.
 
 The load is open-loop: requests leave when they are due, and the time runs from then. The
 generator's own lateness is part of the figures and stands beside them.
@@ -12,11 +13,12 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import tempfile
 from collections.abc import Callable, Iterator
 from itertools import count, islice
 from pathlib import Path
-from time import perf_counter
+from time import perf_counter, sleep
 from uuid import uuid4
 
 from benchmarks.webhook.load import Sample, load, quantile
@@ -30,13 +32,14 @@ MAX_P99_MS = 50.0
 MAX_MB = 150.0
 REPEAT_EVERY = 20  # every so manyth delivery is sent again under its id
 WARM_S = 2.0
-SYNCS = 200
+STRETCHES = 5  # of the load; the baselines come in between, each for half as long
 Say = Callable[[str], None]
 
 
 class RateFigures(Record):
     """One rate: milliseconds from when a delivery was due to when it was answered, and the
-    baseline of the disk. `ratio` is the answer's p99 over the disk's.
+    baselines: the disk's write, an empty request, and the floor, which is one of each. `ratio` is
+    the answer's p99 over the disk's, `floor_ratio` over the floor's.
     """
 
     rate: int
@@ -48,6 +51,11 @@ class RateFigures(Record):
     disk_p50_ms: float
     disk_p99_ms: float
     ratio: float
+    empty_p50_ms: float
+    empty_p99_ms: float
+    floor_p50_ms: float
+    floor_p99_ms: float
+    floor_ratio: float
     generator_late_p99_ms: float
 
 
@@ -135,11 +143,18 @@ def measure(rates: tuple[int, ...], seconds: float, say: Say, database: str = ""
 def _at_rate(
     server: Server, requests: SignedRequests, rate: int, seconds: float, folder: Path
 ) -> RateFigures:
-    disk = synchronous_writes(folder)
+    count = int(rate * seconds / STRETCHES)
+    empty = [b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1:%d\r\n\r\n" % server.port] * (count // 2)
+    sample, empties, disk = Sample(), Sample(), list[float]()
     load("127.0.0.1", server.port, requests.take(int(rate * WARM_S)), rate)
-    sample = load("127.0.0.1", server.port, requests.take(int(rate * seconds)), rate)
-    disk += synchronous_writes(folder)
-    p99, disk_p99 = _ms(sample.seconds, 0.99), _ms(disk, 0.99)
+    for _ in range(STRETCHES):
+        sample.add(load("127.0.0.1", server.port, requests.take(count), rate))
+        empties.add(load("127.0.0.1", server.port, empty, rate))
+        disk += synchronous_writes(folder, len(empty), rate)
+    # by chance, as they would meet: a sum of the two p99s would be the p99 of neither
+    met = random.Random(0).sample(disk, len(disk))
+    floor = [first + second for first, second in zip(empties.seconds, met, strict=True)]
+    p99, disk_p99, floor_p99 = (_ms(each, 0.99) for each in (sample.seconds, disk, floor))
     return RateFigures(
         rate=rate,
         requests=len(sample.seconds),
@@ -150,15 +165,23 @@ def _at_rate(
         disk_p50_ms=_ms(disk, 0.5),
         disk_p99_ms=disk_p99,
         ratio=p99 / disk_p99,
+        empty_p50_ms=_ms(empties.seconds, 0.5),
+        empty_p99_ms=_ms(empties.seconds, 0.99),
+        floor_p50_ms=_ms(floor, 0.5),
+        floor_p99_ms=floor_p99,
+        floor_ratio=p99 / floor_p99,
         generator_late_p99_ms=_ms(sample.late, 0.99),
     )
 
 
-def synchronous_writes(folder: Path) -> list[float]:
-    """Seconds of each of 200 writes of 4 KiB that are synced to the disk."""
+def synchronous_writes(folder: Path, count: int, rate: float) -> list[float]:
+    """Seconds of each of so many writes of 4 KiB that are synced to the disk, `rate` a second."""
     times = []
     with (folder / "disk").open("ab") as file:
-        for _ in range(SYNCS):
+        due = perf_counter()
+        for _ in range(count):
+            sleep(max(0.0, due - perf_counter()))
+            due += 1 / rate
             begun = perf_counter()
             file.write(bytes(4096))
             file.flush()

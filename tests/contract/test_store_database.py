@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, text
+from sqlalchemy import Connection, Engine, create_engine, event, text
 
 from bot.app.ports import OurComment
 from bot.app.store import SqlStore, database, tables
@@ -52,6 +53,23 @@ def fresh(
 @pytest.fixture(scope="module")
 def url(fresh: Callable[[], str]) -> str:
     return fresh()
+
+
+def test_a_delivery_waits_for_one_answer_of_the_database(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A statement alone is a transaction: PostgreSQL need not be told of its begin and its end."""
+    with closing(SqlStore(url)) as store:
+        store.claim([delivery("first")])
+        alone: list[bool] = []
+
+        def note_commit(connection: Connection) -> None:
+            alone.append(getattr(connection.connection.dbapi_connection, "autocommit", True))
+
+        event.listen(store._db._engine, "commit", note_commit)
+        assert store.claim([delivery("one")]) == ("new",)
+        assert store.claim([delivery("two"), delivery("three")]) == ("new", "new")
+    assert alone == ([True, True] if store._db.sqlite else [True, False])
 
 
 def test_the_migrations_lead_to_the_tables_of_the_code(url: str) -> None:

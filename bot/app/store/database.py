@@ -145,13 +145,12 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
-        """A transaction that writes. SQLite allows one at a time; PostgreSQL locks single rows."""
-        with (
-            self._alone(self.sqlite),
-            self._translated_errors(),
-            self._writer.begin() as connection,
-        ):
+    def writing(self, statements: int = 2) -> Iterator[Connection]:
+        """A transaction that writes. SQLite allows one at a time; PostgreSQL locks single rows, and
+        is asked once for a single statement: that is a transaction by itself.
+        """
+        engine = self._reader if statements == 1 and not self.sqlite else self._writer
+        with self._alone(self.sqlite), self._translated_errors(), engine.begin() as connection:
             yield connection
 
     @contextmanager

@@ -95,7 +95,10 @@ class _SharedConnection(Database):
     def reading(self) -> Iterator[Connection]:
         yield self._connection
 
-    writing = reading
+    @override
+    @contextmanager
+    def writing(self, statements: int = 2) -> Iterator[Connection]:
+        yield self._connection
 
 
 class SqlDecisions(SqlPart, AppStore):
@@ -189,7 +192,7 @@ class SqlDeliveries(SqlPart, AppStore):
         """How often delivery had failed before, of those that are open now because of this call."""
         common = {**_FRESH, "offered_at": self._clock()}
         rows = [{**common, "guid": guid, "body": body} for guid, body in bodies.items()]
-        with self._db.writing() as connection:
+        with self._db.writing(statements=len(rows)) as connection:
             return {row.guid: row.tries for row in connection.execute(self._keeping, rows)}
 
     @override

@@ -26,7 +26,7 @@ from bot.kernel.bug import (
     WarningSignature,
     members_of,
 )
-from bot.kernel.dialogue import Reconstruction
+from bot.kernel.dialogue import Reconstruction, Refutation
 from bot.kernel.environment import BuildStep, Environment, PinSource
 from bot.kernel.report import (
     AnyVerdict,
@@ -175,15 +175,31 @@ def as_unsaid(verdict: AnyVerdict, bug: BugReport, signature: AnySignature) -> A
     return undecided(verdict, reason)
 
 
-def as_written(verdict: AnyVerdict, script: Script) -> AnyVerdict:
+def as_written(
+    verdict: AnyVerdict, script: Script, refutation: Refutation | None = None
+) -> AnyVerdict:
     """The verdict on a program that a model wrote: it may lack what the reporter's has, so that its
-    passing leaves the question open.
+    passing leaves the question open, unless it has the report's own calls and something but the
+    model says that the value is right.
     """
     if not isinstance(verdict, NotReproduced) or script.author != "model":
         return verdict
+    if refutation is not None:
+        return _refuted(verdict, refutation)
     counts = f"{verdict.failures} of {verdict.runs}"
     reason = f"{counts} runs of a program that a model wrote showed the failure ({verdict.reason})"
     return undecided(verdict, f"{reason}; the reporter's own program may differ")
+
+
+def _refuted(verdict: NotReproduced, refutation: Refutation) -> NotReproduced:
+    """The verdict where the library was shown to be right."""
+    computes = f"a computation without the library gives the same value, {refutation.value}"
+    says = f"the library does what its documentation says: {refutation.quote}"
+    reason = says if refutation.quote else computes
+    checks = [verdict.reason, *verdict.checked, "the program has the calls of the bug report"]
+    checks += [f"the words are in {refutation.path}"] if refutation.quote else []
+    checks += [computes] if refutation.value and refutation.quote else []
+    return verdict.model_copy(update={"reason": reason, "checked": tuple(dict.fromkeys(checks))})
 
 
 def if_read_alike(
@@ -202,6 +218,16 @@ def if_read_alike(
         f"the bug report can be read in two ways: the rules read {describe(rules)}, which did not "
         f"happen; a model reads {reading}, which no run could decide",
     )
+
+
+def if_contradicted(verdict: AnyVerdict | None, by_rules: AnyVerdict) -> AnyVerdict | None:
+    """The verdict on a model's program; a negative one is inconclusive where the report's own
+    program failed in another way.
+    """
+    if not isinstance(verdict, NotReproduced) or not isinstance(by_rules, DifferentFailure):
+        return verdict
+    reason = f"the reporter's own program fails otherwise ({by_rules.seen or by_rules.reason})"
+    return undecided(verdict, f"{verdict.reason}, but {reason}")
 
 
 def undecided(verdict: NotReproduced | DifferentFailure, reason: str) -> Inconclusive:

@@ -276,7 +276,8 @@ def _interpreted(
     with session.stage("intake", "asking a model how it reads the report"):
         question = interpretation.build(issue, draft.bug, basis.told, basis.contexts, basis.files)
         answer = budget.ask(question)
-    refined = interpretation.parse(answer.data, issue, draft.signature, basis.tree)
+    works_in = draft.bug.works_in
+    refined = interpretation.parse(answer.data, issue, draft.signature, basis.tree, works_in)
     if not interpretation.is_void(refined):
         return refined
     with session.stage("intake", f"asking once more: {refined.refusals[-1].says}"):
@@ -285,7 +286,7 @@ def _interpreted(
         except (BudgetExceeded, ModelUnavailable) as error:
             session.note(f"the model could not be asked once more: {error}")
             return refined
-    second = interpretation.parse(answer.data, issue, draft.signature, basis.tree)
+    second = interpretation.parse(answer.data, issue, draft.signature, basis.tree, works_in)
     return second.model_copy(update={"refusals": (*refined.refusals, *second.refusals)})
 
 

@@ -152,16 +152,29 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     return verdict
 
 
-def as_elsewhere(verdict: AnyVerdict, bug: BugReport, device: str) -> AnyVerdict:
+_VALUES = (NonFiniteSignature, ObservationSignature, OutputSignature)
+
+
+def as_elsewhere(
+    verdict: AnyVerdict, bug: BugReport, device: str, signature: AnySignature
+) -> AnyVerdict:
     """The verdict on a report about a device that this run did not have: that the program passes
-    without it refutes nothing.
+    without it refutes nothing, and a value that shows here too, where the report finds it right, is
+    another one.
     """
-    elsewhere = bug.device in {"gpu", "tpu", "mps"} and device == "cpu"
-    if not (elsewhere and isinstance(verdict, NotReproduced | DifferentFailure)):
+    if bug.device not in {"gpu", "tpu", "mps"} or device != "cpu":
         return verdict
     name = bug.device.upper()
-    reason = f"{verdict.failures} of {verdict.runs} runs on the CPU failed as reported"
-    return NeedsHardware(reason=f"{reason}; the bug report is about a {name}", needs=(f"a {name}",))
+    needs = (f"a {name}",)
+    if isinstance(verdict, NotReproduced | DifferentFailure):
+        reason = f"{verdict.failures} of {verdict.runs} runs on the CPU failed as reported"
+        return NeedsHardware(reason=f"{reason}; the bug report is about a {name}", needs=needs)
+    is_value = all(isinstance(member, _VALUES) for member in members_of(signature))
+    if isinstance(verdict, Reproduced) and is_value and bug.cpu_is_right is not None:
+        says = f"the bug report says of the CPU: {bug.cpu_is_right.text}"
+        reason = f"the runs on the CPU show such a value, so it is not the one of the {name}"
+        return NeedsHardware(reason=f"{reason}; {says}", needs=needs)
+    return verdict
 
 
 def as_unsaid(verdict: AnyVerdict, bug: BugReport, signature: AnySignature) -> AnyVerdict:
@@ -477,7 +490,8 @@ def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
         doubt = data_flow.doubt(result.script.files) or next(signs, "")
         verdict = verdict.model_copy(update={"doubt": doubt})
     verdict = as_unsaid(verdict, runner.bug, runner.signature)
-    verdict = as_elsewhere(verdict, runner.bug, runner.job.environment.device)
+    device = runner.job.environment.device
+    verdict = as_elsewhere(verdict, runner.bug, device, runner.signature)
     verdict = check_reach(runner, result, as_mended(verdict, result.script))
     return verdict, Match.MATCHED if decision == "fails" else result.judgement.match
 

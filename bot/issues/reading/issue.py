@@ -331,6 +331,7 @@ def read_issue(issue: Issue) -> BugReport:
         versions=claims,
         works_in=works_in,
         device=surroundings.device(issue, words, fences),
+        cpu_is_right=surroundings.cpu_is_right(issue, words),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
         complaint=complaint

@@ -7,7 +7,7 @@ from bot.environment import imports
 from bot.issues import script_fixes, triage
 from bot.issues.missing_inputs import lacking
 from bot.issues.observe import Functions, operation
-from bot.issues.reading import symptoms
+from bot.issues.reading import inline_code, symptoms
 from bot.issues.runner import Runner
 from bot.issues.signature import data_flow, freeze, values
 from bot.kernel import artifacts, launch
@@ -146,6 +146,9 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
             f"{counts} runs on the CPU failed as reported; the reporter's program asks for a GPU"
         )
         return NeedsHardware(reason=reason, needs=("a GPU",))
+    if inline_code.INLINE in whys:
+        reason = "the calls in the bug report's sentences may not be all of its program"
+        return undecided(verdict, f"{verdict.reason}; {reason}")
     if script_fixes.TOO_LONG in whys:
         reason = "the shortened program did not fail, and the full program exceeds the time limit"
         return undecided(verdict, reason)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -75,6 +75,17 @@ class Prompt:
             raise PromptError(f"{self.id} has no section {name}")
         return self._filled((self.sections[name],), values)[0]
 
+    def lengths(self) -> str:
+        """The longest texts that the schema of the answer allows, in characters: names by limit."""
+        limits: dict[str, int] = {}
+        for name, most in _lengths(self.schema, ""):
+            limits[name] = min(most, limits.get(name, most))
+        names: dict[int, list[str]] = {}
+        for name, most in limits.items():
+            names.setdefault(most, []).append(f"`{name}`")
+        rows = (row for row in names.items() if _LONG <= row[0] < _ENDLESS)
+        return "; ".join(f"{', '.join(group)} {most:,}" for most, group in rows)
+
     def _filled(self, templates: tuple[str, ...], values: Mapping[str, object]) -> list[str]:
         names = set(_PLACEHOLDER.findall("".join(templates)))
         checks = (("lacks", names - values.keys()), ("knows no", values.keys() - names))
@@ -85,6 +96,20 @@ class Prompt:
             _PLACEHOLDER.sub(lambda match: str(values[match[1]]), template)
             for template in templates
         ]
+
+
+_LONG, _ENDLESS = 150, 20_000
+"""Characters: what is shorter is a name, and nobody reaches the longest limits."""
+
+
+def _lengths(schema: Mapping[str, Any], name: str) -> Iterator[tuple[str, int]]:
+    """The texts in an answer by their names, each with its greatest length."""
+    if "maxLength" in schema:
+        yield name, schema["maxLength"]
+    for key, part in schema.get("properties", {}).items():
+        yield from _lengths(part, key)
+    for part in (*schema.get("anyOf", ()), *filter(None, [schema.get("items")])):
+        yield from _lengths(part, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from bot.environment import imports
 from bot.issues import script_fixes, triage
 from bot.issues.missing_inputs import lacking
 from bot.issues.observe import Functions, operation
-from bot.issues.reading import symptoms
+from bot.issues.reading import inline_code, symptoms
 from bot.issues.runner import Runner
 from bot.issues.signature import data_flow, freeze, values
 from bot.kernel import artifacts, launch
@@ -26,7 +26,7 @@ from bot.kernel.bug import (
     WarningSignature,
     members_of,
 )
-from bot.kernel.dialogue import Reconstruction
+from bot.kernel.dialogue import Reconstruction, Refutation
 from bot.kernel.environment import BuildStep, Environment, PinSource
 from bot.kernel.report import (
     AnyVerdict,
@@ -146,22 +146,38 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
             f"{counts} runs on the CPU failed as reported; the reporter's program asks for a GPU"
         )
         return NeedsHardware(reason=reason, needs=("a GPU",))
+    if inline_code.INLINE in whys:
+        reason = "the calls in the bug report's sentences may not be all of its program"
+        return undecided(verdict, f"{verdict.reason}; {reason}")
     if script_fixes.TOO_LONG in whys:
         reason = "the shortened program did not fail, and the full program exceeds the time limit"
         return undecided(verdict, reason)
     return verdict
 
 
-def as_elsewhere(verdict: AnyVerdict, bug: BugReport, device: str) -> AnyVerdict:
+_VALUES = (NonFiniteSignature, ObservationSignature, OutputSignature)
+
+
+def as_elsewhere(
+    verdict: AnyVerdict, bug: BugReport, device: str, signature: AnySignature
+) -> AnyVerdict:
     """The verdict on a report about a device that this run did not have: that the program passes
-    without it refutes nothing.
+    without it refutes nothing, and a value that shows here too, where the report finds it right, is
+    another one.
     """
-    elsewhere = bug.device in {"gpu", "tpu", "mps"} and device == "cpu"
-    if not (elsewhere and isinstance(verdict, NotReproduced | DifferentFailure)):
+    if bug.device not in {"gpu", "tpu", "mps"} or device != "cpu":
         return verdict
     name = bug.device.upper()
-    reason = f"{verdict.failures} of {verdict.runs} runs on the CPU failed as reported"
-    return NeedsHardware(reason=f"{reason}; the bug report is about a {name}", needs=(f"a {name}",))
+    needs = (f"a {name}",)
+    if isinstance(verdict, NotReproduced | DifferentFailure):
+        reason = f"{verdict.failures} of {verdict.runs} runs on the CPU failed as reported"
+        return NeedsHardware(reason=f"{reason}; the bug report is about a {name}", needs=needs)
+    is_value = all(isinstance(member, _VALUES) for member in members_of(signature))
+    if isinstance(verdict, Reproduced) and is_value and bug.cpu_is_right is not None:
+        says = f"the bug report says of the CPU: {bug.cpu_is_right.text}"
+        reason = f"the runs on the CPU show such a value, so it is not the one of the {name}"
+        return NeedsHardware(reason=f"{reason}; {says}", needs=needs)
+    return verdict
 
 
 def as_unsaid(verdict: AnyVerdict, bug: BugReport, signature: AnySignature) -> AnyVerdict:
@@ -175,15 +191,31 @@ def as_unsaid(verdict: AnyVerdict, bug: BugReport, signature: AnySignature) -> A
     return undecided(verdict, reason)
 
 
-def as_written(verdict: AnyVerdict, script: Script) -> AnyVerdict:
+def as_written(
+    verdict: AnyVerdict, script: Script, refutation: Refutation | None = None
+) -> AnyVerdict:
     """The verdict on a program that a model wrote: it may lack what the reporter's has, so that its
-    passing leaves the question open.
+    passing leaves the question open, unless it has the report's own calls and something but the
+    model says that the value is right.
     """
     if not isinstance(verdict, NotReproduced) or script.author != "model":
         return verdict
+    if refutation is not None:
+        return _refuted(verdict, refutation)
     counts = f"{verdict.failures} of {verdict.runs}"
     reason = f"{counts} runs of a program that a model wrote showed the failure ({verdict.reason})"
     return undecided(verdict, f"{reason}; the reporter's own program may differ")
+
+
+def _refuted(verdict: NotReproduced, refutation: Refutation) -> NotReproduced:
+    """The verdict where the library was shown to be right."""
+    computes = f"a computation without the library gives the same value, {refutation.value}"
+    says = f"the library does what its documentation says: {refutation.quote}"
+    reason = says if refutation.quote else computes
+    checks = [verdict.reason, *verdict.checked, "the program has the calls of the bug report"]
+    checks += [f"the words are in {refutation.path}"] if refutation.quote else []
+    checks += [computes] if refutation.value and refutation.quote else []
+    return verdict.model_copy(update={"reason": reason, "checked": tuple(dict.fromkeys(checks))})
 
 
 def if_read_alike(
@@ -202,6 +234,16 @@ def if_read_alike(
         f"the bug report can be read in two ways: the rules read {describe(rules)}, which did not "
         f"happen; a model reads {reading}, which no run could decide",
     )
+
+
+def if_contradicted(verdict: AnyVerdict | None, by_rules: AnyVerdict) -> AnyVerdict | None:
+    """The verdict on a model's program; a negative one is inconclusive where the report's own
+    program failed in another way.
+    """
+    if not isinstance(verdict, NotReproduced) or not isinstance(by_rules, DifferentFailure):
+        return verdict
+    reason = f"the reporter's own program fails otherwise ({by_rules.seen or by_rules.reason})"
+    return undecided(verdict, f"{verdict.reason}, but {reason}")
 
 
 def undecided(verdict: NotReproduced | DifferentFailure, reason: str) -> Inconclusive:
@@ -451,7 +493,8 @@ def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
         doubt = data_flow.doubt(result.script.files) or next(signs, "")
         verdict = verdict.model_copy(update={"doubt": doubt})
     verdict = as_unsaid(verdict, runner.bug, runner.signature)
-    verdict = as_elsewhere(verdict, runner.bug, runner.job.environment.device)
+    device = runner.job.environment.device
+    verdict = as_elsewhere(verdict, runner.bug, device, runner.signature)
     verdict = check_reach(runner, result, as_mended(verdict, result.script))
     return verdict, Match.MATCHED if decision == "fails" else result.judgement.match
 

@@ -199,6 +199,16 @@ def _arrays(observation: Observation, signature: OutputSignature) -> _Arrays:
     return arrays
 
 
+def _is_under(label: str, line: str, groups: list[list[str]], pattern: re.Pattern[str]) -> bool:
+    """Whether a line shows a matching value under a label: anywhere, unless the program's print
+    labels several values.
+    """
+    group = next((row for row in groups if label in row), None)
+    if group is None:
+        return label in line
+    return any(pattern.search(part) for part in references.stretches(label, line, group))
+
+
 def judge_nonfinite(
     observation: Observation, signature: NonFiniteSignature, script: Script
 ) -> Judgement:
@@ -214,8 +224,14 @@ def judge_nonfinite(
     rows = [row for row in rows if row[1] not in constant]
     right, unsure = references.right_lines(script.source, observation.output)
     labels = tuple(map(values.clean, signature.labels))
+    groups = [
+        [values.clean(label) for label in row.labels]
+        for row in references.prints_of(script.source)
+        if len(row.labels) > 1
+    ]
     for at, line, raw_line in rows:
-        if at not in right | unsure and (not labels or any(label in line for label in labels)):
+        is_labelled = any(_is_under(label, line, groups, pattern) for label in labels)
+        if at not in right | unsure and (not labels or is_labelled):
             return matched("a non-finite value was printed", raw_line)
     if rows:
         return undecided("a non-finite value was printed beside the reported one", rows[0][2])

@@ -161,6 +161,9 @@ def _model_part(report: IssueReport) -> str:
         return "No model was used."
     if report.reconstruction is None and set(report.prompts) == {"opinion"}:
         return "A model gave a second opinion on the diagnosis."
+    part = report.reconstruction
+    if part is None or part.refined is None:
+        return "A model was asked and gave no answer."
     if not report.attempts:
         return "A model read the bug report."
     if model_mark(report):

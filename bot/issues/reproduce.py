@@ -35,6 +35,7 @@ from bot.kernel.bug import (
     ShellCommand,
     trains,
 )
+from bot.kernel.dialogue import Refutation
 from bot.kernel.environment import Environment, EnvironmentSpec, RepoSource
 from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
 from bot.kernel.job import PROOFS, EnvironmentOptions, Proof, ReproduceIssue
@@ -299,7 +300,10 @@ def _with_model(
     try:
         verdict = None
         if reconstruction.result is not None and signature is not None:
-            verdict = _confirmed(judging(session, draft.bug, signature), reconstruction.result)
+            refutation = reconstruction.record.refutation if reconstruction.record else None
+            runner = judging(session, draft.bug, signature)
+            verdict = _confirmed(runner, reconstruction.result, refutation)
+            verdict = issues_confirm.if_contradicted(verdict, decision.verdict)
     except Stopped:
         return _cancelled(session, replace(decision, signature=signature))
     if reconstruction.stopped:
@@ -324,7 +328,9 @@ def _cancelled(session: IssueSession, decision: Decision) -> Decision:
     return replace(decision, verdict=Cancelled(reason=reason), result=session.reached())
 
 
-def _confirmed(runner: Runner, result: SearchResult) -> AnyVerdict | None:
+def _confirmed(
+    runner: Runner, result: SearchResult, refutation: Refutation | None
+) -> AnyVerdict | None:
     """The verdict on a model's program, from fresh runs; None when it shows nothing either way."""
     match = result.judgement.match
     passed = match is Match.PASSED and isinstance(runner.signature, ObservationSignature)
@@ -333,4 +339,4 @@ def _confirmed(runner: Runner, result: SearchResult) -> AnyVerdict | None:
     verdict, match = confirm(runner, result)
     if match is Match.MATCHED:
         report_programs.note_place(runner)
-    return issues_confirm.as_written(verdict, result.script)
+    return issues_confirm.as_written(verdict, result.script, refutation)

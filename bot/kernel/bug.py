@@ -253,7 +253,8 @@ class TrainingComplaint(Record):
 
 class BugReport(Record):
     """What intake makes of an issue. Pure data; nothing in it is guessed without a quote.
-    `unread` are sentences on what of the issue is beyond a limit.
+    `cpu_is_right` is the sentence that says so, of a value that is wrong elsewhere. `unread` are
+    sentences on what of the issue is beyond a limit.
     """
 
     kind: ReportKind
@@ -267,6 +268,7 @@ class BugReport(Record):
     versions: tuple[VersionClaim, ...] = ()
     works_in: tuple[VersionClaim, ...] = ()
     device: Literal["cpu", "gpu", "tpu", "mps", ""] = ""
+    cpu_is_right: Quote | None = None
     api: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     complaint: TrainingComplaint | None = None

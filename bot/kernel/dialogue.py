@@ -142,14 +142,14 @@ class SearchAction(Record):
     """Search the source code for words or names."""
 
     action: Literal["search"] = "search"
-    query: str = Field(max_length=300)
+    query: str
 
 
 class ReadAction(Record):
     """Read lines of a source file."""
 
     action: Literal["read"] = "read"
-    path: str = Field(max_length=300)
+    path: str
     start: int = Field(1, ge=1)
     end: int = Field(80, ge=1)
 
@@ -158,16 +158,16 @@ class ProbeAction(Record):
     """Run a snippet in the sandbox to learn something. It proves nothing."""
 
     action: Literal["probe"] = "probe"
-    code: str = Field(max_length=8_000)
+    code: str
 
 
 class WriteAction(Record):
     """A whole program, and a twin that differs only in the reported point and must not fail."""
 
     action: Literal["write"] = "write"
-    program: str = Field(max_length=40_000)
-    contrast: str = Field("", max_length=40_000)
-    change: str = Field("", max_length=400)
+    program: str
+    contrast: str = ""
+    change: str = ""
 
 
 class EditAction(Record):
@@ -179,35 +179,35 @@ class EditAction(Record):
     file: Literal["program", "contrast"] = "program"
     start: int = Field(ge=1)
     end: int = Field(ge=0)
-    text: str = Field(max_length=20_000)
-    change: str = Field("", max_length=400)
+    text: str
+    change: str = ""
 
 
 class RunAction(Record):
     """Start one of the repository's own programs by a command line."""
 
     action: Literal["run"] = "run"
-    command: str = Field(max_length=1_000)
-    change: str = Field("", max_length=400)
+    command: str
+    change: str = ""
 
 
 class EnvironmentAction(Record):
     """Install a package, or another version of one ("" for the newest of the day)."""
 
     action: Literal["environment"] = "environment"
-    package: str = Field(max_length=80)
-    version: str = Field("", max_length=40)
-    reason: str = Field("", max_length=300)
+    package: str
+    version: str = ""
+    reason: str = ""
 
 
 class AmendAction(Record):
     """Correct the exception that counts, once and before anything has run."""
 
     action: Literal["amend"] = "amend"
-    exception: str = Field(max_length=120)
-    message: str = Field("", max_length=400)
-    in_file: str = Field("", max_length=300)
-    reason: str = Field("", max_length=300)
+    exception: str
+    message: str = ""
+    in_file: str = ""
+    reason: str = ""
 
 
 class DocumentedAction(Record):
@@ -216,16 +216,29 @@ class DocumentedAction(Record):
     """
 
     action: Literal["documented"] = "documented"
-    path: str = Field(max_length=300)
-    quote: str = Field(max_length=600)
-    reason: str = Field("", max_length=400)
+    path: str
+    quote: str
+    reason: str = ""
+
+
+class RefuteAction(Record):
+    """Run a program ("" for the last one) that shows that the library is right: by words of its own
+    documentation, or by a `contrast` that computes the same value without it.
+    """
+
+    action: Literal["refute"] = "refute"
+    program: str = ""
+    contrast: str = ""
+    path: str = ""
+    quote: str = ""
+    reason: str = ""
 
 
 class GiveUpAction(Record):
     """Stop, with the reason and questions that only the reporter can answer."""
 
     action: Literal["give_up"] = "give_up"
-    reason: str = Field(max_length=600)
+    reason: str
     questions: tuple[str, ...] = ()
 
 
@@ -239,9 +252,20 @@ Action = Annotated[
     | EnvironmentAction
     | AmendAction
     | DocumentedAction
+    | RefuteAction
     | GiveUpAction,
     Field(discriminator="action"),
 ]
+
+
+class Refutation(Record):
+    """Why a library is right where a program of a model shows the right value: words of its own
+    documentation (`quote`, in `path`), or an independent computation that gave the same `value`.
+    """
+
+    path: str = ""
+    quote: str = ""
+    value: str = ""
 
 
 class Reading(Record):
@@ -259,8 +283,9 @@ class Reconstruction(Record):
     """A model's part in a run: its reading of the report, the thought behind its last program,
     what it was shown, and the change of each attempt. `readings` are given where a model reads
     the report otherwise than the rules do, or amends a reading before anything has run.
-    `documented` are words of the library that describe what the report complains of. `refusals` are
-    the parts of its answers that were refused, changed or left out, each once.
+    `documented` are words of the library that describe what the report complains of, `refutation`
+    is why the library is right where its last program shows the right value. `refusals` are the
+    parts of its answers that were refused, changed or left out, each once.
     """
 
     readings: tuple[Reading, ...] = ()
@@ -270,4 +295,5 @@ class Reconstruction(Record):
     changes: tuple[str, ...] = ()
     given_up: str = ""
     documented: str = ""
+    refutation: Refutation | None = None
     refusals: tuple[Refusal, ...] = ()

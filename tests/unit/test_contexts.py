@@ -721,3 +721,53 @@ def test_a_class_of_a_dependency_does_not_come_before_the_package_itself() -> No
     )
     made = contexts.contexts(reading_issue.read_issue(issue), issue, shelf)
     assert made[0].module.startswith("net.")
+
+
+TABLES = {
+    "net/scales.py": """import logging
+
+LOGGER = logging.getLogger(__name__)
+FACTORS = {
+    "small": 0.5,
+    "large": 2,
+}
+LIMIT: float = 8.0
+UNUSED = [1, 2, 3]
+
+
+def scale(kind, value):
+    LOGGER.debug(kind)
+    return min(FACTORS[kind] * value, LIMIT)
+""",
+}
+
+
+def test_tables_and_constants_of_the_module_are_shown_with_what_uses_them() -> None:
+    sources = FakeSourceIndex(TABLES, main=("net",))
+    prompt = shown(report("`net.scales.scale` gives twice as much for large."), sources)
+    assert '"large": 2,' in prompt
+    assert "LIMIT: float = 8.0" in prompt
+    assert "UNUSED" not in prompt
+    assert "LOGGER =" not in prompt
+    assert "[scale uses it]" in prompt
+
+
+def test_what_only_shares_words_is_left_out_where_anything_is_named() -> None:
+    """Of a report that names a method of several classes, too."""
+    texts = {
+        "net/a.py": "class A:\n    def polish(self):\n        return 1\n\n\nclass B:\n    def polish(self):\n        return 2\n",
+        "net/wood.py": "def surface_of_wood(grain):\n    return grain + 1\n",
+    }
+    sources = FakeSourceIndex(texts, main=("net",))
+    body = "The surface of the wood has no grain after `polish`."
+    assert "surface_of_wood" not in shown(report(body), sources)
+    assert "surface_of_wood" in shown(report(body.replace("`polish`", "it")), sources)
+
+
+def report(body: str) -> Issue:
+    return Issue(title="the surface of wood", body=body)
+
+
+def shown(subject: Issue, sources: FakeSourceIndex) -> str:
+    bug = reading_issue.read_issue(subject)
+    return prompt_text.show_contexts(contexts.contexts(bug, subject, sources))

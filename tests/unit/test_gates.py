@@ -12,7 +12,7 @@ from bot.issues.search.writing import objections
 from bot.issues.sections import REFUSED
 from bot.kernel.bug import CrashSignature
 from bot.kernel.dialogue import Interpretation
-from bot.kernel.environment import Environment
+from bot.kernel.environment import Claimed, Environment, Package, PinSource
 from bot.report import report_json, terminal
 from tests.support.fakes import FakeBuilder, ScriptedModel
 from tests.support.source_index import FakeIndexer, FakeSourceIndex
@@ -74,6 +74,27 @@ INSTALL = {"action": "environment", "version": "", "reason": ""}
 SEARCH = {"action": "search", "query": "lin_key"}
 
 
+def of_another_version(spec):
+    packages = (Package(name="acme", version="1.3.0", rung=PinSource.DATE),)
+    claims = (Claimed(name="acme", claimed="1.2.0", resolved="1.3.0"),)
+    return Environment(
+        id="here", python="3", interpreter="python", packages=packages, claims=claims
+    )
+
+
+SHOWN = "from acme.nn import Layer\nprint(Layer(8, bias=False).lin_key.bias)\n"
+
+
+def refute(**fields):
+    row = {
+        "program": GOOD,
+        "contrast": "print('REPRISE', len('x'))",
+        "path": "acme/nn.py",
+        "quote": "Without a bias, lin_key has none.",
+    }
+    return {"action": "refute", **row, "reason": "it is right", **fields}
+
+
 def first(reading, **more):
     return {"first": reading, **more}
 
@@ -92,6 +113,10 @@ TRIGGERS = {
     "package": first(refined(packages=["acme", "-r x"])),
     "pin": first(refined(pins=[{"name": "acme", "version": "newest", "quote": "acme"}])),
     "pin_quote": first(refined(pins=[{"name": "acme", "version": "3.0", "quote": "acme 3.0"}])),
+    "pin_works": first(
+        refined(pins=[{"name": "acme", "version": "1.1.0", "quote": "It worked in acme 1.1.0"}]),
+        subject=issue(f"{BODY} It worked in acme 1.1.0."),
+    ),
     "quote": first(refined(quotes=["is not passed on to `lin_key`", "never written there"])),
     "row": first(refined(kind="crash", observation=None)),
     "class": first(a_crash(exception="a RuntimeError")),
@@ -135,6 +160,12 @@ TRIGGERS = {
     ),
     "no_probes": then(acts({"action": "probe", "code": "1"}), without=("probe",)),
     "after_program": then(acts(*write("x =")["actions"], SEARCH)),
+    "refute_program": then(acts(refute(program="")), sources=True),
+    "refute_reading": then(acts(refute()), first=refined(quotes=["never written there"])),
+    "refute_grounds": then(acts(refute(contrast="")), sources=True),
+    "refute_call": then(acts(refute()), subject=issue(f"{BODY}\n\n```python\n{SHOWN}```\n")),
+    "refute_version": then(acts(refute()), builder=FakeBuilder(on_build=of_another_version)),
+    "refute_reference": then(acts(refute(contrast=GOOD))),
     "undocumented": then(
         acts(
             {

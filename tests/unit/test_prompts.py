@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 from pathlib import Path
@@ -58,6 +59,29 @@ def test_every_live_prompt_says_what_the_fence_means() -> None:
         for prompt in spoken
         if prompt.sections.get("user") and mark not in prompt.sections["system"]
     ] == []
+
+
+@pytest.mark.parametrize("stage", ["refine", "act"])
+def test_the_limits_that_a_model_is_told_are_those_of_the_schema(stage: str) -> None:
+    """What is told is drawn from the schema, and the text gives no number of its own."""
+    prompt = prompts.load(stage)
+    assert "{{lengths}}" in prompt.sections["system"]
+    assert not re.search(r"\d (?:000 )?characters", prompt.sections["system"])
+    groups = [group.rpartition(" ") for group in prompt.lengths().split("; ")]
+    limits = {
+        name: int(most.replace(",", ""))
+        for names, _, most in groups
+        for name in re.findall(r"`(\w+)`", names)
+    }
+    assert len(limits) > 5
+    for name, most in limits.items():
+        lengths = set(
+            re.findall(
+                rf'"{name}": {{[^{{}}]*(?:{{[^{{}}]*)?"maxLength": (\d+)', json.dumps(prompt.schema)
+            )
+        )
+        assert lengths, name
+        assert min(map(int, lengths)) == most
 
 
 # --- hashes ------------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from threading import Event
 
 import pytest
 
+from bot.issues import program_phrases
 from bot.kernel.bug import CrashSignature, Issue, ObservationSignature
 from bot.kernel.errors import BuildError, ModelUnavailable
 from bot.kernel.job import PROOFS
@@ -526,6 +527,36 @@ def test_after_a_change_of_the_environment_the_sources_are_read_anew():
     (first, *_), (last, packages) = indexer.asked[0], indexer.asked[-1]
     assert first != last
     assert {"acme", "beta"} <= set(packages)
+
+
+def test_where_nothing_can_be_installed_the_reading_is_asked_with_the_clone_in_sight():
+    indexer = FakeIndexer(FakeSourceIndex({"acme/nn.py": "class Layer:\n    bias = 1\n"}))
+    builder = FakeBuilder(failing={"acme": "no wheel"})
+    model = ScriptedModel(answers(write()))
+    decide(model, indexer=indexer, builder=builder, repo="/clone")
+    assert "class Layer" in model.asked[0].messages[-1].content
+    model = ScriptedModel(answers(write()))
+    decide(model, indexer=indexer, builder=builder)
+    assert "class Layer" not in model.asked[0].messages[-1].content
+
+
+def test_a_version_in_which_it_works_is_not_installed_to_show_the_failure():
+    pins = [{"name": "acme", "version": "1.1.0", "quote": "acme 1.1.0"}]
+    body = BODY.replace("I use acme 1.2.0.", "It worked with acme 1.1.0.")
+    model = ScriptedModel(answers(write(), first=refined(pins=pins)))
+    report = decide(model, subject=issue(body))
+    assert "pin_works" in {row.gate for row in report.reconstruction.refusals}
+    assert report.environment.version("acme") != "1.1.0"
+
+
+def test_a_model_that_answers_nothing_has_read_nothing():
+    def dead(question):
+        raise ModelUnavailable("no answer")
+
+    report = decide(ScriptedModel(dead))
+    assert program_phrases.provenance(report).endswith("A model was asked and gave no answer.")
+    report = decide(ScriptedModel(answers(write())))
+    assert "gave no answer" not in program_phrases.provenance(report)
 
 
 def test_what_a_model_asks_for_is_refused_where_the_index_speaks_against_it():

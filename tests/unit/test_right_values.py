@@ -11,8 +11,9 @@ from bot.issues.reading import issue
 from bot.issues.reproduce import plan
 from bot.issues.search import report_programs
 from bot.issues.signature import freeze, references
-from bot.kernel.attempt import Match
+from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import CrashSignature, Issue, NonFiniteSignature, OutputSignature
+from sandbox.port import RunResult
 from tests.support.jobs import issue_job
 from tests.support.plain_runs import run_with_probe
 
@@ -195,6 +196,29 @@ def test_a_label_that_the_report_names_binds_a_non_finite_value(outcomes):
     assert isinstance(found, NonFiniteSignature)
     assert found.labels == ("loss",)
     assert outcomes(title, fence(program)) == (Match.UNDECIDED, Match.UNDECIDED)
+
+
+SEVERAL = "print('loss', acme.norm(x), 'grad:', acme.std(x))"
+AS_ONE = "print(f'loss {acme.norm(x)} grad {acme.std(x):.2f}')"
+
+
+@pytest.mark.parametrize("line", [SEVERAL, AS_ONE])
+@pytest.mark.parametrize(
+    ("printed", "match"),
+    [
+        ("loss 0.5 grad: nan", Match.MATCHED),
+        ("loss nan grad: nan", Match.MATCHED),
+        ("loss nan grad: 0.5", Match.UNDECIDED),
+        ("loss 0.5 grad: [1.0, nan]", Match.MATCHED),
+        ("loss 0.5 grad: 0.5", Match.PASSED),
+    ],
+)
+def test_a_value_beside_the_reported_one_in_its_line_is_not_it(line, printed, match):
+    found = signature("The grad is NaN", fence(f"{IMPORTS}{line}"))
+    assert found.labels == ("grad",)
+    script = Script(files={"repro.py": f"{IMPORTS}{line}"}, origin="report")
+    run = RunResult(exit_code=0, stdout=f"{printed}\n", stderr="", seconds=0.1)
+    assert judge(observe(run), found, script).match is match
 
 
 VALUES = {

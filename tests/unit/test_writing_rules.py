@@ -137,7 +137,7 @@ def test_only_actions_that_are_possible_are_offered():
     assert "`edit`" in second.messages[0].content
     model = ScriptedModel(answers(write(CRASHES, TWIN)))
     decide(model, TWO, max_attempts=1)
-    assert offered(model.asked[1]) == {*nothing_yet, "documented"}
+    assert offered(model.asked[1]) == {*nothing_yet, "documented", "refute"}
 
 
 @pytest.mark.parametrize(

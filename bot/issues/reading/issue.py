@@ -23,6 +23,7 @@ from bot.issues.reading import (
 from bot.issues.reading.bare_commands import find_bare_commands
 from bot.issues.reading.bare_messages import find_bare_messages
 from bot.issues.reading.code import Cleaned, clean
+from bot.issues.reading.inline_code import find_inline_program
 from bot.issues.reading.markdown import MOST_BLOCKS, CodeBlock, ReportDocument, Sentence, sentences
 from bot.issues.signature import references
 from bot.kernel import commands, plain_text
@@ -312,6 +313,10 @@ def read_issue(issue: Issue) -> BugReport:
     kind, kind_quote = symptoms.kind(issue, words, failing=failing, runnable=runnable)
     if kind is ReportKind.BUG and not traceback_list and not failing:
         traceback_list = tuple(_claims(issue, words, fences))
+    if traceback_list and not any(fence.kind is FenceKind.PROGRAM for fence in fences):
+        home = package_names.import_home(issue.repository)
+        program = find_inline_program(issue, words, home, len(fences))
+        fences = (*fences, program) if program is not None else fences
     symptom, symptom_quote = symptoms.symptom(
         issue, words, traceback_list, warnings, outputs, paper.lines
     )
@@ -331,6 +336,7 @@ def read_issue(issue: Issue) -> BugReport:
         versions=claims,
         works_in=works_in,
         device=surroundings.device(issue, words, fences),
+        cpu_is_right=surroundings.cpu_is_right(issue, words),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
         complaint=complaint

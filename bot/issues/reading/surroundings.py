@@ -170,6 +170,37 @@ def _is_inventory(sentence: Sentence) -> bool:
     )
 
 
+_FINE = (
+    r"(?<!not )(?<!n't )\b(?:works?|fine|right|ok|as expected|correct(?:ly)?|passes"
+    r"|no (?:nans?|issues?|problems?|errors?)|does(?: not|n't) (?:happen|occur|fail|show))\b"
+)
+_ELSEWHERE = r"\b(?:GPUs?|CUDA|MPS|TPUs?|Metal|XPU)\b"
+_TURN = rf"\b(?:but|while|whereas|although|not|neither|also|both|too)\b|{_ELSEWHERE}"
+_CLAUSE = rf"(?:(?!{_TURN})[^.;\n]){{0,50}}"
+_CPU = r"\b(?:(?:on|with|using|for) (?:the |a |my )?)?CPU\b"
+_RIGHT_ON_CPU = re.compile(
+    rf"{_FINE}{_CLAUSE}{_CPU}|{_CPU}{_CLAUSE}{_FINE}"
+    rf"|(?<!not )\bonly (?:\w+ )?(?:on|with|using) (?:the |an? )?{_ELSEWHERE}"
+    rf"|\bon (?:the |an? )?{_ELSEWHERE} only\b",
+    re.I,
+)
+_DIFFERS = re.compile(r"\b(?:inconsisten|differ|mismatch|discrepan|disagree|diverg)", re.I)
+
+
+def cpu_is_right(issue: Issue, words: Sequence[Sentence]) -> Quote | None:
+    """The first sentence that calls right what a CPU gives, or says that it gives something else
+    than another device.
+    """
+    title = Quote(text=issue.title, source="title")
+    rows = chain([(issue.title, title)], ((row.text, row.quote) for row in words))
+    return next((quote for text, quote in rows if _is_about_devices(text[:2000])), None)
+
+
+def _is_about_devices(text: str) -> bool:
+    names = (re.search(name, text, re.I) for name in (r"\bCPU\b", _ELSEWHERE))
+    return bool(_RIGHT_ON_CPU.search(text)) or (bool(_DIFFERS.search(text)) and all(names))
+
+
 def api(issue: Issue, words: Sequence[Sentence]) -> tuple[str, ...]:
     """Names of calls and classes, the title's first."""
     names = [*dict.fromkeys(_names_in(issue.title))][:_MOST_NAMES]

@@ -1,12 +1,14 @@
 """BugReport + the available sources → ranked contexts, within a number of lines."""
 
+import ast
 from collections import Counter
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from types import MappingProxyType
 from typing import NamedTuple
 
 from bot.issues.search import hints
 from bot.issues.search.hints import Hint, short
+from bot.issues.signature.data_flow import names_in
 from bot.kernel import tree_programs
 from bot.kernel.bug import BugReport, Issue
 from bot.kernel.dialogue import Interpretation, ReadAction, SearchAction
@@ -24,6 +26,7 @@ from bot.kernel.source.outline import (
     nonempty_lines,
     size,
 )
+from bot.kernel.source.syntax import name_of, tree_of, tree_of_lines
 from bot.kernel.trees import Tree
 from prompts import shared
 
@@ -43,6 +46,13 @@ _WEAK = 0.18
 _CALLER_LINES = 12
 _LONG_BODY = 40
 _CONSTRUCTOR_LINES = 30
+_MODULE_LINES, _TABLE_LINES, _MOST_USERS = 20_000, 12, 3
+_BODIES = {"function", "method"}
+_VALUES = (
+    *(ast.Constant, ast.Dict, ast.List, ast.Set, ast.Tuple, ast.UnaryOp, ast.BinOp),
+    *(ast.DictComp, ast.ListComp, ast.SetComp),
+)
+_MAKERS = {"dict", "frozenset", "list", "set", "tuple", "OrderedDict", "defaultdict"}
 _HEAD = 0.5
 _MOST_OTHERS = 3
 _OVERLOADS = ("@overload", "@typing.overload", "@torch.jit._overload")
@@ -67,7 +77,7 @@ def contexts(
     lines_left = budget_lines
     for path, chunks in by_module(ranked_chunks)[:_MOST]:
         pieces = [piece for context in results for piece in context.chunks]
-        closure = _closure(sources, chunks, first=not results)
+        closure = [*_tables(sources, chunks), *_closure(sources, chunks, first=not results)]
         ends, others = ((), ()) if results else _beyond_module(ranked_chunks, chunks)
         strongest = sorted([*chunks, *ends], key=lambda chunk: -chunk.score)
         candidates = _telling([*strongest, *closure, *others], pieces, words)
@@ -91,9 +101,7 @@ def _beyond_module(
     others = [chunk for chunk in ranked_chunks if chunk.path != chunks[0].path]
     ends = [chunk for chunk in others if why in chunk.why]
     bodies = [
-        chunk
-        for chunk in others
-        if chunk.package == chunks[0].package and chunk.kind in {"function", "method"}
+        chunk for chunk in others if chunk.package == chunks[0].package and chunk.kind in _BODIES
     ]
     return ends[:2], bodies[:_MOST_OTHERS]
 
@@ -221,6 +229,38 @@ def _closure(sources: SourceIndex, chunks: Sequence[Chunk], *, first: bool) -> l
     return [chunk.model_copy(update={"score": 0.0}) for chunk in definitions]
 
 
+def _tables(sources: SourceIndex, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+    """The tables and constants of the module that the strongest pieces use."""
+    whole = sources.read(chunks[0].path, 1, _MODULE_LINES)
+    tree = tree_of(whole.text) if whole is not None else None
+    if tree is None:
+        return
+    constants = {
+        name: node
+        for node in tree.body
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _is_table(node.value)
+        for name in names_in(node, ast.Store)
+    }
+    listed_names = set[str]()
+    for chunk in [one for one in chunks if one.kind in _BODIES][:_MOST_USERS]:
+        inside = tree_of_lines(chunk.text)
+        names = names_in(inside) - names_in(inside, ast.Store) if inside is not None else set()
+        for name in sorted(names & constants.keys() - listed_names):
+            listed_names.add(name)
+            node = constants[name]
+            piece = sources.read(chunk.path, node.lineno, node.end_lineno or node.lineno)
+            if piece is not None:
+                row = _with(piece, shared("why_constant", caller=short(chunk)))
+                yield from cut(row.model_copy(update={"score": 0.0}), _TABLE_LINES)
+
+
+def _is_table(value: ast.expr | None) -> bool:
+    """Whether a value is written down where it is assigned."""
+    return isinstance(value, _VALUES) or (
+        isinstance(value, ast.Call) and name_of(value.func) in _MAKERS
+    )
+
+
 def _calling(chunk: Chunk, name: str) -> tuple[Chunk, ...]:
     """A caller, cut around the call."""
     lines = enumerate(chunk.text.split("\n"), chunk.start)
@@ -240,7 +280,7 @@ def _with(chunk: Chunk, why: str) -> Chunk:
 
 # A model's looks into the sources: what was found, and what has to be said about it.
 
-_MOST_LINES = 160
+MOST_LINES = 160
 _HITS = 5
 _HIT_LINES = 50
 _SMALL = 3
@@ -267,7 +307,7 @@ def look_up(
 ) -> LookUpResult:
     """The answer to one look into the sources, or into the other files of a repository's tree."""
     if isinstance(wish, ReadAction):
-        end = min(max(wish.end, wish.start), wish.start + _MOST_LINES - 1)
+        end = min(max(wish.end, wish.start), wish.start + MOST_LINES - 1)
         chunk = tree_programs.read_lines(wish.path.lstrip("/"), wish.start, end, tree)
         if chunk is not None:
             return LookUpResult((chunk,))
@@ -280,7 +320,7 @@ def look_up(
 
 def _read_lines(sources: SourceIndex, wish: ReadAction) -> LookUpResult:
     path = wish.path.lstrip("/")
-    end = min(max(wish.end, wish.start), wish.start + _MOST_LINES - 1)
+    end = min(max(wish.end, wish.start), wish.start + MOST_LINES - 1)
     chunk = sources.read(path, wish.start, end)
     if chunk is None:
         first_line = sources.read(path, 1, 1)

@@ -487,7 +487,7 @@ def _hints_of_words(
     bug: BugReport, issue: Issue, sources: SourceIndex, hints: Sequence[Hint]
 ) -> Iterator[Hint]:
     """What the words are like: of the title, of what was raised or warned, of the whole text. On
-    their own they count only where nothing exact was found.
+    their own they count only where nothing else leads to any code.
     """
     exact = _exact(hints)
     positions = {(hint.chunk.path, hint.chunk.start) for hint in hints}
@@ -505,7 +505,7 @@ def _hints_of_words(
         hits = sources.search(words, 12) if words.strip() else ()
         for place, chunk in enumerate(hits):
             own = chunk.package == hits[0].package and chunk.score >= _OWN
-            if (own and not exact) or (chunk.path, chunk.start) in positions:
+            if (own and not hints) or (chunk.path, chunk.start) in positions:
                 share = _BESIDE if exact else 1.0
                 yield Hint(chunk, weight * share * chunk.score / (1 + 0.2 * place), why)
 

@@ -13,7 +13,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from bot.issues import confirm
 from bot.issues.gates import VOID, refuse
+from bot.issues.reading.markdown import polarity
 from bot.issues.search import prompt_text
 from bot.issues.search.report_text import report_text
 from bot.issues.signature import freeze, values, wording
@@ -29,6 +31,7 @@ from bot.kernel.bug import (
     ObservationSignature,
     Predicate,
     TrainingSignature,
+    VersionClaim,
     WarningSignature,
     members_of,
 )
@@ -83,6 +86,7 @@ def build(
         date=f"{issue.created_at:%Y-%m-%d}" if issue.created_at else prompt.fragment("unstated"),
         report=report_text(issue, bug),
         known=_rules_reading(prompt, bug),
+        lengths=prompt.lengths(),
         environment=environment,
         tree=tree and prompt.fragment("in_tree", tree=tree),
         code=prompt_text.show_contexts(_excerpt(context, bug) for context in contexts[:1]),
@@ -119,11 +123,12 @@ def parse(
     issue: Issue,
     rules: AnySignature | None,
     tree: Collection[str] = (),
+    works_in: tuple[VersionClaim, ...] = (),
 ) -> Interpretation:
     """The answer as a value. Where the rules read the same failure, theirs stays, since it holds
     more of the report's own words; an answer that fixes nothing, or rests on no words of the
     report, does not replace theirs either. What is not taken is in its refusals. `tree` are the
-    files of the repository that programs run in.
+    files of the repository that programs run in, `works_in` the versions that do not fail.
     """
     notes = _Notes(tree=tree)
     api = tuple(_valid_names(data["api"], _DOTTED_NAME, "api", notes))
@@ -140,7 +145,7 @@ def parse(
     weak = (
         signature is not rules and isinstance(signature, CrashSignature) and not signature.message
     )
-    pins = tuple(filter(None, (_pin(row, issue, notes) for row in data["pins"])))
+    pins = tuple(filter(None, (_pin(row, issue, works_in, notes) for row in data["pins"])))
     return Interpretation(
         claim=" ".join(data["claim"].split()),
         signature=signature,
@@ -193,9 +198,9 @@ def _choose_signature(
     if alike and rules is not None and _is_vague(rules) and not _is_vague(model):
         return model
     if alike and rules is not None and _loses(model, rules):
-        notes.refuse("same_reading")
+        notes.refuse("same_reading", signature=confirm.describe(rules))
     elif not alike and rules is not None and not rests:
-        notes.refuse("unfounded")
+        notes.refuse("unfounded", signature=confirm.describe(rules))
     return rules if alike or (rules is not None and not rests) else model
 
 
@@ -402,13 +407,21 @@ def _overlap(wrong: Predicate, right: Predicate) -> Any:
     )
 
 
-def _pin(row: dict[str, Any], issue: Issue, notes: _Notes) -> Pin | None:
+def _pin(
+    row: dict[str, Any], issue: Issue, works_in: tuple[VersionClaim, ...], notes: _Notes
+) -> Pin | None:
     # The build of a stated version, 2.4.0+cu121, is the host's to choose.
     name, version, quote = row["name"], row["version"].partition("+")[0], row["quote"]
     if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
         notes.refuse("pin", name=one_line(name), version=one_line(version))
         return None
-    is_quoted = markdown.is_quoted(quote, issue) and version.rstrip(".*") in quote
+    at = quote.find(version.rstrip(".*"))
+    says = polarity(quote, at, at + len(version)) if at >= 0 else ""
+    is_good = any((one.name, one.version) == (name.lower(), version) for one in works_in)
+    if says == "good" or (is_good and says != "bad"):
+        notes.refuse("pin_works", name=name, version=version)
+        return None
+    is_quoted = markdown.is_quoted(quote, issue) and at >= 0
     if not is_quoted:
         notes.refuse("pin_quote", name=name, version=version)
     return Pin(name=name.lower(), version=version, quote=quote, quoted=is_quoted)

@@ -150,7 +150,7 @@ def _row(name: str, requested_version: str, installed_version: str, why: str) ->
 
 _MOST_LINE = 300
 _AROUND = 10
-_MOST_OUTPUT = 3_000  # characters
+MOST_OUTPUT = 3_000  # characters
 _FRAMES = 6
 _BRIEF = 400  # characters
 
@@ -271,9 +271,9 @@ def show_history(program: str, contrast: str, notes: Sequence[str]) -> str:
 
 
 def _shorten(text: str) -> str:
-    if len(text) <= _MOST_OUTPUT:
+    if len(text) <= MOST_OUTPUT:
         return text
-    return f"{text[: _MOST_OUTPUT // 3]}\n[…]\n{text[-_MOST_OUTPUT * 2 // 3 :]}"
+    return f"{text[: MOST_OUTPUT // 3]}\n[…]\n{text[-MOST_OUTPUT * 2 // 3 :]}"
 
 
 # What a model has learned while it writes a program, as later questions show it: the newest in

@@ -33,7 +33,13 @@ from bot.kernel.attempt import Attempt, Match
 from bot.kernel.bug import BugReport, CrashSignature, ObservationSignature
 from bot.kernel.dialogue import Interpretation, Reading
 from bot.kernel.environment import Context, Environment, EnvironmentSpec, PinSource, Requirement
-from bot.kernel.errors import BuildError, ModelUnavailable, Stopped
+from bot.kernel.errors import (
+    BuildError,
+    ModelUnavailable,
+    Stopped,
+    TransientError,
+    UserError,
+)
 from bot.kernel.ports import SourceIndex
 from bot.kernel.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.kernel.run import RunPlan
@@ -245,13 +251,16 @@ def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
         environment = session.build(spec)
     except BuildError as error:
         session.note(f"the environment that the bug report describes could not be built: {error}")
-        return _Basis(spec, failure=str(error))
+        sources, clone_contexts = _sources_of_clone(session, draft)
+        return _Basis(spec, sources=sources, contexts=clone_contexts, failure=str(error))
     names, problem = _focus(session, draft, spec), ""
     if is_in_tree := bool(environment.tree) and not environment.cloned:
         names = [issue.repository.rpartition("/")[2] or "the repository"]
     elif names:
         spec, environment, problem = with_imports(session, draft.bug, spec, environment, names)
     sources_and_contexts = _sources(session, draft, environment, names)
+    if not (sources_and_contexts[1] or is_in_tree):
+        sources_and_contexts = _sources_of_clone(session, draft)
     basis = _Basis(spec, environment, *sources_and_contexts, problem=problem)
     if not is_in_tree:
         return basis
@@ -277,7 +286,8 @@ def _interpreted(
     with session.stage("intake", "asking a model how it reads the report"):
         question = interpretation.build(issue, draft.bug, basis.told, basis.contexts, basis.files)
         answer = budget.ask(question)
-    refined = interpretation.parse(answer.data, issue, draft.signature, basis.tree)
+    works_in = draft.bug.works_in
+    refined = interpretation.parse(answer.data, issue, draft.signature, basis.tree, works_in)
     if not interpretation.is_void(refined):
         return refined
     with session.stage("intake", f"asking once more: {refined.refusals[-1].says}"):
@@ -286,7 +296,7 @@ def _interpreted(
         except (BudgetExceeded, ModelUnavailable) as error:
             session.note(f"the model could not be asked once more: {error}")
             return refined
-    second = interpretation.parse(answer.data, issue, draft.signature, basis.tree)
+    second = interpretation.parse(answer.data, issue, draft.signature, basis.tree, works_in)
     return second.model_copy(update={"refusals": (*refined.refusals, *second.refusals)})
 
 
@@ -412,6 +422,26 @@ def _sources(
             kind = type(error).__name__
             session.note(f"the sources could not be read ({kind}: {str(error)[:200]})")
             return None, ()
+
+
+def _sources_of_clone(
+    session: IssueSession, draft: RunPlan
+) -> tuple[SourceIndex | None, tuple[Context, ...]]:
+    """What the repository's own files say, where nothing that bears on the report is installed:
+    whoever says what counts has seen the code.
+    """
+    issue, options = session.job.issue, session.job.environment
+    if not options.repo or session.ports.indexer is None:
+        return None, ()
+    spec = specify.in_place(specify.specify(draft.bug, issue, options, ""), options)
+    bare_spec = spec.model_copy(update={"requirements": (), "constraints": ()})
+    try:
+        environment = session.build(session.matched(bare_spec))
+    except (BuildError, UserError, TransientError) as error:
+        session.note(f"the repository could not be looked into: {error}")
+        return None, ()
+    name = issue.repository.rpartition("/")[2] or "the repository"
+    return _sources(session, draft, environment, [name])
 
 
 def _requirements_of(

@@ -17,7 +17,7 @@ from bot.environment import imports, specify
 from bot.issues import confirm
 from bot.issues.gates import refuse
 from bot.issues.runner import Runner, judging
-from bot.issues.search import contexts, interpretation, prompt_text, recovery
+from bot.issues.search import contexts, interpretation, prompt_text, recovery, refutation
 from bot.issues.search.prompt_text import Notebook
 from bot.issues.signature import staged, values
 from bot.issues.signature.values import MARK
@@ -46,6 +46,8 @@ from bot.kernel.dialogue import (
     Reading,
     Reconstruction,
     Refusal,
+    Refutation,
+    RefuteAction,
     RunAction,
     SearchAction,
     WriteAction,
@@ -190,7 +192,7 @@ def _schema(absent: frozenset[str]) -> dict[str, Any]:
     return schema
 
 
-_RULED = ("edit", "amend", "documented")
+_RULED = ("edit", "amend", "documented", "refute")
 _actions: TypeAdapter[tuple[Action, ...]] = TypeAdapter(tuple[Action, ...])
 
 
@@ -219,6 +221,7 @@ def action_question(
         "edit": has_program,
         "amend": is_amendable and is_crash,
         "documented": not is_crash,
+        "refute": isinstance(refined.signature, ObservationSignature),
     }
     absent = frozenset(name for name, is_possible in possible.items() if not is_possible)
     rules = (prompt.fragment(name) for name in _RULED if name not in absent)
@@ -236,6 +239,10 @@ def action_question(
         left=exceeded,
         limit=f"{limit_s:g}",
         lines=str(MOST_LINES),
+        actions=str(prompt.schema["properties"]["actions"]["maxItems"]),
+        lengths=prompt.lengths(),
+        read_lines=str(contexts.MOST_LINES),
+        output=f"{prompt_text.MOST_OUTPUT:,}",
         sometimes="".join(f"\n{rule}" for rule in rules),
         **_failure(refined, environment),
         **_twin(refined),
@@ -246,7 +253,7 @@ def action_question(
 def parse_actions(data: dict[str, Any]) -> tuple[tuple[Action, ...], tuple[Action, ...]]:
     """The actions up to and with the first program, and those after it."""
     actions = _actions.validate_python(data["actions"])
-    starts = WriteAction | EditAction | RunAction
+    starts = WriteAction | EditAction | RunAction | RefuteAction
     programs = (at for at, one in enumerate(actions) if isinstance(one, starts))
     end = next(programs, len(actions)) + 1
     return actions[:end], actions[end:]
@@ -482,22 +489,70 @@ class _Writer:
         self.runner.note(f"the model gave up: {action.reason}")
 
     def _is_documented(self, action: DocumentedAction) -> bool:
-        """Whether the library says so itself: the words stand in the file that is named, and it
-        belongs to the code in question.
-        """
+        """Whether the library says so itself."""
         quote = " ".join(action.quote.split())
-        packages = {name.split(".")[0] for name in self.refined.api}
-        path, sources = action.path.strip().lstrip("/"), self.material.sources
-        chunk = sources.read(path, 1, _MOST_LINES_OF_FILE) if sources is not None else None
-        chunk = tree_programs.read_lines(path, 1, _MOST_LINES_OF_FILE, self.material.tree) or chunk
-        text = " ".join(chunk.text.split()) if chunk is not None else ""
-        top = path.split("/", 1)[0].removesuffix(".py")
-        is_own = top in packages or path in self.material.tree
-        if is_own and len(quote) >= _SHORTEST_QUOTE and quote in text:
+        if self._says(action.path, quote):
             self.written.update(documented=quote)
             return True
-        self._refuse("undocumented", path=one_line(path)[:200])
+        self._refuse("undocumented", path=one_line(action.path)[:200])
         return False
+
+    def _says(self, file: str, quote: str) -> bool:
+        """Whether words stand in what the file says, and it belongs to the code in question."""
+        packages = {name.split(".")[0] for name in self.refined.api}
+        path, sources = file.strip().lstrip("/"), self.material.sources
+        chunk = sources.read(path, 1, _MOST_LINES_OF_FILE) if sources is not None else None
+        chunk = tree_programs.read_lines(path, 1, _MOST_LINES_OF_FILE, self.material.tree) or chunk
+        text = refutation.documentation(path, chunk.text) if chunk is not None else ""
+        top = path.split("/", 1)[0].removesuffix(".py")
+        is_own = top in packages or path in self.material.tree
+        return is_own and len(quote) >= _SHORTEST_QUOTE and quote in text
+
+    def _refute(self, action: RefuteAction) -> SearchResult | None:
+        """Run a program that is to show that the library is right. The result where it does, and
+        where it shows the failure after all.
+        """
+        program, quote = action.program or self.program, " ".join(action.quote.split())
+        job, bug = self.runner.job, self.runner.bug
+        wrong = [
+            *refutation.refusals(action, program, self.refined, bug, job.issue, self.environment)
+        ]
+        if quote and not self._says(action.path, quote):
+            wrong.append(refuse("undocumented", path=one_line(action.path)[:200]))
+        if wrong:
+            self.written.refuse(wrong)
+            self.notebook.tell("\n".join(row.says for row in wrong))
+            return None
+        before, self.program, self.contrast = self.last, program, ""
+        if (result := self._try(action.reason)) is not None:
+            return result
+        last = self.last
+        if last is None or last is before or last.judgement.match is not Match.PASSED:
+            return None
+        value = self._reference(action.contrast, last) if action.contrast.strip() else ""
+        if action.contrast.strip() and not value:
+            return None
+        path = action.path.strip() if quote else ""
+        self.written.update(refutation=Refutation(path=path, quote=quote, value=value))
+        return last
+
+    def _reference(self, contrast: str, result: SearchResult) -> str:
+        """The value that a computation without the library gives too; "" where it does not."""
+        signature, job = self.runner.signature, self.runner.job
+        assert isinstance(signature, ObservationSignature)
+        script = self._script(contrast, "a computation without the library")
+        with self.runner.stage("search", "computing the value without the library"):
+            reference = self.runner.execute(
+                launch.spec(
+                    script, result.environment, job, signature, job.limits.seed, "reference"
+                )
+            )
+        own = result.run.result.stdout if result.run.result is not None else ""
+        lines = (text.splitlines() for text in (own, reference.stdout))
+        value, why = refutation.difference(signature, *lines)
+        if why:
+            self._refuse("refute_reference", reason=why)
+        return value
 
     def _carry_out(self, action: Action) -> SearchResult | None:
         match action:
@@ -513,6 +568,8 @@ class _Writer:
                 self.program, self.contrast = action.program, action.contrast
             case RunAction():
                 return self._start(action)
+            case RefuteAction():
+                return self._refute(action)
             case EditAction(file="program"):
                 self.program = edit_text(self.program, action)
             case EditAction():

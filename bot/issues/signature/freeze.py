@@ -327,7 +327,11 @@ def _labels(bug: BugReport, quote: str) -> tuple[str, ...]:
     """
     programs = (fence for fence in bug.programs if fence.role not in _ASIDE)
     prints = [row for fence in programs for row in references.prints_of(fence.text)]
-    own = [row.label for row in prints if not row.is_right]
+    rows = [row for row in prints if not row.is_right]
+    several = [label for row in rows for label in row.labels if len(row.labels) > 1]
+    if labels := [label for label in several if _names(quote, label)]:
+        return tuple(dict.fromkeys(labels))
+    own = [row.label for row in rows]
     labels = [label for label in own if _names(quote, label)] or (own if all(own) else [])
     return tuple(dict.fromkeys(labels)) if len(labels) < len(prints) else ()
 

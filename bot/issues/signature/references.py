@@ -155,12 +155,13 @@ _NAMED_LIBRARY = re.compile(r"^(?:numpy|np|scipy)(?:_\w+)?$|_(?:numpy|np|scipy)$
 
 @dataclass(frozen=True, slots=True)
 class Print:
-    """A print of a program: its code, the words its line begins with, whether all that it shows is
-    right, and whether it stands at the top level.
+    """A print of a program: its code, the words its line begins with and those before each of its
+    values, whether all that it shows is right, and whether it stands at the top level.
     """
 
     code: str
     label: str
+    labels: tuple[str, ...]
     is_right: bool
     is_plain: bool
 
@@ -183,6 +184,7 @@ def prints_of(source: str, home: str = "") -> tuple[Print, ...]:
         Print(
             code=_code(ast.unparse(call)),
             label=label_of(call),
+            labels=tuple(_labels_of(call)),
             is_right=origins.is_right(call),
             is_plain=is_top and not call.keywords and "\\n" not in ast.unparse(call),
         )
@@ -215,6 +217,27 @@ def label_of(call: ast.Call) -> str:
     first = first.values[0] if isinstance(first, ast.JoinedStr) and first.values else first
     text = first.value if isinstance(first, ast.Constant) else ""
     return re.split(r"[{%\n]", text)[0].strip() if isinstance(text, str) else ""
+
+
+def _labels_of(call: ast.Call) -> Iterator[str]:
+    """The literal words of a print that have a letter."""
+    for argument in call.args:
+        parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
+        for part in parts:
+            text = part.value if isinstance(part, ast.Constant) else ""
+            if isinstance(text, str) and (label := text.strip(" ,;:=()|\t\n")):
+                yield from [label] if re.search(r"[A-Za-z]", label) else []
+
+
+def stretches(label: str, line: str, labels: Sequence[str]) -> Iterator[str]:
+    """What a line shows under a label: up to the next of the labels, from each place where it
+    stands.
+    """
+    others = "|".join(re.escape(other) for other in labels if other != label)
+    for match in re.finditer(rf"(?<!\w){re.escape(label)}(?!\w)", line):
+        rest = line[match.end() :]
+        following = re.search(rf"(?<!\w)(?:{others})(?!\w)", rest) if others else None
+        yield rest[: following.start()] if following else rest
 
 
 class _Origins:

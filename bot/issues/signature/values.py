@@ -240,6 +240,13 @@ def outcome(signature: ObservationSignature, lines: Iterable[str]) -> tuple[bool
     return (False if all(right) and not any(wrong) else None), listing
 
 
+def all_same(values: list[Any], others: list[Any], rtol: float = 1e-4) -> bool:
+    """Whether as many values were printed twice and each is the other's."""
+    return len(values) == len(others) and all(
+        _same(value, other, rtol) for value, other in zip(values, others, strict=True)
+    )
+
+
 def words(predicate: Predicate) -> str:
     """A predicate as a clause."""
     plain = f"{predicate.op} {json.dumps(predicate.value)}"

@@ -173,6 +173,19 @@ def test_the_release_that_has_a_name_is_installed(tmp_path: Path) -> None:
     assert any("asks for os.gone, which oslib" in note.text for note in report.notes)
 
 
+def test_a_library_that_asks_for_what_cannot_be_had_gets_a_release_that_does_without(
+    tmp_path: Path,
+) -> None:
+    source = f"import sys\nsys.path.insert(0, {str(tmp_path / 'env')!r})\nimport acme_lib\n{CALL}"
+    files = {"main.py": source, "env/acme_lib.py": "import no_such_thing\n"}
+    names = {"no_such_thing": ("acme-lib", "2.0")}
+    report = reproduced(tmp_path, files, f"It fails.\n{TRACE}", names=names)
+    assert report.spec is not None
+    releases = [row.specifier for row in report.spec.requirements if row.name == "acme-lib"]
+    assert releases == ["==2.0"]
+    assert any("does without" in note.text for note in report.notes)
+
+
 def test_what_a_program_imports_anywhere_is_installed_at_once(tmp_path: Path) -> None:
     """What is imported in functions is not installed at first, where files ask for packages."""
     later = "def f():\n    import no_such_b\n    import no_such_a, no_such_c\n"

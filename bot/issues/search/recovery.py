@@ -4,7 +4,9 @@ iterations.
 
 import ast
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from bot.environment import imports, library_names, package_names, specify
 from bot.environment.imports import distribution
@@ -66,17 +68,24 @@ def run(
         fix = next_fix(runner, spec, environment, script, completed)
         if fix is None:
             break
-        try:
-            environment = runner.build(fix.spec)
-        except BuildError as error:
-            runner.note(f"{fix.change}: {error}")
-            fix = _without_module(spec, environment, script, completed.judgement)
-            if fix is None:
-                break
+        others = _without_module(runner, spec, environment, script, completed.judgement)
+        built = _first_built(runner, chain([fix], others))
+        if built is None:
+            break
+        fix, environment = built
         spec, script = fix.spec, fix.script
         with runner.stage("search", fix.change):
             completed = runner.run(script, environment, seed, "search", fix.change)
     return SearchResult(script, spec, environment, completed)
+
+
+def _first_built(runner: Runner, fixes: Iterable[Fix]) -> tuple[Fix, Environment] | None:
+    for fix in fixes:
+        try:
+            return fix, runner.build(fix.spec)
+        except BuildError as error:
+            runner.note(f"{fix.change}: {error}")
+    return None
 
 
 def next_fix(
@@ -100,7 +109,7 @@ def next_fix(
         if text.startswith("["):
             text = _extended(runner, spec, run.judgement) + text
         fix = _install(runner, spec, environment, script, (failure.module, text))
-        return fix or _without_module(spec, environment, script, run.judgement)
+        return fix or next(_without_module(runner, spec, environment, script, run.judgement), None)
     return _in_program(runner, spec, environment, script, failure)
 
 
@@ -365,22 +374,35 @@ def _is_buildable(runner: Runner, spec: EnvironmentSpec) -> bool:
 
 
 def _without_module(
-    spec: EnvironmentSpec, environment: Environment, script: Script, judgement: Judgement
-) -> Fix | None:
-    """A repository's program with a module that can be imported, but not used, for one that it
-    imports itself and that no distribution gives it here.
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    judgement: Judgement,
+) -> Iterator[Fix]:
+    """A program without a module that no distribution gives it here: with a later release of the
+    library that asks for it, and that does without; with a module that can be imported, but not
+    used, for one that a repository's program imports itself.
     """
     failure = judgement.setup_failure
-    if not script.command or failure is None or not failure.module.isidentifier():
-        return None
+    if failure is None or not failure.module.isidentifier():
+        return
     if judgement.failure is not None and f"'{failure.module}." in judgement.failure.message:
-        return None  # it is there: this release lacks a module of it
+        return  # it is there: this release lacks a module of it
+    last = judgement.failure.innermost if judgement.failure is not None else None
+    if last is not None and last.package and last.module_path:
+        lacking = LibraryName(module=failure.module, importer=last.module_path)
+        fix = _at_release(runner, spec, environment, script, lacking)
+        yield from [fix] if fix is not None else []
+    if not script.command:
+        return
     tree = read_tree(environment.tree)
     text = tree_programs.imports((script,), tree)
     if failure.module not in {name.partition(".")[0] for name in symbols.imported_modules(text)}:
-        return None
+        return
     fixed = stand_ins.with_stand_in(script, failure.module, tree)
-    return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
+    if fixed is not script:
+        yield Fix(spec, fixed, fixed.fixes[-1].what)
 
 
 _STATED = {PinSource.OPTION, PinSource.ISSUE}

@@ -256,3 +256,16 @@ def test_a_clone_without_its_history_is_no_end(tmp_path: Path) -> None:
     body = f"```\npython main.py\n```\n{trace}"
     report = reproduced(tmp_path, files, body, commits=BrokenCommits())
     assert report.verdict.kind == "not_reproduced"
+
+
+def test_a_name_that_the_report_itself_misses_is_not_looked_for(tmp_path: Path) -> None:
+    files = {"main.py": "import os\nos.gone\n"}
+    trace = (
+        '```\nTraceback (most recent call last):\n  File "main.py", line 2, in <module>\n'
+        "    os.gone\nAttributeError: module 'os' has no attribute 'gone'\n```\n"
+    )
+    names = {"os.gone": ("oslib", "0.9")}
+    report = reproduced(tmp_path, files, f"`python main.py`\n\n{trace}", names=names)
+    assert report.verdict.kind == "reproduced"
+    assert report.spec is not None
+    assert all(row.name != "oslib" for row in report.spec.requirements)

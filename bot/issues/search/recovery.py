@@ -95,8 +95,10 @@ def next_fix(
     script: Script,
     run: CompletedRun,
 ) -> Fix | None:
-    """The next thing to try with this program; None when nothing helps."""
+    """The next thing to try with this program; None when nothing helps, or nothing has to."""
     failure = run.judgement.setup_failure
+    if run.match is Match.MATCHED:
+        return None
     if run.match is Match.UNDECIDED:
         ended_by_clock = run.attempt.execution.timed_out
         return _shorter(runner, spec, environment, script) if ended_by_clock else None

@@ -13,7 +13,7 @@ from sandbox.port import RunResult
 _PATHS = tuple(
     re.compile(pattern)
     for pattern in (
-        r"No such file or directory: [bB]?(['\"])(?P<path>.+?)\1",
+        r"(?:No such file or|Not a) directory: [bB]?(['\"])(?P<path>.+?)\1",
         r"unable to open file: name = '(?P<path>[^']+)'",  # h5py
         r"[Ff]ile [bB]?'(?P<path>[^']+)' does not exist",  # pandas
         r"Unable to find '(?P<path>[^']+)'",  # datasets

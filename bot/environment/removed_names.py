@@ -88,14 +88,19 @@ def release_with(
     before: datetime | None,
 ) -> str:
     """The version of the newest release of a distribution that has what the installed one lacks,
-    of those from before a day and the month after it; "" when none that was read has it.
+    of those from before a day and the month after it; "" when none that was read has it. A library
+    that asks for a whole module which is not there gets its nearest later release that does not.
     """
     distribution, installed_version = place.distribution, place.version
+    is_about_module = bool(lacking.importer) and not lacking.name
+    last_day = None if is_about_module else before
     try:
-        releases = [row for row in index.releases(distribution) if _may_be_meant(row, before)]
+        releases = [row for row in index.releases(distribution) if _may_be_meant(row, last_day)]
     except IndexUnreachable:
         return ""
-    return _Search(index, lacking, place.paths).newest(releases, installed_version)
+    search = _Search(index, lacking, place.paths)
+    select = search.next_after if is_about_module else search.newest
+    return select(releases, installed_version)
 
 
 def _may_be_meant(release: IndexRelease, before: datetime | None) -> bool:
@@ -131,6 +136,20 @@ class _Search:
             lower, upper = (middle, upper) if self._has(releases[middle]) else (lower, middle)
         return versions[lower]
 
+    def next_after(self, releases: Sequence[IndexRelease], installed_version: str) -> str:
+        """The version of the nearest later release that has it."""
+        versions = [str(row.version) for row in releases]
+        lower = (
+            versions.index(installed_version) if installed_version in versions else len(versions)
+        )
+        upper = len(releases) - 1
+        if lower >= upper or not self._has(releases[upper]):
+            return ""
+        while upper - lower > 1 and not self._is_over():
+            middle = (lower + upper) // 2
+            lower, upper = (lower, middle) if self._has(releases[middle]) else (middle, upper)
+        return versions[upper]
+
     def _is_over(self) -> bool:
         return len(self.answers) >= _MOST_READ or time.monotonic() > self.end
 
@@ -154,9 +173,22 @@ class _Search:
 
 
 def does_without(lacking: LibraryName, text: str) -> bool:
-    """Whether a file of another library does not import what is lacking."""
+    """Whether a file of another library does not import what is lacking; of a whole module, not
+    without an attempt or a condition.
+    """
+    if not lacking.name:
+        top = lacking.module.partition(".")[0]
+        return not any(top in _tops_of(node) for node in module_of(text).body)
     rows = (node for node in ast.walk(module_of(text)) if isinstance(node, ast.ImportFrom))
     return lacking.name not in {alias.name for node in rows for alias in node.names}
+
+
+def _tops_of(node: ast.stmt) -> set[str]:
+    """The packages that an import statement asks for."""
+    if isinstance(node, ast.ImportFrom):
+        return set() if node.level else {(node.module or "").partition(".")[0]}
+    names = node.names if isinstance(node, ast.Import) else []
+    return {alias.name.partition(".")[0] for alias in names}
 
 
 def has_name(

@@ -61,7 +61,7 @@ _GPU = (
     r"not compiled with CUDA|no CUDA GPUs? (?:are|is) available|Found no NVIDIA|No supported gpu backend|(?:CUDA|GPUs?) (?:(?:is|are|was) )?(?:not |un)(?:available|found|detected)"
     r"|CUDA driver (?:version is insufficient|initialization failed)|deserialize object on (?:a )?CUDA device|but CUDA is not available"
     r"|(?:requires?|needs) (?:a |an )?(?:CUDA|GPU)|CUDA(?:Accelerator)? can not run|no (?:CUDA|GPU)(?:[ -](?:capable )?device|s? (?:(?:is|are|was) )?(?:available|found|detected))|Unknown backend:? '?(?:gpu|cuda)"
-    r"|Unable to initialize backend '?(?:cuda|gpu)|libcuda\.so|libcudart|torch_cuda_|Expected one of cpu.*cuda"
+    r"|Unable to initialize backend '?(?:cuda|gpu)|libcuda\.so|libcudart|torch_cuda_|torch\._C' has no attribute '_cuda_|Expected one of cpu.*cuda"
     r"|not linked with support for (?:cuda|mps)|could not (?:find|satisfy).*device.*gpu|MPS backend|mps.*not available|XPU.*not available"
 )
 _OFFLINE = (
@@ -112,8 +112,8 @@ RULES: tuple[SetupFailureRule, ...] = (
     _rule("no-display", r"no display name|cannot connect to X server|could not connect to display", "needs", "a program that opens no window"),
     _rule("notebook", r"name '(?:get_ipython|display)' is not defined", "needs", "the program as a script, not as a notebook"),
     _rule("missing-name", r"name '([A-Za-z_]\w*)' is not defined", "names", only="NameError"),
-    _rule("missing-file", r"(?:No such file or directory|Unable to (?:open|find)[^:]*|file (?:was )?not found|does not exist)[: ]*[bB]?['\"]?([^'\"\n]{1,200})",
-          "needs", _INPUT, only="FileNotFoundError OSError NotFoundError"),
+    _rule("missing-file", r"(?:No such file or directory|Not a directory|Unable to (?:open|find)[^:]*|file (?:was )?not found|does not exist)[: ]*[bB]?['\"]?([^'\"\n]{1,200})",
+          "needs", _INPUT, only="FileNotFoundError NotADirectoryError OSError NotFoundError"),
     _rule("missing-data", r"Dataset (?:metadata file )?not found(?: or corrupted)?\b|is not present in the root directory|Couldn't find any class folder in"
           r"|Found 0 (?:files|images) in|[^\s;'\"]{1,300}; No such file or directory|Parent directory \S{1,300} does not exist", "needs", _INPUT,
           only="RuntimeError FileNotFoundError NotFoundError"),

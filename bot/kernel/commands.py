@@ -2,23 +2,35 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Protocol
 
+from bot.kernel import exception_names
 from bot.kernel.bug import Fence, FenceKind, Issue, Quote, ShellCommand
 
-_PROMPT = re.compile(
-    r"^\s*(?:\([\w.-]{1,40}\)\s*)?(?:[\w.-]{1,40}@[^\s$#]{1,80}[$#]|[$%>!]|PS [^>]{1,80}>"
-    r"|[A-Za-z]:[\\/][^>\n]{0,200}>)\s*"
+_PLACE = (
+    r"(?:[\w.-]{1,40}@[^\s$#%]{1,80}(?: [^\s$#%]{1,80})?\s?[$#%]"  # me@host:~/x$, me@host x %
+    r"|\[[\w.-]{1,40}@[^\]$#]{1,120}\]\s?[$#]"  # [me@host x]$
+    r"|[~/][^\s$#]{0,120}[$#]"  # ~/x$
+    r"|\u279c\s{1,4}\S{1,80}(?:\sgit:\([^)\n]{1,80}\))?(?:\s\u2717)?(?=\s)"  # that of Oh My Zsh
+    r"|PS [^>\n]{1,80}>|[A-Za-z]:[\\/][^>\n]{0,200}>)"
 )
+PLACE = re.compile(rf"^\s*(?:\([\w.-]{{1,40}}\)[:\s]{{0,3}})?{_PLACE}\s*(?=[A-Za-z])")
+"""A prompt that tells where the command was typed."""
+_PROMPT = re.compile(rf"^\s*(?:\([\w.-]{{1,40}}\)[:\s]{{0,3}})?(?:{_PLACE}|[$%>!])\s*")
 _STARTS = re.compile(
     r"\s*(?:[A-Z_][A-Z0-9_]{0,40}=\S{1,80}\s{1,4}){0,6}"
-    r"(?:python[\d.]{0,5} (?:-m \w|\S{1,200}\.py\b)|pytest |torchrun |accelerate launch )"
+    r"(?:(?:\"[^\"\n]{1,200}[/\\]|[^\s\"]{1,200}[/\\])?[Pp]ython[\d.]{0,5}(?:\.exe)?\"?"
+    r" (?:-u )?(?:-m \w|\S{1,200}\.py\b|\"[^\"\n]{1,300}\.py\")"
+    r"|pytest |torchrun |accelerate launch |deepspeed |srun |uv run |poetry run "
+    r"|(?:ba)?sh \S{1,200}\.sh\b)"
 )
+_PLACEHOLDER = re.compile(r"<(\w[\w./-]{0,40}(?: [\w./-]{1,40}){0,6})>")
+"""A word that a report has in place of one of the reporter's: `<path to data>`."""
 _SEPARATOR = re.compile(r"\s*(?:&&|;|\|\|)\s*")
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w{0,60}=.{0,300}", re.S)
-_PYTHON = re.compile(r"(?:.*/)?(?:[Pp]ython|python3|py)(?:[\d.]*)(?:\.exe)?")
+_PYTHON = re.compile(r"(?:.*[/\\])?(?:[Pp]ython|python3|py)(?:[\d.]*)(?:\.exe)?")
 _PREFIXES = {"sudo", "time", "nohup", "env", "exec", "xvfb-run"}
 _RUNNERS = {"poetry", "uv", "pipenv", "rye", "pdm", "hatch", "conda", "srun"}
 _LAUNCHERS = {"torchrun", "accelerate", "deepspeed"}
@@ -39,7 +51,11 @@ UNITTEST = ("-m", "unittest")
 STATEMENT = "-c"
 """What starts an import statement; the files that a report names beside it follow it."""
 _TEST_FILE = re.compile(r"(?:.*/)?(?:test_[\w-]+|[\w-]+_test)\.py")
-_SHELL_NAME = re.compile(r"\$(?:\{(\w+)\}|(\w+|@))")
+_SHELL_NAME = re.compile(
+    r"\$(?:\{(?P<inner>\w{1,60})(?::?-(?P<default>[^{}$\n]{0,200}))?\}|(?P<plain>\w{1,60}|@))"
+)
+_SHELL_OUTPUT = re.compile(r"(?:\$\(|`)(?P<program>pwd|date)\b[^()`\n]{0,60}[)`]")
+"""What a script takes from the folder that it is started in, or from the clock."""
 FAILED = re.compile(
     r"(?:^|`)(?:FAILED|ERROR) ([\w./-]{1,200}\.py(?:::[\w\[\].,=-]{1,200}){0,4})(?: - |[^\S\n]*$)",
     re.ASCII | re.MULTILINE,
@@ -60,7 +76,7 @@ _HOME = re.compile(
     r"^[^\S\n]*cd [^\n]{0,40}\$\(\s*dirname [^\n]{0,40}(?:\$0|BASH_SOURCE)", re.MULTILINE
 )
 _WINDOWS_PATH = re.compile(r"(?<![^\s\"'=])[\w.:~%-]{0,80}(?:\\[\w.~%-]{1,80}){1,12}(?![\w\\])")
-_FILES = (".py", ".sh", ".ipynb", ".yaml", ".yml", ".json")
+_FILES = (".py", ".sh", ".ipynb", ".yaml", ".yml", ".json", ".exe")
 _CUT = re.compile(r"^(?:\d?>{1,2}|<|\||&|2>&1)")
 _MOST, _MOST_LINES, _MOST_WORDS, _MOST_SCRIPT, _FEW = 8, 400, 100, 65_536, 3
 
@@ -125,6 +141,11 @@ def read_command(text: str) -> ShellCommand | None:
     return next(_of_block(fence), None)
 
 
+def fill_placeholders(text: str) -> str:
+    """A command with each placeholder as one word: `<path to data>` as `path_to_data`."""
+    return _PLACEHOLDER.sub(lambda match: match[1].replace(" ", "_"), text)
+
+
 def is_test_file(path: str) -> bool:
     """Whether a file is one of tests by its name."""
     return _TEST_FILE.fullmatch(path) is not None
@@ -155,12 +176,14 @@ def in_script(text: str, arguments: Sequence[str], folder: str) -> tuple[ShellCo
     """The commands of a shell script that start Python programs, with the values that the script
     itself gives to variables; one whose words depend on anything else is left out.
     """
-    values = {str(at): word for at, word in enumerate(arguments, 1)} | {"@": " ".join(arguments)}
+    values = {str(at): word for at, word in enumerate(arguments, 1)}
+    values |= {"@": " ".join(arguments), "PWD": "."}
     lines = []
     for line in re.sub(r"\\[ \t]*\n", " ", text[:_MOST_SCRIPT]).split("\n"):
         if _HOME.match(line):  # the folder is that of the script already
             continue
-        plain = _SHELL_NAME.sub(lambda match: values.get(match[1] or match[2], match[0]), line)
+        line = _SHELL_OUTPUT.sub(lambda match: _OUTPUTS[match["program"]], line)
+        plain = _SHELL_NAME.sub(lambda match: _value(match, values), line)
         if assignment := _ASSIGNMENT.fullmatch(plain.strip()):
             name, _, value = assignment[0].partition("=")
             values[name] = value.strip("\"'")
@@ -177,13 +200,26 @@ def in_script(text: str, arguments: Sequence[str], folder: str) -> tuple[ShellCo
     )
 
 
+_OUTPUTS = {"pwd": ".", "date": "date"}
+
+
+def _value(match: re.Match[str], values: Mapping[str, str]) -> str:
+    """What stands for a name in a shell script: an argument that was not given is nothing, a name
+    that the script does not set stays.
+    """
+    name = match["inner"] or match["plain"]
+    default = "" if name.isdigit() else match[0]
+    return values.get(name) or (match["default"] if match["default"] is not None else default)
+
+
 def _of_block(fence: Fence) -> Iterator[ShellCommand]:
     text = re.sub(r"\\[ \t]*\n", " ", fence.raw)
     folder, root, variables = PurePosixPath(), "", dict[str, str]()
     earlier = list[tuple[str, tuple[str, ...]]]()
     is_shell = fence.kind is FenceKind.SHELL
     is_first = True  # what stands above an output without a prompt is what made it
-    for number, line in enumerate(text.split("\n")[:_MOST_LINES], fence.line):
+    for number, whole in enumerate(text.split("\n")[:_MOST_LINES], fence.line):
+        line = whole.partition(exception_names.TITLE)[0]  # pasted behind its command
         is_command = is_shell or _PROMPT.match(line) or (is_first and _STARTS.match(line))
         is_first &= bool(is_command or not line.strip())
         if len(line) > 2000 or not is_command:
@@ -217,7 +253,7 @@ def _as_posix(match: re.Match[str]) -> str:
 
 def _words(text: str) -> list[str]:
     try:
-        words = shlex.split(_WINDOWS_PATH.sub(_as_posix, text), comments=True)
+        words = shlex.split(_WINDOWS_PATH.sub(_as_posix, fill_placeholders(text)), comments=True)
     except ValueError:
         return []
     if not all(word.isprintable() for word in words):  # a NUL cannot be passed to a program
@@ -258,12 +294,21 @@ def _command(words: list[str]) -> tuple[tuple[str, ...], dict[str, str]] | None:
             words = words[1:]
         elif first in _PREFIXES or (first in _RUNNERS and "python" not in first):
             words = words[1:]
-            while words and (words[0] == "run" or words[0].startswith("-")):
-                words = words[1:]
+            start = next((at for at, word in enumerate(words) if _is_start(word)), len(words))
+            words = words[start:]
+            if first in _RUNNERS and words and (words[0] == "-m" or words[0].endswith(".py")):
+                words = ["python", *words]
         else:
             break
     argv = _python_arguments(words)
     return (argv, variables) if argv else None
+
+
+def _is_start(word: str) -> bool:
+    """Whether a word behind what runs a command is the beginning of that."""
+    is_program = word in {"-m", "pytest", "py.test", "bash", "sh"} or word in _PREFIXES | _LAUNCHERS
+    is_file = word.endswith((".py", ".sh")) and not word.startswith("-")
+    return is_program or is_file or bool(_PYTHON.fullmatch(word) or _ASSIGNMENT.fullmatch(word))
 
 
 def _python_arguments(words: list[str]) -> tuple[str, ...]:
@@ -274,7 +319,8 @@ def _python_arguments(words: list[str]) -> tuple[str, ...]:
         return ("-m", "pytest", *rest)
     if first in _NOTEBOOKS and (name := next((w for w in rest if w.endswith(".ipynb")), "")):
         return (*NOTEBOOK, name)
-    if first in {"bash", "sh"} and rest and rest[0].endswith(".sh"):
+    starts_file = {("bash", ".sh"), ("sh", ".sh"), ("run", ".py")}  # IPython's, without its mark
+    if rest and (first, PurePosixPath(rest[0]).suffix) in starts_file:
         return tuple(rest)
     if first.endswith(".sh"):
         return tuple(words)

@@ -25,6 +25,10 @@ TRAINING = f"{_FOLDER}/training-*.jsonl"
 """What the training probe writes, a file for each process that trains."""
 TRIAL = f"{_FOLDER}/_reprise_trial.py"
 """The file that makes a run one trial of a repair."""
+SEARCH_PATH = "PYTHONPATH"
+"""The variable of a script with the folders of its tree to look for modules in, by their places in
+it.
+"""
 CUDA = "REPRISE_CUDA"
 """The variable of a script whose CUDA calls are answered on the CPU. With the value "available" its
 own files are told that there is a GPU.
@@ -93,7 +97,9 @@ def spec(
         files[CUDA_PROBE] = probe("cuda_on_cpu.py")
     data = data_for(environment, files) if tree else ()
     files = {name: text for name, text in files.items() if not _is_below(name, data)}
-    variables = {**_variables(environment, options, seed), **script.variables}
+    search_paths = _own_search_paths(script) if tree else []
+    own_variables = {k: v for k, v in script.variables.items() if k != SEARCH_PATH}
+    variables = {**_variables(environment, options, seed), **own_variables}
     if tree and script.command[0] != "-m" and _is_about_imports(signature):
         # Python itself puts only the folder of the script on the path.
         own = [environment.tree, f"{environment.tree}/src"]
@@ -106,6 +112,10 @@ def spec(
         variables["PYTHONPATH"] = up + variables["PYTHONPATH"]
         if "HF_DATASETS_CACHE" in variables:
             variables["HF_DATASETS_CACHE"] = up + variables["HF_DATASETS_CACHE"]
+    if search_paths:
+        probes, *others = variables["PYTHONPATH"].split(":")
+        own_places = [f"{up}{path}" for path in search_paths]
+        variables["PYTHONPATH"] = ":".join([probes, *own_places, *others])
     if script.steps:
         files[STEPS] = probe("steps.py")
         words = ("-S", f"{up}{STEPS}", json.dumps(script.steps), *words)
@@ -139,6 +149,16 @@ def spec(
         device=options.environment.device,
         label=label,
     )
+
+
+def _own_search_paths(script: Script) -> list[str]:
+    """The folders of a program's own copy of its tree to look for modules in. The copy differs from
+    the commit's files where a fix edited them; beside the program itself it is looked in anyhow.
+    """
+    folder = PurePosixPath(script.entry).parent
+    is_elsewhere = any(not PurePosixPath(path).is_relative_to(folder) for path in script.edited)
+    paths = [".", "src"] if is_elsewhere else []
+    return [*paths, *filter(None, script.variables.get(SEARCH_PATH, "").split(":"))]
 
 
 def _is_about_imports(signature: AnySignature) -> bool:

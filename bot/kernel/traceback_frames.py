@@ -12,7 +12,7 @@ from bot.kernel.exception_names import CLASS_LINE, LONE, message
 CPYTHON = re.compile(  # people shorten `File "/home/me/` to `.../`
     r"^\s*(?:File \"|(?=\S{1,400}\.py\"?, line \d{1,7}, in \S))"
     r"(?P<path>[^\"\n]{1,500}?)\"?, line (?P<line>\d{1,7})(?:, in "
-    r"(?P<function>.{1,200}))?\s*$"
+    r"(?P<function>.{1,200})|(?P<unnamed>, in))?\s*$"
 )
 _LINKED_PATH = r"\[?(?P<path>[^\]\s(]{1,400})\]?(?:\([^)\s]{0,300}\))?"
 _LINK = re.compile(r"\[([^\]\n]{1,400})\]\(https?:[^)\s]{0,600}\)")  # JupyterLab links its frames

@@ -229,7 +229,8 @@ def _cpython(
     while at < len(lines):
         line = _content(lines[at], prefix, group)
         if match := CPYTHON.match(line):
-            name = match["function"] or ""
+            # Markdown takes `<module>` for a tag.
+            name = match["function"] or "<module>" * bool(match["unnamed"])
             if beside := _CODE_BESIDE.match(name):
                 name, code, at = beside["name"], beside["code"], at + 1
             else:

@@ -2,6 +2,8 @@
 
 import ast
 import json
+import posixpath
+import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -22,6 +24,7 @@ from bot.kernel.commands import (
 from bot.kernel.environment import Chunk, DataMount
 from bot.kernel.source.syntax import module_of
 from bot.kernel.trees import Tree
+from bot.kernel.usage_errors import refused_options
 
 GUESSED = "the bug report names it but gives no command for it"
 """Why a program was started in a way of ours: that it does not fail so says nothing."""
@@ -37,6 +40,9 @@ _STARTED = (".py", ".sh", ".ipynb")
 _CELLS = "reprise_notebook.py"
 _IMPORT = "reprise_import.py"
 _MOST_IMPORTERS = 60
+_RANKS = {"--local-rank", "--local_rank"}
+_WITH_RANK = {"torch.distributed.launch", "deepspeed"}
+"""The launchers that pass the number of the process as an option."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _PLAIN = {"Dockerfile", "Makefile", "Pipfile"}
 
@@ -53,7 +59,23 @@ def commands(bug: BugReport) -> tuple[ShellCommand, ...]:
     notebooks = (
         ShellCommand(argv=(*NOTEBOOK, name), quote=Quote(text=name)) for name in bug.notebooks
     )
-    return (*bug.commands, *starts, *notebooks, *bug.named_programs)
+    own = (_as_launched(command, bug) for command in bug.commands)
+    return (*own, *starts, *notebooks, *bug.named_programs)
+
+
+def _as_launched(command: ShellCommand, bug: BugReport) -> ShellCommand:
+    """A command with the option that its launcher passes, where the report says that the program
+    refuses it.
+    """
+    messages = (row.message for row in bug.tracebacks)
+    refused = {option for message in messages for option in refused_options(message)}
+    option = next(iter(sorted(refused & _RANKS)), "")
+    words = re.findall(r"[\w.]+", command.quote.text)
+    is_passed = any(word.partition("=")[0] == option for word in command.argv)
+    if not option or is_passed or _WITH_RANK.isdisjoint(words):
+        return command
+    argv = (command.argv[0], f"{option}=0", *command.argv[1:])
+    return command.model_copy(update={"argv": argv})
 
 
 def propose(commands: Sequence[ShellCommand], tree: Tree) -> tuple[Script, ...]:
@@ -180,6 +202,9 @@ def _expanded(command: ShellCommand, tree: Tree) -> tuple[ShellCommand, ...]:
     folder = command.folder if _has_folder(command.folder, tree) else ""
     path = _file(command.argv[0], folder, tree, is_vague=bool(command.source))
     text = tree[path].decode("utf-8", "replace") if path else ""
+    end = "/" + PurePosixPath(command.argv[0].replace("\\", "/")).as_posix()
+    if not folder and path.endswith(end):  # started where it lies
+        folder = path.removesuffix(end)
     if goes_home(text):
         folder = PurePosixPath(path).parent.as_posix().removeprefix(".")
     rows = in_script(text, command.argv[1:], folder)
@@ -226,7 +251,7 @@ def _of_command(command: ShellCommand, tree: Tree) -> Script | None:
     entry = _entry(argv, folder, tree, is_vague=is_vague)
     if not entry:
         return None
-    if argv[0] != "-m" and (PurePosixPath(folder) / argv[0]).as_posix() != entry:
+    if argv[0] != "-m" and posixpath.normpath(f"{folder or '.'}/{argv[0]}") != entry:
         # The report's words name it from another folder: it is started from the root.
         folder, argv = "", (entry, *argv[1:])
     source = tree[entry].decode("utf-8", "replace")
@@ -443,6 +468,9 @@ def _file(name: str, folder: str, tree: Tree, *, is_vague: bool = False) -> str:
     """
     parts = PurePosixPath(name.replace("\\", "/")).parts
     if ".." in parts:
+        path = posixpath.normpath(f"{folder or '.'}/{'/'.join(parts)}")
+        if path in tree and path.endswith(_STARTED):
+            return path
         parts = parts[-1:]
     plain = PurePosixPath(*parts).as_posix().lstrip("/")
     is_elsewhere = is_vague or name[:1] in {"/", "~"} or name[1:2] == ":"

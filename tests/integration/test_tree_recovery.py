@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bot.kernel.bug import DAY_END, Commit, Issue
+from bot.kernel.bug import DAY_END, Commit, Issue, Release
 from bot.kernel.environment import Environment, EnvironmentSpec, Package, RepoSource
 from bot.kernel.errors import UserError
 from bot.kernel.job import PROOFS
@@ -107,6 +107,27 @@ CALL = "from parts import go\ngo([])\n"
             },
             "called `go([])` in place of `demo()`",
         ),
+        (
+            {
+                "main.py": f"from nets import model\n{CALL}",
+                "nets/__init__.py": "",
+                "nets/model.py": "import layers\n",
+                "nets/layers.py": "x = 1\n",
+            },
+            "put `nets` on the path",
+        ),
+        (
+            {"main.py": f"import layers\n{CALL}", "third/parts/layers.py": "x = 1\n"},
+            "put `third/parts` on the path",
+        ),
+        (
+            {
+                "tools/main.py": f"from nets import _C\n{CALL}",
+                "nets/__init__.py": "",
+                "setup.py": "setup(ext_modules=[CppExtension('nets._C', ['a.cpp'])])\n",
+            },
+            "an empty module stands in for `nets._C`",
+        ),
     ],
 )
 def test_what_comes_before_the_failure_is_got_past(
@@ -171,6 +192,19 @@ def test_the_release_that_has_a_name_is_installed(tmp_path: Path) -> None:
     assert report.spec is not None
     assert [row.specifier for row in report.spec.requirements if row.name == "oslib"] == ["==0.9"]
     assert any("asks for os.gone, which oslib" in note.text for note in report.notes)
+
+
+def test_a_library_that_asks_for_what_cannot_be_had_gets_a_release_that_does_without(
+    tmp_path: Path,
+) -> None:
+    source = f"import sys\nsys.path.insert(0, {str(tmp_path / 'env')!r})\nimport acme_lib\n{CALL}"
+    files = {"main.py": source, "env/acme_lib.py": "import no_such_thing\n"}
+    names = {"no_such_thing": ("acme-lib", "2.0")}
+    report = reproduced(tmp_path, files, f"It fails.\n{TRACE}", names=names)
+    assert report.spec is not None
+    releases = [row.specifier for row in report.spec.requirements if row.name == "acme-lib"]
+    assert releases == ["==2.0"]
+    assert any("does without" in note.text for note in report.notes)
 
 
 def test_what_a_program_imports_anywhere_is_installed_at_once(tmp_path: Path) -> None:
@@ -243,3 +277,57 @@ def test_a_clone_without_its_history_is_no_end(tmp_path: Path) -> None:
     body = f"```\npython main.py\n```\n{trace}"
     report = reproduced(tmp_path, files, body, commits=BrokenCommits())
     assert report.verdict.kind == "not_reproduced"
+
+
+def test_a_name_that_the_report_itself_misses_is_not_looked_for(tmp_path: Path) -> None:
+    files = {"main.py": "import os\nos.gone\n"}
+    trace = (
+        '```\nTraceback (most recent call last):\n  File "main.py", line 2, in <module>\n'
+        "    os.gone\nAttributeError: module 'os' has no attribute 'gone'\n```\n"
+    )
+    names = {"os.gone": ("oslib", "0.9")}
+    report = reproduced(tmp_path, files, f"`python main.py`\n\n{trace}", names=names)
+    assert report.verdict.kind == "reproduced"
+    assert report.spec is not None
+    assert all(row.name != "oslib" for row in report.spec.requirements)
+
+
+def test_a_module_that_the_report_itself_misses_is_not_put_on_the_path(tmp_path: Path) -> None:
+    files = {"main.py": "import layers\n", "nets/layers.py": "x = 1\n"}
+    trace = (
+        '```\nTraceback (most recent call last):\n  File "main.py", line 1, in <module>\n'
+        "    import layers\nModuleNotFoundError: No module named 'layers'\n```\n"
+    )
+    report = reproduced(tmp_path, files, f"`python main.py`\n\n{trace}")
+    assert report.verdict.kind == "reproduced"
+
+
+def test_a_name_that_a_module_of_the_tree_lacks_is_no_compiled_part(tmp_path: Path) -> None:
+    files = {"main.py": f"from nets import other\n{CALL}", "nets.py": "", "setup.py": "setup()\n"}
+    report = reproduced(tmp_path, files, f"`python main.py`\n{TRACE}")
+    assert report.verdict.kind != "reproduced"
+    assert report.script is not None
+    assert all("stands in" not in fix.what for fix in report.script.fixes)
+
+
+def test_a_library_older_than_its_python_gets_a_release_that_is_not(tmp_path: Path) -> None:
+    source = f"import sys\nsys.path.insert(0, {str(tmp_path / 'env')!r})\nimport acme_lib\n{CALL}"
+    files = {
+        "main.py": source,
+        "env/acme_lib.py": "raise ValueError('mutable default')\n",
+        "requirements.txt": "env\n",
+    }
+    releases = tuple(
+        Release(version=version, uploaded_at=datetime(year, 1, 1, tzinfo=UTC))
+        for version, year in (
+            ("0.9", 2018),
+            ("1.0", 2019),
+            ("1.1", 2021),
+            ("1.2", 2023),
+            ("2.0", 2024),
+        )
+    )
+    body = f"`python main.py`\n{TRACE}"
+    report = reproduced(tmp_path, files, body, released={"env": releases})
+    assert report.spec is not None
+    assert [row.specifier for row in report.spec.requirements if row.name == "env"] == ["==1.2"]

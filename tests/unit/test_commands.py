@@ -60,8 +60,16 @@ def commands(block, after=TRACE):
         ),
         ("python train.py > log.txt 2>&1", ("train.py",), "", {}),
         ("pip install -r requirements.txt\npython train.py", ("train.py",), "", {}),
+        ("uv run train.py --x 1", ("train.py", "--x", "1"), "", {}),
+        ("uv run -m lib.train", ("-m", "lib.train"), "", {}),
+        ("srun -p gpu --gres=gpu:1 python -u train.py", ("train.py",), "", {}),
+        ("conda run -n env python train.py --x 1", ("train.py", "--x", "1"), "", {}),
+        ("%run train.py --x 1", ("train.py", "--x", "1"), "", {}),
+        ("python train.py --data <path to data> --x 1", ("train.py", "--data", "path_to_data", "--x", "1"), "", {}),
+        ("/opt/envs/a/bin/python -u /home/me/repo/train.py", ("/home/me/repo/train.py",), "", {}),
+        (r"C:\envs\a\python.exe D:/repo/train.py", ("D:/repo/train.py",), "", {}),
     ],
-)
+)  # fmt: skip
 def test_a_command_is_read_as_a_shell_would(block, argv, folder, variables):
     command = commands(block)[0]
     assert (command.argv, command.folder, command.variables) == (argv, folder, variables)
@@ -137,6 +145,13 @@ def test_a_command_that_the_text_quotes_is_read(text, argv):
         ("python fit.py --cfg a.yml (see the README)", ("fit.py", "--cfg", "a.yml"), "", {}),
         ("Execute python fit.py --amp on", ("fit.py", "--amp", "on"), "", {}),
         ("python setup.py develop\npython fit.py", ("fit.py",), "", {}),
+        ("python fit.py --x 1 Traceback (most recent call last):", ("fit.py", "--x", "1"), "", {}),
+        ("\u8fd0\u884cpython fit.py --w a=2.pt\uff0c\u663e\u793a", ("fit.py", "--w", "a=2.pt"), "", {}),
+        ("\u6211\u6267\u884c python fit.py --x 1 \u65f6\u62a5\u9519", ("fit.py", "--x", "1"), "", {}),
+        ("I ran /home/me/envs/a/bin/python fit.py --x 1", ("fit.py", "--x", "1"), "", {}),
+        ("python fit.py --data <path to data> --x 1",
+         ("fit.py", "--data", "path_to_data", "--x", "1"), "", {}),
+        ("srun --gres=gpu:1 python -u fit.py --x 1", ("fit.py", "--x", "1"), "", {}),
     ],
 )  # fmt: skip
 def test_a_command_that_stands_in_the_text_without_a_mark_is_read(text, argv, folder, variables):
@@ -154,6 +169,8 @@ def test_a_command_that_stands_in_the_text_without_a_mark_is_read(text, argv, fo
         "python is great, bash is not.",
         "The old python fit.py is gone.",
         "Python version: 3.9\n\nsh: command not found",
+        "\u6211\u6ca1\u6709\u8fd0\u884c python fit.py",
+        "\u8fd9\u4e2apython\u7248\u672c\u662f3.8",
     ],
 )
 def test_a_sentence_about_a_program_is_no_command(text):
@@ -249,6 +266,66 @@ def test_the_line_above_a_traceback_in_its_block_is_a_command(text, argvs):
     body = f"It fails:\n{TRACE.replace('```', f'```{chr(10)}{text}', 1)}"
     bug = read_issue(Issue(title="it fails", body=body))
     assert [row.argv for row in bug.commands] == argvs
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "(env):/repo/test$",
+        "root@host:repo#",
+        "/repo$",
+        "~/repo$",
+        "(base) me@Macs-MBP repo %",
+        "[me@node01 repo]$",
+        "\u279c  repo git:(main) \u2717",
+    ],
+)
+@pytest.mark.parametrize("is_fenced", [True, False])
+def test_a_prompt_marks_a_command(prompt, is_fenced):
+    text = f"{prompt} python train.py --x 5\nloading\n{TRACE.replace('```', '')}"
+    body = f"```\n{text}\n```" if is_fenced else text
+    (command,) = read_issue(Issue(title="it fails", body=body)).commands
+    assert command.argv == ("train.py", "--x", "5")
+
+
+def test_a_quoted_command_is_read_once():
+    body = f"1. Run `cd tools && python train.py --x 1`\n{TRACE}"
+    (command,) = read_issue(Issue(title="it fails", body=body)).commands
+    assert (command.argv, command.folder) == (("train.py", "--x", "1"), "tools")
+
+
+@pytest.mark.parametrize(
+    ("command", "folder"), [("bash fit.sh", "run"), ("cd run; bash fit.sh", "run")]
+)
+def test_a_shell_script_runs_in_the_folder_where_the_report_starts_it(command, folder):
+    text = b'NOW=$(date +%F)\nOUT="$PWD/../out/$NOW-${SIZE:-5}"\npython ../train.py --out=$OUT\n'
+    (script, *_) = proposed(command, tree={**TREE, "run/fit.sh": text})
+    assert (script.entry, script.folder) == ("train.py", folder)
+    assert script.command == ("../train.py", "--out=./../out/date-5")
+
+
+def test_an_argument_that_a_shell_script_was_not_given_is_empty():
+    (script, *_) = proposed("bash fit.sh", tree={**TREE, "fit.sh": b"python train.py $1 --x 2\n"})
+    assert script.command == ("train.py", "--x", "2")
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        ("python -m torch.distributed.launch --nproc_per_node=1 train.py --x 1", ("--local-rank=0", "--x", "1")),
+        ("deepspeed train.py --x 1", ("--local-rank=0", "--x", "1")),
+        ("torchrun train.py --x 1", ("--x", "1")),
+        ("python train.py --x 1", ("--x", "1")),
+    ],
+)  # fmt: skip
+def test_a_launcher_passes_the_option_of_which_the_report_says_that_it_is_refused(
+    command, arguments
+):
+    issue = Issue(
+        title="train.py: error: unrecognized arguments: --local-rank=0", body=f"`{command}`"
+    )
+    (script,) = tree_programs.propose(tree_programs.commands(read_issue(issue)), TREE)
+    assert script.command == ("train.py", *arguments)
 
 
 def test_a_prompt_of_windows_marks_a_command():

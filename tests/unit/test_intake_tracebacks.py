@@ -157,6 +157,13 @@ def test_message_over_several_lines() -> None:
     assert "pressed" not in found.tracebacks[0].message
 
 
+def test_a_function_that_markdown_took_for_a_tag_is_the_module() -> None:
+    body = 'File "D:/repo/main.py", line 22, in\nrun()\nFile "a.py", line 3, in run\nKeyError: None'
+    (row,) = read_issue(Issue(title="it fails", body=body)).tracebacks
+    places = [(frame.path, frame.line, frame.function) for frame in row.frames]
+    assert places == [("D:/repo/main.py", 22, "<module>"), ("a.py", 3, "run")]
+
+
 def test_two_in_one_log() -> None:
     one = "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    f()\nKeyError: 'a'\n"
     found = fenced(f"INFO: start\n{one}INFO: again\n{one.replace('KeyError', 'ValueError')}")

@@ -54,6 +54,7 @@ def verdict(tmp_path):
         ("FileNotFoundError", "[Errno 2] No such file or directory: '/repro/data'", "data"),
         ("FileNotFoundError", "[Errno 2] No such file or directory: '/tmp/reprise-run-0123456789abcdef/work/data'", "data"),
         ("FileNotFoundError", "[Errno 2] No such file or directory: b'data'", "data"),
+        ("NotADirectoryError", "[Errno 20] Not a directory: './data/train.txt'", "data/train.txt"),
         ("OSError", "[Errno 2] Unable to open file (unable to open file: name = 'x.h5', errno = 2, error message = 'No such file or directory', flags = 0, o_flags = 0)", "x.h5"),
         ("FileNotFoundError", "[Errno 2] Unable to synchronously open file (unable to open file: name = 'a/x.h5', errno = 2, error message = 'No such file or directory', flags = 0, o_flags = 0)", "a/x.h5"),
         ("FileNotFoundError", "[Errno 2] File b'table.csv' does not exist: b'table.csv'", "table.csv"),

@@ -44,6 +44,8 @@ def proposed(body, tree=TREE):
         ("Executing lib/core.py does not work.", ("-m", "lib.core")),
         ("I ran this:\n```\n./repo/eval/score.py\n```\n", ("eval/score.py",)),
         ("_fit.py_ fails", ("fit.py",)),
+        ("I ran `fit.py` with `--x 1 --y 2` and got it.", ("fit.py", "--x", "1", "--y", "2")),
+        ("I run fit.py using the following arguments: `--x 1`", ("fit.py", "--x", "1")),
     ],
 )
 def test_a_script_that_the_words_name_is_started_without_arguments(body, command):

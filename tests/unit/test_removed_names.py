@@ -181,3 +181,15 @@ def test_the_newest_release_of_a_library_that_does_without_a_name_of_another(
     place = removed_names.located(tmp_path, lacking)
     assert place == Located("acme", "1.3")
     assert removed_names.release_with(index, place, lacking, None) == "1.1"
+
+
+def test_the_next_release_of_a_library_that_does_without_a_module_that_is_not_there(
+    tmp_path: Path,
+) -> None:
+    asks, perhaps = "import other.parts", "try:\n    import other\nexcept ImportError: ...\n"
+    index = index_of(tmp_path, asks, asks, asks, perhaps, "", "")
+    lacking = LibraryName(module="other", importer="acme/__init__.py")
+    place = Located("acme", "1.1")
+    assert removed_names.release_with(index, place, lacking, START) == "1.3"
+    index = index_of(tmp_path, asks, asks, asks)
+    assert not removed_names.release_with(index, place, lacking, START)

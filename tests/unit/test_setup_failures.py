@@ -9,6 +9,12 @@ from bot.environment import setup_failures
     ("exception", "message", "field", "value"),
     [
         ("ModuleNotFoundError", "No module named 'captum'", "module", "captum"),
+        (
+            "AttributeError",
+            "module 'torch._C' has no attribute '_cuda_setDevice'",
+            "rewrite",
+            "cpu",
+        ),
         ("ModuleNotFoundError", "No module named 'p\u00f6ol.core'", "module", "p\u00f6ol"),
         ("ModuleNotFoundError", "No module named 'torch_scatter.utils'", "module", "torch_scatter"),
         (

@@ -4,32 +4,40 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bot.issues.reading.markdown import ProseLine, polarity
+from bot.kernel import exception_names
 from bot.kernel.bug import Quote, ShellCommand
-from bot.kernel.commands import read_commands
+from bot.kernel.commands import PLACE, fill_placeholders, read_commands
 
 _MOST, _MOST_LINES, _MOST_WORDS = 8, 400, 100
 
 # What starts a command, the words that lead up to it, and those after it that are the sentence's
 # again.
 
+_WIDE = r"\u3000-\u303f\u4e00-\u9fff\uff00-\uffef"
+"""Chinese characters and marks, which stand beside a command without a blank."""
 _START = re.compile(
-    r"(?<![^\s(:*_\[])(?:sudo\s)?(?:[A-Z_][A-Z0-9_]{0,40}=\S{1,80}\s{1,4}){0,6}"
-    r"(?:(?:poetry|uv|pipenv|srun|xvfb-run)\s(?:run\s)?)?"
-    r"(?:[Pp]ython[\d.]{0,5}(?:\.exe)?|pytest|py\.test|torchrun|accelerate\slaunch|deepspeed|bash|sh"
-    r"|\./[\w./-]{1,200}\.sh)(?=\s{1,4}\S|$)"
+    rf"(?<![^\s(:*_\[{_WIDE}])(?:sudo\s)?(?:[A-Z_][A-Z0-9_]{{0,40}}=\S{{1,80}}\s{{1,4}}){{0,6}}"
+    r"(?:(?:poetry|uv|pipenv|srun|xvfb-run)\s(?:run\s)?(?:-{1,2}\S{1,80}\s){0,8})?"
+    r"(?:\"?(?:[^\s\"]{1,200}[/\\])?[Pp]ython[\d.]{0,5}(?:\.exe)?\"?"
+    r"|pytest|py\.test|torchrun|accelerate\slaunch|deepspeed|bash|sh"
+    r"|(?<=uv run )[\w./-]{1,200}\.py|\./[\w./-]{1,200}\.sh)(?=\s{1,4}\S|$)"
 )
-_WINDOWS_PROMPT = re.compile(r"^\s*(?:PS )?[A-Za-z]:[\\/][^>\n]{0,200}>\s{0,4}(?=[A-Za-z])")
 _STEP = re.compile(r"^(?:cd|export|git clone|pip3? install|conda activate|source)\s")
 _ORNAMENT = re.compile(r"^(?:[\s>*_#+-]|\d{1,3}[.)]\s){0,12}(?:\$\s)?")
 _LEADS = re.compile(
     r"\b(?:r[ua]n(?:ning|s)?|execut(?:e|es|ed|ing)|launch(?:ed|ing)?|start(?:ed|ing)?|call(?:ed|ing)?"
     r"|invok(?:ed?|ing)|typ(?:ed?|ing)|us(?:ed?|ing)|try|tried|trying|did|with|via|by|command|script"
-    r"|reproduc\w{1,5}|steps?|cmd)\b[^.!?\n]{0,40}$",
+    r"|reproduc\w{1,5}|steps?|cmd)\b[^.!?\n]{0,40}$"
+    r"|(?:\u8fd0\u884c|\u6267\u884c|\u8dd1|\u7528|\u547d\u4ee4|\u8f93\u5165|\u542f\u52a8|\u8bad\u7ec3|\u6d4b\u8bd5)[^.!?\n\u3002\uff01\uff1f]{0,40}$",
     re.IGNORECASE,
 )
 _NO_RUN = re.compile(
-    r"\b(?:instead of|rather than|without|not|never|don't|can't)\b[^.!?]{0,20}$", re.I
+    r"\b(?:instead of|rather than|without|not|never|don't|can't)\b[^.!?]{0,20}$"
+    r"|(?:\u4e0d|\u6ca1|\u65e0\u6cd5)[^.!?\u3002\uff0c]{0,8}$",
+    re.I,
 )
+_END_OF_COMMAND = re.compile(rf"[\u3001\u3002\uff01-\uff1f]|(?<!\S)[{_WIDE}]")
+"""Where a sentence in Chinese goes on."""
 _VERBS = frozenset(
     """
     fails failed works worked gives gave raises raised throws threw crashes crashed returns returned
@@ -49,7 +57,7 @@ def find_bare_commands(prose: Sequence[ProseLine]) -> Iterator[ShellCommand]:
     steps, after = list[str](), 0
     lines = prose[:_MOST_LINES]
     for at, line in enumerate(lines):
-        text = _WINDOWS_PROMPT.sub("", line.text[:2000])
+        text = PLACE.sub("", line.text[:2000].partition(exception_names.TITLE)[0])
         plain = _ORNAMENT.sub("", text)
         if at < after or not text.strip():
             continue
@@ -60,7 +68,9 @@ def find_bare_commands(prose: Sequence[ProseLine]) -> Iterator[ShellCommand]:
         following = _continuation(text, lines[at + 1 : at + _MOST_WORDS]) if starts else []
         after = at + 1 + len(following)
         for start in starts:
-            words = _without_prose(" ".join([text[start:], *following]))
+            if text.count("`", 0, start) % 2:  # it is read as the quotation that it is part of
+                continue
+            words = _without_prose(fill_placeholders(" ".join([text[start:], *following])))
             rows = read_commands([*steps, words]) if _is_run(text, start) else ()
             # The installation of a repository is no program of it.
             rows = tuple(row for row in rows if row.argv[0] != _INSTALLER)
@@ -106,6 +116,9 @@ def _without_prose(text: str) -> str:
         is_value = bool(words) and words[-1].startswith("-") and at == len(every) - 1
         is_prose = plain in _VERBS or (plain in _SMALL and not is_value) or word.startswith("(")
         if at and not is_open and is_prose:
+            break
+        if not is_open and (end := _END_OF_COMMAND.search(word)):
+            words += [word[: end.start()]] if end.start() else []
             break
         is_open ^= (word.count('"') + word.count("'")) % 2 == 1
         words.append(word)

@@ -21,7 +21,7 @@ from bot.kernel.exception_names import (
 )
 from bot.kernel.source.syntax import is_call_of, module_of, name_of
 from bot.kernel.tracebacks import WORDS
-from bot.kernel.usage_errors import find_usage_errors
+from bot.kernel.usage_errors import EXCEPTION, find_usage_errors, usage_error
 
 # Warnings that a report quotes.
 
@@ -209,6 +209,9 @@ def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
     match = match_exception_line(issue.title.strip(" `")) or INLINE.search(issue.title)
     if match and match["msg"]:
         yield Traceback(exception=match["exc"], message=_without_occasion(match["msg"]), line=0)
+        return
+    if usage := usage_error(issue.title, in_prose=True):
+        yield Traceback(exception=EXCEPTION, message=usage, line=0)
         return
     for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
         raised_match = _RAISED_CLASS.search(text)

@@ -10,11 +10,11 @@ from itertools import pairwise
 
 from bot.issues.reading.markdown import ProseLine, Sentence, polarity
 from bot.kernel.bug import Fence, Frame, Issue, Quote, ShellCommand, Traceback
-from bot.kernel.commands import PYTEST, STATEMENT, is_test_file
+from bot.kernel.commands import PYTEST, STATEMENT, is_test_file, read_command
 from bot.kernel.source.syntax import module_of
 
 _MOST, _MOST_SENTENCES, _MOST_LINES = 3, 300, 400
-_BEFORE, _AFTER = 90, 60
+_BEFORE, _AFTER, _MOST_AFTER = 90, 60, 600
 _MARKS = r"[\s:*_`\"'\u201c\u201d(\[<>-]*"
 _PATH = re.compile(
     r"(?<![\w./\\~@-])(?P<path>(?:[A-Za-z]:[\\/])?[\w./\\~@%+-]{1,300}\.(?:py|sh|ipynb))"
@@ -48,6 +48,13 @@ _NOT_RUN = re.compile(
     r"|could not find|missing|lacks?|there is no|no)\b[^.!?,;]{0,30}$",
     re.IGNORECASE,
 )
+_ARGUMENTS = re.compile(
+    r"^[\s`*_\"')\]]*(?:(?:script|file|code|program)\s)?(?:with|using)\b(?:\s(?:the|these|this|following"
+    r"|arguments?|args|options?|flags?|parameters?|params|settings?)\b){0,4}:?\s{0,2}"
+    r"[`\"](?P<words>--?[A-Za-z][^`\"\n]{0,400})[`\"]",
+    re.IGNORECASE,
+)
+"""The arguments that the words behind a file quote."""
 _COMMAND = re.compile(
     r"(?:\b(?:[Pp]ython[\d.]*|bash|sh|torchrun|launch|pytest|pip|source|cat|vim?|cp|mv)\s+(?:-\S+\s+){0,6}"
     r"|File [\"'])$"
@@ -107,12 +114,16 @@ def _scripts(text: str, quote: Quote) -> Iterator[tuple[int, ShellCommand]]:
         rank = next((at for at, sign in enumerate(signs) if sign), None)
         if rank is not None:
             is_italic = after.startswith("_")
-            yield rank, _start(match["path"].removeprefix("_" * is_italic), quote)
+            arguments = _ARGUMENTS.match(text[end : end + _MOST_AFTER])
+            words = arguments["words"] if arguments else ""
+            yield rank, _start(match["path"].removeprefix("_" * is_italic), quote, words)
 
 
-def _start(path: str, quote: Quote) -> ShellCommand:
+def _start(path: str, quote: Quote, words: str = "") -> ShellCommand:
     plain = path.replace("\\", "/").replace("%20", " ")
-    return ShellCommand(argv=(plain,), source="named", quote=quote)
+    command = read_command(f"python program.py {words}") if words else None
+    arguments = command.argv[1:] if command is not None else ()
+    return ShellCommand(argv=(plain, *arguments), source="named", quote=quote)
 
 
 # Imports of which the words say that they fail, without the error.

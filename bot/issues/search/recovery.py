@@ -4,14 +4,24 @@ iterations.
 
 import ast
 import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
-from bot.environment import imports, library_names, package_names, specify
+from packaging.utils import canonicalize_name
+
+from bot.environment import imports, library_names, package_names, specify, versions
 from bot.environment.imports import distribution
 from bot.environment.setup_failures import FILE_RULES
 from bot.issues import missing_inputs, script_fixes
 from bot.issues.runner import Runner
-from bot.issues.search import missing_weights, program_options, required_options, stand_ins
+from bot.issues.search import (
+    missing_weights,
+    own_modules,
+    program_options,
+    required_options,
+    stand_ins,
+)
 from bot.kernel import artifacts, launch, tree_programs
 from bot.kernel.attempt import Failure, Judgement, Match, Script, SetupFailure
 from bot.kernel.bug import HangSignature, ScriptFix, TrainingSignature, members_of
@@ -66,17 +76,24 @@ def run(
         fix = next_fix(runner, spec, environment, script, completed)
         if fix is None:
             break
-        try:
-            environment = runner.build(fix.spec)
-        except BuildError as error:
-            runner.note(f"{fix.change}: {error}")
-            fix = _without_module(spec, environment, script, completed.judgement)
-            if fix is None:
-                break
+        others = _without_module(runner, spec, environment, script, completed.judgement)
+        next_run = _first_built(runner, chain([fix], others))
+        if next_run is None:
+            break
+        fix, environment = next_run
         spec, script = fix.spec, fix.script
         with runner.stage("search", fix.change):
             completed = runner.run(script, environment, seed, "search", fix.change)
     return SearchResult(script, spec, environment, completed)
+
+
+def _first_built(runner: Runner, fixes: Iterable[Fix]) -> tuple[Fix, Environment] | None:
+    for fix in fixes:
+        try:
+            return fix, runner.build(fix.spec)
+        except BuildError as error:
+            runner.note(f"{fix.change}: {error}")
+    return None
 
 
 def next_fix(
@@ -86,8 +103,10 @@ def next_fix(
     script: Script,
     run: CompletedRun,
 ) -> Fix | None:
-    """The next thing to try with this program; None when nothing helps."""
+    """The next thing to try with this program; None when nothing helps, or nothing has to."""
     failure = run.judgement.setup_failure
+    if run.match is Match.MATCHED:
+        return None
     if run.match is Match.UNDECIDED:
         ended_by_clock = run.attempt.execution.timed_out
         return _shorter(runner, spec, environment, script) if ended_by_clock else None
@@ -100,7 +119,7 @@ def next_fix(
         if text.startswith("["):
             text = _extended(runner, spec, run.judgement) + text
         fix = _install(runner, spec, environment, script, (failure.module, text))
-        return fix or _without_module(spec, environment, script, run.judgement)
+        return fix or next(_without_module(runner, spec, environment, script, run.judgement), None)
     return _in_program(runner, spec, environment, script, failure)
 
 
@@ -125,9 +144,13 @@ def _of_command(
     if failure is not None and failure.id == "arguments":
         fixed = required_options.with_arguments(script, tree)
         return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
+    if (fixed := own_modules.with_module(script, tree, judgement)) is not script:
+        return Fix(spec, fixed, fixed.fixes[-1].what)
     if _lacks_gpu(judgement):
         return _without_gpu(spec, environment, script, judgement)
-    return _with_name(runner, spec, environment, script, judgement)
+    return _with_name(runner, spec, environment, script, judgement) or _for_python(
+        runner, spec, environment, script, judgement
+    )
 
 
 def _with_steps(runner: Runner, script: Script, tree: Tree) -> Script:
@@ -365,24 +388,38 @@ def _is_buildable(runner: Runner, spec: EnvironmentSpec) -> bool:
 
 
 def _without_module(
-    spec: EnvironmentSpec, environment: Environment, script: Script, judgement: Judgement
-) -> Fix | None:
-    """A repository's program with a module that can be imported, but not used, for one that it
-    imports itself and that no distribution gives it here.
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    judgement: Judgement,
+) -> Iterator[Fix]:
+    """A program without a module that no distribution gives it here: with a later release of the
+    library that asks for it, and that does without; with a module that can be imported, but not
+    used, for one that a repository's program imports itself.
     """
     failure = judgement.setup_failure
-    if not script.command or failure is None or not failure.module.isidentifier():
-        return None
+    if failure is None or not failure.module.isidentifier():
+        return
     if judgement.failure is not None and f"'{failure.module}." in judgement.failure.message:
-        return None  # it is there: this release lacks a module of it
+        return  # it is there: this release lacks a module of it
+    last = judgement.failure.innermost if judgement.failure is not None else None
+    if last is not None and last.package and last.module_path:
+        lacking = LibraryName(module=failure.module, importer=last.module_path)
+        fix = _at_release(runner, spec, environment, script, lacking)
+        yield from [fix] if fix is not None else []
+    if not script.command:
+        return
     tree = read_tree(environment.tree)
     text = tree_programs.imports((script,), tree)
     if failure.module not in {name.partition(".")[0] for name in symbols.imported_modules(text)}:
-        return None
+        return
     fixed = stand_ins.with_stand_in(script, failure.module, tree)
-    return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
+    if fixed is not script:
+        yield Fix(spec, fixed, fixed.fixes[-1].what)
 
 
+_IMPORT = re.compile(r"\s*(?:import|from)\s")
 _STATED = {PinSource.OPTION, PinSource.ISSUE}
 
 
@@ -437,6 +474,47 @@ def _at_release(
     new = Requirement(name=name, specifier=f"=={version}", rung=PinSource.REPAIR, reason=reason)
     runner.note(f"{reason}; {version} {words}")
     return Fix(specify.add(spec, new), script, f"with {name} {version}, since {reason}"[:200])
+
+
+def _for_python(
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    judgement: Judgement,
+) -> Fix | None:
+    """The program with the first release of a library from after its Python's, where an older one
+    ended as it was imported. A release that the report states stays.
+    """
+    frames = judgement.failure.frames if judgement.failure is not None else ()
+    own = [at for at, frame in enumerate(frames) if not frame.package]
+    importers = [frame for frame in frames if frame.package not in {"", "<stdlib>"}]
+    is_import = bool(own) and _IMPORT.match(frames[own[-1]].code) is not None
+    if judgement.setup_failure is not None or not is_import or not importers:
+        return None
+    package = importers[-1].package
+    name = next(
+        (one for one in map(canonicalize_name, (distribution(package), package))
+         if environment.version(one)), ""
+    )  # fmt: skip
+    stated = {row.name for row in spec.requirements if row.rung in _STATED and row.specifier}
+    day = versions.RELEASE_DAYS.get(environment.python)
+    if not name or day is None or name in {*stated, *imports.TORCH_FAMILY}:
+        return None
+    installed = environment.version(name)
+    rows = [row for row in runner.ports.builder.history(name) if not (row.yanked or row.prerelease)]
+    at = next((at for at, row in enumerate(rows) if row.version == installed), len(rows))
+    is_older = at < len(rows) and (uploaded := rows[at].uploaded_at) is not None and uploaded < day
+    later = (row for row in rows[at + 1 :] if row.uploaded_at is not None and row.uploaded_at > day)
+    version = next(later, None) if is_older else None
+    if version is None:
+        return None
+    reason = f"{name} {installed} is older than Python {environment.python}"
+    new = Requirement(
+        name=name, specifier=f"=={version.version}", rung=PinSource.REPAIR, reason=reason
+    )
+    runner.note(f"{reason}; {version.version} is not")
+    return Fix(specify.add(spec, new), script, f"with {name} {version.version}, since {reason}")
 
 
 def _imported_tops(failure: Failure, script: Script, tree: Tree) -> tuple[str, ...]:

@@ -50,13 +50,14 @@ sys.meta_path.append(_Parts())
 '''
 
 
-def with_stand_in(script: Script, module: str, tree: Tree) -> Script:
-    """A program of a tree with a module beside it that can be imported and whose use ends as its
-    absence does; the very script where the tree or the program has that module.
+def with_stand_in(script: Script, module: str, tree: Tree, folder: str = "") -> Script:
+    """A program of a tree with a module beside it, or in the folder of a package, that can be
+    imported and whose use ends as its absence does; the very script where the tree or the program
+    has that module.
     """
     is_module = script.command[:1] == ("-m",)
-    folder = script.folder if is_module else PurePosixPath(script.entry).parent.as_posix()
-    base = f"{folder}/{module}".removeprefix("./").lstrip("/")
+    own = script.folder if is_module else PurePosixPath(script.entry).parent.as_posix()
+    base = f"{folder or own}/{module.rpartition('.')[2]}".removeprefix("./").lstrip("/")
     path = f"{base}.py"
     if path in {**tree, **script.files} or any(name.startswith(f"{base}/") for name in tree):
         return script

@@ -1,0 +1,98 @@
+"""Modules of a repository that its program does not find: those that lie in a folder which is not
+on the path, and compiled parts that were not built.
+"""
+
+import re
+from pathlib import PurePosixPath
+
+from bot.issues.search import stand_ins
+from bot.kernel.attempt import Failure, Judgement, Script
+from bot.kernel.bug import ScriptFix
+from bot.kernel.launch import SEARCH_PATH
+from bot.kernel.trees import Tree, tree_files
+
+_MODULE = r"(?P<module>[A-Za-z_]\w{0,80}(?:\.\w{1,80}){0,8})"
+_NO_MODULE = re.compile(rf"^No module named '{_MODULE}'")
+_NO_NAME = re.compile(rf"^cannot import name '(?P<name>\w{{1,80}})' from '{_MODULE}'")
+_EXTENSION = re.compile(rb"\b(?:CUDA|Cpp|BuildExtension|Extension|cythonize)\w{0,30}\(")
+_COMPILED = {".pyx", ".cu", ".cpp", ".cc", ".c"}
+_BUILDS = {"setup.py", "build.py", "make.py"}
+
+
+def with_module(script: Script, tree: Tree, judgement: Judgement) -> Script:
+    """A program with what helps it to a module of its own tree that it ended for want of; the very
+    script where it ended for another reason.
+    """
+    setup_failure = judgement.setup_failure
+    is_other = setup_failure is not None and setup_failure.id != "missing-module"
+    if judgement.failure is None or is_other:
+        return script
+    fixed = _with_folder(script, tree, judgement.failure)
+    return _without_extension(script, tree, judgement.failure) if fixed is script else fixed
+
+
+def _with_folder(script: Script, tree: Tree, failure: Failure) -> Script:
+    """A program that finds a module which lies in another folder of its tree: in that of the file
+    that imports it, in one above that, or in the only one that has it. The very script where it is
+    in none, or its folder was on the path.
+    """
+    match = _NO_MODULE.match(failure.message)
+    if match is None or "." in match["module"]:
+        return script
+    folders = _folders_of(match["module"], tree)
+    importer = next(iter(_own_paths(failure, tree)), "")
+    above = [parent.as_posix() for parent in PurePosixPath(importer).parents]
+    near = [folder for folder in above if folder in folders] if importer else []
+    folder = next(iter(near or folders * (len(folders) == 1)), "")
+    paths = [*filter(None, script.variables.get(SEARCH_PATH, "").split(":"))]
+    if not folder or folder in paths:
+        return script
+    where = "the root" if folder == "." else f"`{folder}`"
+    fix = ScriptFix(
+        what=f"put {where} on the path"[:200], why=f"`{match['module']}` lies there"[:200]
+    )
+    variables = {**script.variables, SEARCH_PATH: ":".join([*paths, folder])}
+    return script.model_copy(update={"variables": variables, "fixes": (*script.fixes, fix)})
+
+
+def _without_extension(script: Script, tree: Tree, failure: Failure) -> Script:
+    """A program with a module that can only be imported in the place of a compiled one of its tree;
+    the very script where the tree builds none of that name.
+    """
+    match = _NO_NAME.match(failure.message) or _NO_MODULE.match(failure.message)
+    if match is None:
+        return script
+    module = ".".join(filter(None, (match["module"], match.groupdict().get("name"))))
+    package, _, name = module.rpartition(".")
+    folders = [f"{root}{package.replace('.', '/')}" for root in ("", "src/")]
+    own = [one for one in folders if package and any(path.startswith(f"{one}/") for path in tree)]
+    if (package and not own) or not _is_compiled(name, tree):
+        return script
+    return stand_ins.with_stand_in(script, module, tree, *own[:1])
+
+
+def _own_paths(failure: Failure, tree: Tree) -> list[str]:
+    """The files of the tree that the frames of a failure lie in, the innermost first."""
+    rows = (tree_files(frame, tree) for frame in reversed(failure.frames))
+    return [max(paths, key=len) for paths in rows if paths]
+
+
+def _folders_of(module: str, tree: Tree) -> list[str]:
+    """The folders of a tree that have a module or a package of Python files of a name."""
+    ends = (f"/{module}.py", f"/{module}/__init__.py")
+    paths = (f"/{path}" for path in tree)
+    folders = (path.removesuffix(end) for path in paths for end in ends if path.endswith(end))
+    return list(dict.fromkeys(folder.lstrip("/") or "." for folder in folders))
+
+
+def _is_compiled(name: str, tree: Tree) -> bool:
+    """Whether a tree builds a compiled module of a name: it has its source, or a file that builds
+    extensions names it.
+    """
+    quoted = re.compile(rb"[\"'./]" + re.escape(name).encode() + rb"[\"']")
+    for path, text in tree.items():
+        pure = PurePosixPath(path)
+        has_source = pure.stem == name and pure.suffix in _COMPILED
+        if has_source or (pure.name in _BUILDS and _EXTENSION.search(text) and quoted.search(text)):
+            return True
+    return False

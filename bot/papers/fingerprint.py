@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bot.kernel.dialogue import Question
 from bot.kernel.errors import ModelUnavailable
 from bot.kernel.markdown import contains
-from bot.kernel.outside_text import one_line
+from bot.kernel.outside_text import clean, clip, one_line
 from bot.kernel.paper import Criterion, CriterionKind, NumberClaim, Paper, PaperQuote
 from bot.kernel.redaction import redact
 from bot.model.budget import BudgetExceeded, ModelBudget, question
@@ -28,14 +28,18 @@ _QUANTITY = re.compile(
 )
 _MOST_TOKENS, _MOST_CHARACTERS = 3_000, 60_000
 _READINGS = 2
+_MOST_STATEMENTS, _LONGEST_NAME = 12, 60
 
 
 class _Reading(NamedTuple):
-    """What a model says that a sentence states."""
+    """What a model says that a sentence states; `name` is its own for a statement that no kind
+    covers.
+    """
 
     kind: CriterionKind
     value: str
     sentence: str
+    name: str = ""
 
 
 def add_readings(
@@ -93,6 +97,10 @@ def parse(data: dict[str, object], paper: Paper) -> Iterator[_Reading]:
         row, text = ROWS[item["kind"]], texts.get(item["sentence"], "")
         if not contains(text, item["quote"]):
             continue
+        if row.kind == "method":
+            name = clip(one_line(clean(item["value"])), _LONGEST_NAME)
+            yield _Reading(row.kind, one_line(item["quote"]), item["sentence"], name)
+            continue
         if not row.words and not _QUANTITY.search(item["quote"]):
             continue  # words without any quantity state no number
         value = row.canonical(item["value"])
@@ -109,7 +117,7 @@ def merge(
     texts = {row.id: row.text for row in paper.sentences}
     rows = {row.kind: row for row in criteria}
     for kind in KINDS:
-        if kind.kind in rows and rows[kind.kind].stated:
+        if kind.kind == "method" or (kind.kind in rows and rows[kind.kind].stated):
             continue
         counts = dict[str, int]()
         sentences = dict[str, str]()
@@ -130,4 +138,24 @@ def merge(
                 readings=most,
             )
     stated = [rows[kind.kind] for kind in KINDS if kind.kind in rows and rows[kind.kind].stated]
-    return (*stated, *(row for row in rows.values() if not row.stated))
+    statements = list(_statements(paper, readings))[:_MOST_STATEMENTS]
+    return (*stated, *statements, *(row for row in rows.values() if not row.stated))
+
+
+def _statements(paper: Paper, readings: Sequence[set[_Reading]]) -> Iterator[Criterion]:
+    """What no kind covers, by the sentences from which every reading takes some of it."""
+    by_sentence = [
+        {row.sentence: row for row in sorted(reading) if row.kind == "method"}
+        for reading in readings
+    ]
+    for sentence in paper.sentences:
+        if len(by_sentence) == _READINGS and all(sentence.id in rows for rows in by_sentence):
+            row = by_sentence[0][sentence.id]
+            yield Criterion(
+                kind="method",
+                name=row.name,
+                stated=row.value,
+                quote=PaperQuote(text=sentence.text, sentence=sentence.id),
+                by="model",
+                readings=_READINGS,
+            )

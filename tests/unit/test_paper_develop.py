@@ -53,6 +53,8 @@ class Author:
         stage = question.prompt.partition("@")[0]
         if stage == "fingerprint":
             return {"criteria": []}
+        if stage == "compare":
+            return {"judgements": []}
         if stage == "analyse":
             return CAUSE
         self.asked.append(question)

@@ -10,12 +10,20 @@ from bot.kernel.dialogue import Question
 from bot.kernel.errors import ModelUnavailable
 from bot.kernel.markdown import contains
 from bot.kernel.outside_text import clean, clip, one_line
-from bot.kernel.paper import Criterion, CriterionKind, NumberClaim, Paper, PaperQuote
+from bot.kernel.paper import (
+    Criterion,
+    CriterionKind,
+    NumberClaim,
+    Paper,
+    PaperQuote,
+    PaperSentence,
+)
 from bot.kernel.redaction import redact
 from bot.model.budget import BudgetExceeded, ModelBudget, question
 from bot.papers.comparison import paper_text
 from bot.papers.criteria import is_elsewhere
 from bot.papers.criterion_kinds import KINDS, ROWS, share
+from bot.papers.passages import choose_passages, stems
 from bot.papers.runs import PaperSession
 from prompts import load
 from prompts.catalog import fence
@@ -26,7 +34,7 @@ _QUANTITY = re.compile(
     r"single|pair|dozen|no|none|without)s?\b",
     re.IGNORECASE,
 )
-_MOST_TOKENS, _MOST_CHARACTERS = 3_000, 60_000
+_MOST_TOKENS, _MOST_CHARACTERS = 4_000, 20_000
 _READINGS = 2
 _MOST_STATEMENTS, _LONGEST_NAME = 12, 60
 
@@ -68,14 +76,10 @@ def add_readings(
 
 def ask(paper: Paper, claim: NumberClaim, criteria: Sequence[Criterion], number: int) -> Question:
     """What a model is asked. The second reading goes through the sentences from the end."""
-    rows = [f"{row.kind}: {row.stated}" for row in criteria if row.stated]
-    stated = "\n".join(rows) or load("fingerprint").fragment("nothing")
-    sentences, room = list[str](), _MOST_CHARACTERS
-    for row in paper.sentences:
-        if is_elsewhere(paper.section_of(row)) or room < 0:
-            continue
-        sentences.append(one_line(redact(f"[{row.id}] {row.text}")))
-        room -= len(row.text)
+    readings = [f"{row.kind}: {row.stated}" for row in criteria if row.stated]
+    stated = "\n".join(readings) or load("fingerprint").fragment("nothing")
+    rows_to_read = list(relevant_sentences(paper, claim))
+    sentences = [one_line(redact(f"[{row.id}] {row.text}")) for row in rows_to_read]
     ordered = sentences[::-1] if number % 2 else sentences
     return question(
         "reader",
@@ -85,6 +89,27 @@ def ask(paper: Paper, claim: NumberClaim, criteria: Sequence[Criterion], number:
         stated=fence("keywords", stated),
         paper=fence("paper", "\n".join(ordered)),
     )
+
+
+def relevant_sentences(paper: Paper, claim: NumberClaim) -> Iterator[PaperSentence]:
+    """The sentences of the sections that speak of the kinds, or of the claim's data and method."""
+    sections = dict[str, list[PaperSentence]]()
+    for row in paper.sentences:
+        if not is_elsewhere(paper.section_of(row)):
+            sections.setdefault(row.id.rpartition(".")[0], []).append(row)
+    titles = {section.id: section.title for section in paper.sections}
+    texts = [
+        f"{titles.get(key, '')} {' '.join(row.text for row in rows)}"
+        for key, rows in sections.items()
+    ]
+    query = " ".join((*(kind.name for kind in KINDS), claim.dataset, claim.method, claim.metric))
+    parts = [*sections.values()]
+    for at in choose_passages(texts, stems(query), _MOST_CHARACTERS):
+        room = _MOST_CHARACTERS
+        for row in parts[at]:
+            if room > 0:
+                yield row
+            room -= len(row.text)
 
 
 def parse(data: dict[str, object], paper: Paper) -> Iterator[_Reading]:

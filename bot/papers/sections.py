@@ -91,7 +91,9 @@ def contradiction(row: Criterion) -> str:
         return f"{says}, no code reads what `{located.at}` sets"
     if row.read is not None:
         code = clip(row.read.code, _QUOTE).replace("`", "'")
-        return f"{row.name}: the paper states “{row.read.paper}”, `{row.read.at}` has `{code}`"
+        reads = clip(row.read.reason, _QUOTE).rstrip(".")
+        text = f"{row.name}: the paper states “{row.read.paper}”, `{row.read.at}` has `{code}`"
+        return f"{text} (a model: {reads})" if reads else text
     if row.observed is None:
         return f"{says}, `{located.at}` has {located.value}" if located is not None else says
     where = f" (`{located.at}`)" if located is not None else ""

@@ -112,7 +112,9 @@ def test_two_quotes_in_two_readings_judge_what_has_to_be_read(tmp_path: Path) ->
     assert [row.kind for row in report.result.contradictions] == ["preprocessing"]
     assert report.result.criteria[0].kind == "preprocessing"
     text = arranged(paper_document(report), elsewhere="here")
-    sentence = "the paper states “Inputs are standardised”, `train.py:10` has `for value in inputs:`"
+    sentence = (
+        "the paper states “Inputs are standardised”, `train.py:10` has `for value in inputs:`"
+    )
     assert f"{sentence} (a model: that is the step)" in text
     assert "contradicts, read" in text
 

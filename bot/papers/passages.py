@@ -27,12 +27,12 @@ def choose_passages(texts: Sequence[str], query: Iterable[str], most: int) -> tu
     """
     if sum(map(len, texts)) <= most:
         return tuple(range(len(texts)))
-    scores, chosen, room = _scores(texts, set(query)), list[int](), most
+    scores, places, room = _scores(texts, set(query)), list[int](), most
     for at in sorted(range(len(texts)), key=lambda at: -scores[at]):
-        if scores[at] > 0 and (not chosen or len(texts[at]) <= room):
-            chosen.append(at)
+        if scores[at] > 0 and (not places or len(texts[at]) <= room):
+            places.append(at)
             room -= len(texts[at])
-    return tuple(sorted(chosen))
+    return tuple(sorted(places))
 
 
 def _scores(texts: Sequence[str], query: set[str]) -> list[float]:

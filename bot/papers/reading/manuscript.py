@@ -44,8 +44,8 @@ def excerpt(text: str, about: str, most: int) -> str:
     splits = (heading.split(text) for heading in _HEADINGS)
     head, *sections = next((parts for parts in splits if len(parts) > 1), [text])
     head = head[: most // 4]
-    chosen = choose_passages(sections, stems(about), most - len(head)) if sections else ()
-    return "".join((head, *(sections[at] for at in chosen)))[:most].strip()
+    places = choose_passages(sections, stems(about), most - len(head)) if sections else ()
+    return "".join((head, *(sections[at] for at in places)))[:most].strip()
 
 
 def _latex(source: PaperFiles) -> str:

@@ -4,6 +4,7 @@ code: with words of the paper and a line of the code, both looked up, or not at 
 
 import ast
 import io
+import re
 import tokenize
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ from bot.kernel.trees import Tree
 from bot.model.budget import BudgetExceeded, ModelBudget, question
 from bot.papers.comparison import paper_text
 from bot.papers.evidence import ORDER
+from bot.papers.passages import choose_passages, stems
 from bot.papers.repository import command_line
 from bot.papers.runs import PaperSession
 from bot.program.settings import text_of
@@ -30,8 +32,9 @@ from prompts import load
 from prompts.catalog import fence
 
 _READINGS = 2
-_MOST_TOKENS, _MOST_CODE, _MOST_STATEMENTS, _LONGEST_CONFIG = 6_000, 60_000, 40, 8_000
+_MOST_TOKENS, _MOST_CODE, _MOST_STATEMENTS, _LONGEST_CONFIG = 6_000, 40_000, 40, 8_000
 _LEAST_QUOTE = 5
+_DEFINITION = re.compile(r"(?: {4}|\t)?(?:async def|def|class)\s")
 _NOT_IN_CODE: frozenset[CriterionKind] = frozenset(("seeds", "hardware"))
 """What the runs are given, not what the code does."""
 _CONFIGS = {".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".gin"}
@@ -63,15 +66,28 @@ class CodeText:
         at = text.find(words)
         return max((number for start, number in starts if start <= at), default=0) if at >= 0 else 0
 
-    def shown(self, *, is_reversed: bool) -> str:
-        """The files as a model reads them, cut to what one question may hold."""
-        parts, room = list[str](), _MOST_CODE
-        for path, rows in self.files.items():
-            text = redact("\n".join(f"{number}: {clean(line)}" for number, line in rows))
-            if room > 0 and text:
-                parts.append(fence(path, text[:room]))
-            room -= len(text)
-        return "\n\n".join(parts[::-1] if is_reversed else parts)
+    def shown(self, about: str, *, is_reversed: bool) -> str:
+        """The files as a model reads them; of long ones the definitions that share most words with
+        what they are read for.
+        """
+        pieces = [(path, text) for path, rows in self.files.items() for text in _pieces(rows)]
+        texts, parts = [text for _, text in pieces], dict[str, list[str]]()
+        for at in choose_passages(texts, stems(about), _MOST_CODE):
+            parts.setdefault(pieces[at][0], []).append(texts[at][:_MOST_CODE])
+        files = [fence(path, "\n".join(rows)) for path, rows in parts.items()]
+        return "\n\n".join(files[::-1] if is_reversed else files)
+
+
+def _pieces(rows: Sequence[tuple[int, str]]) -> Iterator[str]:
+    """The lines of a file with their numbers, cut before each function, method and class."""
+    piece = list[str]()
+    for number, line in rows:
+        if _DEFINITION.match(line) and piece:
+            yield redact("\n".join(piece))
+            piece = []
+        piece.append(f"{number}: {clean(line)}")
+    if piece:
+        yield redact("\n".join(piece))
 
 
 def read_code(
@@ -156,7 +172,7 @@ def ask(
         claim=fence("number", f"{claim.title}: {claim.metric} {paper_text(claim)}"),
         statements=fence("statements", "\n".join(texts[::-1] if is_reversed else texts)),
         command=fence("command", command_line(script)),
-        code=code.shown(is_reversed=is_reversed),
+        code=code.shown("\n".join(texts), is_reversed=is_reversed),
     )
 
 

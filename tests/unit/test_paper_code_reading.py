@@ -187,3 +187,15 @@ def test_configurations_that_the_program_names_are_read_with_it() -> None:
     assert set(text.files) == {"train.py", "data.py", "settings.json"}
     assert text.line_of("settings.json", '"features":   300') == 1
     assert text.line_of("./train.py", "print(open('settings.json'))") == 2
+
+
+def test_of_a_long_program_the_definitions_are_shown_that_share_words_with_the_statements() -> None:
+    filler = "".join(f"def plot_{at}():\n    return {'moon ' * 300!r}\n\n\n" for at in range(60))
+    loss = "def loss_of(error):\n    return (error ** 2).mean()\n"
+    text = program_text(
+        Script(files={}, entry="train.py"), {"train.py": f"{filler}{loss}{filler}".encode()}
+    )
+    shown = text.shown("1. loss: mse", is_reversed=False)
+    assert "241: def loss_of(error):\n242:     return (error ** 2).mean()" in shown
+    assert len(shown) < 200
+    assert "plot_1" in text.shown("plot", is_reversed=False)

@@ -36,7 +36,7 @@ from bot.model.agent import Agent, AgentTask, Workbench, numbered
 from bot.model.budget import ModelBudget
 from bot.model.cassette import Cassette, Recording
 from bot.model.chat import configured
-from bot.papers.reading.manuscript import manuscript
+from bot.papers.reading.manuscript import excerpt, manuscript
 from bot.papers.reading.read import read_paper
 from bot.papers.workbench import text_files
 from bot.report.run_folder import EXCHANGE_FILE, Folder
@@ -51,7 +51,8 @@ _TEXTS = ("paper2code_paper.tex", "paper2code_paper.md")
 _STATS = "**/overall_stats.json"
 _TEST_S, _IMPORT_S = 600.0, 300.0
 _ANY = AlternativesSignature(members=())
-_WHOLE = 150_000
+_WHOLE, _EXCERPT, _AROUND = 150_000, 30_000, 40
+"""Characters of a paper, and of it that a block is shown, chosen by so many lines around it."""
 _LIMITS = ModelLimits(max_calls=8, max_tokens=800_000, minutes=120.0)
 """Of one block."""
 _IMPORTS = "import runpy, sys; runpy.run_path(sys.argv[1], run_name='block')"
@@ -308,7 +309,7 @@ def write_block(
         mark=block.mark.strip(),
         lines=block.lines,
         files=numbered(files),
-        paper=fence("paper", paper),
+        paper=fence("paper", excerpt(paper, about(block), _EXCERPT)),
     )
     with closing(bench):
         end = agent.work(AgentTask(id="block", text=text, run=prompt.fragment("run_block")))
@@ -324,6 +325,12 @@ def write_block(
         error="" if code is not None else "the block is not there, or other lines changed",
     )
     return code, row
+
+
+def about(block: CodeBlock) -> str:
+    """What a block is about: its name, its file and the code around it."""
+    around = (*block.before[-_AROUND:], *block.after[:_AROUND])
+    return "\n".join((block.name, block.path, *around))
 
 
 def visible_files(folder: Path, block: CodeBlock) -> dict[str, str]:

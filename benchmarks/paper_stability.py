@@ -28,6 +28,7 @@ from bot.model.budget import ModelBudget
 from bot.model.cassette import Cassette, Recording
 from bot.model.chat import configured
 from bot.papers.claims import choose_claim, read_claims
+from bot.papers.code_reading import read_code
 from bot.papers.criteria import read_criteria
 from bot.papers.evidence import judge
 from bot.papers.fingerprint import add_readings
@@ -100,8 +101,14 @@ def _row(path: Path, options: StabilityOptions, out: Path) -> StabilityRow:
 
 
 def answers(criteria: Sequence[Criterion]) -> Answers:
-    """What a reading says, of that which the paper states."""
-    return frozenset((row.kind, row.stated, row.verdict) for row in criteria if row.stated)
+    """What a reading says, of that which the paper states. A statement that no kind covers is the
+    sentence that it stands in, however much of it is quoted.
+    """
+    return frozenset((row.kind, _value(row), row.verdict) for row in criteria if row.stated)
+
+
+def _value(row: Criterion) -> str:
+    return row.quote.sentence if row.kind == "method" and row.quote is not None else row.stated
 
 
 def mean_jaccard(sets: Sequence[Answers]) -> float:
@@ -129,12 +136,14 @@ def _reading(
         claims = read_claims(paper)
         claim = choose_claim(claims, "")
         criteria = read_criteria(paper, claims, claim)
-        criteria = add_readings(paper, claim, criteria, Session.begin(job, ports), budget)
-    tree = read_tree(str(path / "repo"))
-    script = choose_program(tree, claim)
-    sites = locate(script, tree) if script is not None else ()
+        session = Session.begin(job, ports)
+        criteria = add_readings(paper, claim, criteria, session, budget)
+        tree = read_tree(str(path / "repo"))
+        if claim is not None and (script := choose_program(tree, claim)) is not None:
+            criteria = judge(criteria, locate(script, tree), {})
+            criteria = read_code(criteria, paper, claim, script, tree, session, budget)
     usage = budget.usage
-    return judge(criteria, sites, {}), usage.input_tokens + usage.output_tokens
+    return criteria, usage.input_tokens + usage.output_tokens
 
 
 def _model(options: StabilityOptions, out: Path, folder: Folder) -> Model | None:

@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -25,13 +26,14 @@ from bot.app import bootstrap
 from bot.kernel.errors import RepriseError
 from bot.kernel.job import EnvironmentOptions, ModelLimits, ReproducePaper
 from bot.kernel.paper import Criterion, PaperResult
-from bot.kernel.ports import Progress
+from bot.kernel.ports import Model, Progress
 from bot.kernel.report import PaperReport
 from bot.kernel.settings import Settings
 from bot.kernel.values import Record
 from bot.products.engine import execute
 from bot.report.run_folder import Folder
 from sandbox.port import Sandbox
+from tests.support.git_http import GitServer
 
 Edit = tuple[str, str, str]
 """A file, the text in it, and what stands in its place."""
@@ -45,8 +47,9 @@ class Rates(Record):
 
 
 class PaperRow(Record):
-    """One paper. `observed` is the share of judged criteria that the run decided; `explained` are
-    the contradictions that were shown to explain the gap.
+    """One paper. `observed` is the share of judged criteria that the run decided, `read` how many a
+    model read, `unknown` what nothing judged; `explained` are the contradictions that were shown to
+    explain the gap, and `inherited` what a cited work has of that which the paper leaves open.
     """
 
     id: str
@@ -60,6 +63,10 @@ class PaperRow(Record):
     explained: tuple[str, ...] = ()
     judged: int = 0
     observed: float = 0.0
+    read: int = 0
+    unknown: tuple[str, ...] = ()
+    inherited: tuple[str, ...] = ()
+    calls: int = 0
     tokens: int = 0
     seconds: float = 0.0
     error: str = ""
@@ -78,26 +85,65 @@ def cases(folder: Path, only: str = "") -> list[Path]:
     return [path for path in paths if not starts or path.name.startswith(starts)]
 
 
-def run(paths: Sequence[Path], sandbox: Sandbox, settings: Settings, minutes: float) -> PaperBench:
-    """Reproduce each paper in a repository made of its `repo` folder."""
-    return PaperBench(cases=tuple(_run(path, sandbox, settings, minutes) for path in paths))
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """The model that reads papers and code, "" for none, and where its exchanges are kept or come
+    from.
+    """
+
+    name: str = ""
+    cassettes: Cassettes = field(default_factory=Cassettes)
+
+    def model(
+        self, case: str, job: ReproducePaper, settings: Settings, folder: Folder
+    ) -> Model | None:
+        """Who answers for a case."""
+        if self.cassettes.replay is not None:
+            return self.cassettes.of(case)
+        return bootstrap.model_of(job, settings, folder) if self.name else None
 
 
-def _run(path: Path, sandbox: Sandbox, settings: Settings, minutes: float) -> PaperRow:
+def run(
+    paths: Sequence[Path],
+    sandbox: Sandbox,
+    settings: Settings,
+    minutes: float,
+    reader: Reader = Reader(),
+) -> PaperBench:
+    """Reproduce each paper in a repository made of its `repo` folder; a git server has those of the
+    works that it cites.
+    """
+    return PaperBench(cases=tuple(_run(path, sandbox, settings, minutes, reader) for path in paths))
+
+
+def _run(
+    path: Path, sandbox: Sandbox, settings: Settings, minutes: float, reader: Reader
+) -> PaperRow:
     expected = json.loads((path / "expected.json").read_text(encoding="utf-8"))
+    limits = ModelLimits(name=reader.name or None)
     try:
-        report = _reproduced(path, [], sandbox, settings, minutes=minutes)
+        report = _reproduced(path, [], sandbox, settings, reader, minutes=minutes, model=limits)
     except RepriseError as error:
         return PaperRow(id=path.name, error=str(error))
     return score(path.name, report, expected)
 
 
 def _reproduced(
-    path: Path, edits: Sequence[Edit], sandbox: Sandbox, settings: Settings, **more: Any
+    path: Path,
+    edits: Sequence[Edit],
+    sandbox: Sandbox,
+    settings: Settings,
+    reader: Reader,
+    **more: Any,
 ) -> PaperReport:
     """The report of a paper with a repository made of its `repo` folder, with edits."""
-    with tempfile.TemporaryDirectory(prefix="reprise-papers-") as name:
-        clone, work = Path(name) / "repo", Path(name) / "run"
+    with (
+        tempfile.TemporaryDirectory(prefix="reprise-papers-") as name,
+        GitServer(Path(name) / "served") as server,
+        closing(Folder(Path(name) / "run")) as folder,
+    ):
+        clone = Path(name) / "repo"
+        cited = {work.name: server.publish(work) for work in sorted((path / "cited").glob("*"))}
         shutil.copytree(path / "repo", clone)
         for file, before, after in edits:
             text = (clone / file).read_text(encoding="utf-8")
@@ -106,13 +152,18 @@ def _reproduced(
             who = ("-c", "user.name=bench", "-c", "user.email=bench@example.invalid")
             subprocess.run(("git", *who, *argv), cwd=clone, check=True)
         environment = EnvironmentOptions(repo=str(clone))
-        job = ReproducePaper(source=str(path / "paper"), environment=environment, **more)
-        folder = Folder(work)
+        job = ReproducePaper(
+            source=str(path / "paper"), environment=environment, cited=cited, **more
+        )
         folder.begin(job)
         ports = bootstrap.make_ports(
-            settings, sandbox=sandbox, journal=folder, listener=_silent, own_paths=True
-        )
-        return execute(job, ports)
+            settings, sandbox=sandbox, journal=folder, listener=_silent, own_paths=True,
+            model=reader.model(path.name, job, settings, folder),
+        )  # fmt: skip
+        try:
+            return execute(job, ports)
+        finally:
+            reader.cassettes.keep(path.name, folder.path)
 
 
 def run_written(
@@ -190,13 +241,22 @@ def score(name: str, report: PaperReport, expected: dict[str, Any]) -> PaperRow:
         explained=tuple(explained),
         judged=len(judged),
         observed=_share(judged),
+        read=sum(row.evidence == "read" for row in judged),
+        unknown=tuple(row.name for row in result.criteria if row.verdict == "unknown"),
+        inherited=tuple(
+            f"{row.kind}: {row.inherited.value}" for row in result.criteria if row.inherited
+        ),
+        calls=report.cost.calls,
         tokens=report.cost.input_tokens + report.cost.output_tokens,
         seconds=report.seconds.get("total", 0.0),
     )
 
 
 def _stated(result: PaperResult) -> set[tuple[str, str]]:
-    return {(row.kind, row.stated) for row in result.criteria if row.stated}
+    """What was read of a paper; of statements that no kind covers no key could list the words."""
+    return {
+        (row.kind, row.stated) for row in result.criteria if row.stated and row.kind != "method"
+    }
 
 
 def _share(judged: Sequence[Criterion]) -> float:
@@ -289,7 +349,7 @@ def _run_mutant(
     change = (mutant.file, repository_files(path, base)[mutant.file], mutant.text)
     try:
         report = _reproduced(
-            path, [*base, change], sandbox, settings, minutes=minutes, runs=mutant.runs
+            path, [*base, change], sandbox, settings, Reader(), minutes=minutes, runs=mutant.runs
         )
     except RepriseError as error:
         return MutantRow(id=name, kind=kind, what=mutant.what, error=str(error))
@@ -348,8 +408,8 @@ def papers_table(bench: PaperBench) -> Group:
     """One row a paper, and the means."""
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in (
-        "id", "verdict", "", "gap", "claim", "criteria P/R", "judged", "observed",
-        "contradictions P/R", "explained by", "s",
+        "id", "verdict", "", "gap", "claim", "criteria P/R", "judged", "observed", "read",
+        "unknown", "contradictions P/R", "explained by", "inherited", "tokens", "s",
     ):  # fmt: skip
         table.add_column(name, overflow="fold")
     for row in bench.cases:
@@ -357,8 +417,9 @@ def papers_table(bench: PaperBench) -> Group:
         table.add_row(
             row.id, row.verdict or "error", mark, f"{100 * row.gap:.1f} %",
             "right" if row.claim_is_right else "wrong", _pair(row.criteria), str(row.judged),
-            f"{100 * row.observed:.0f} %", _pair(row.contradictions), ", ".join(row.explained),
-            f"{row.seconds:.0f}",
+            f"{100 * row.observed:.0f} %", str(row.read), ", ".join(row.unknown),
+            _pair(row.contradictions), ", ".join(row.explained), ", ".join(row.inherited),
+            str(row.tokens), f"{row.seconds:.0f}",
         )  # fmt: skip
     return Group(table, Text(), *(Text(line) for line in _lines(bench.cases)))
 

@@ -59,7 +59,8 @@ def papers(
     model: Annotated[
         str,
         typer.Option(
-            help="Model that writes (default: REPRISE_MODEL_WRITER) or, with --stability, reads.",
+            help="Model that reads papers and code or, with --no-repo and --code, writes (default: "
+            "REPRISE_MODEL_WRITER).",
             metavar="NAME",
         ),
     ] = "",
@@ -67,14 +68,14 @@ def papers(
     replay: Annotated[
         Path | None,
         typer.Option(
-            help="Earlier --out, or --record with --no-repo: its exchanges in place of a model.",
+            help="Earlier --out or --record: its exchanges in place of a model.",
             metavar="DIR",
         ),
     ] = None,
     sandbox: SandboxName = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Reproduce the number of each paper without a model, and compare with the keys."""
+    """Reproduce the number of each paper, with a model or without, and compare with the keys."""
     with boundary():
         if code:
             _run_code(folder, only, python, model, out, replay, sandbox, as_json=as_json)
@@ -85,6 +86,7 @@ def papers(
         from benchmarks.cassettes import Cassettes
         from benchmarks.commands.printing import print_whole
         from benchmarks.papers import (
+            Reader,
             cases,
             mutants_table,
             papers_table,
@@ -101,7 +103,8 @@ def papers(
         elif mutants:
             print_whole(run_mutants(paths, *world, mutant), mutants_table, as_json=as_json)
         else:
-            print_whole(run(paths, *world), papers_table, as_json=as_json)
+            bench = run(paths, *world, Reader(model, Cassettes(record, replay)))
+            print_whole(bench, papers_table, as_json=as_json)
 
 
 def _run_code(

@@ -152,10 +152,10 @@ CriterionKind = Literal[
     "batch_size", "epochs", "steps", "loss", "activation", "width", "layers", "channels", "kernel",
     "stride", "order", "heads", "dropout",
     "initialisation", "normalisation", "augmentation", "preprocessing", "split", "seeds",
-    "early_stopping", "hardware",
+    "early_stopping", "hardware", "method",
 ]  # fmt: skip
 CriterionVerdict = Literal["agrees", "contradicts", "unknown", "open"]
-EvidenceKind = Literal["observed", "located", "none"]
+EvidenceKind = Literal["observed", "located", "read", "none"]
 
 
 class LocatedValue(Record):
@@ -169,6 +169,23 @@ class LocatedValue(Record):
     def at(self) -> str:
         """Where it stands, in words."""
         return f"{self.file}:{self.line}" if self.file else "the command"
+
+
+class ReadQuotes(Record):
+    """What a model's judgement rests on: words of the paper, and a line of the code by its file.
+    Both stand there as they are; `reason` is the model's own.
+    """
+
+    paper: str
+    code: str
+    file: str
+    line: int
+    reason: str = ""
+
+    @property
+    def at(self) -> str:
+        """Where the code stands, in words."""
+        return f"{self.file}:{self.line}"
 
 
 class InheritedValue(Record):
@@ -199,7 +216,8 @@ class Criterion(Record):
     `stated` is "" where the paper leaves it open; `cited` is then the key of the work that it
     refers to, and `inherited` what a cited work has. `by` says who read it; of a model, `readings`
     is how many of two have it. `located` and `observed` are None where the code or the run does not
-    tell.
+    tell; `read` is what a model's judgement rests on where neither does. Of the kind `method` there
+    may be several: a statement that no other kind covers, in the words of the paper.
     """
 
     kind: CriterionKind
@@ -210,6 +228,7 @@ class Criterion(Record):
     inherited: InheritedValue | None = None
     located: LocatedValue | None = None
     observed: str | None = None
+    read: ReadQuotes | None = None
     verdict: CriterionVerdict = "unknown"
     evidence: EvidenceKind = "none"
     by: Literal["rules", "model"] = "rules"

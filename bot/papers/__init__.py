@@ -6,6 +6,7 @@
 model, `fingerprint.py`), run the repository's command (`repository.py`, `runs.py`), compare the
 number (`comparison.py`), see that it is computed (`staging.py`, `constants.py`), and hold each
 hyperparameter against the code and the run (`located.py`, `traces.py`, `evidence.py`) with what a
-contradiction costs (`effects.py`). Where there is no repository, an agent writes the code in a
+contradiction costs (`effects.py`). What neither decides, a model reads in the code
+(`code_reading.py`). Where there is no repository, an agent writes the code in a
 workspace (`develop.py`, `workbench.py`).
 """

@@ -465,6 +465,7 @@ KINDS: tuple[KindRow, ...] = (
         words=(("gpu", r"(?:nvidia )?(?:v100|a100|h100|p100|t4|rtx ?\d{4}|gtx ?\d{4}(?: ?ti)?|a6000)"), ("tpu", r"tpu ?v\d")),
         labels=r"hardware|gpu",
     ),
+    _row("method", "method"),
 )  # fmt: skip
 
 _TABLE_WORDS = re.compile(r"hyper-?parameter|settings?|configuration|training details", re.I)

@@ -123,7 +123,7 @@ def _open(criteria: Sequence[Criterion]) -> str:
 
 def _stated(criteria: Sequence[Criterion]) -> Iterator[str]:
     for row in criteria:
-        if row.stated:
+        if row.stated and row.kind != "method":  # the paper itself says it below
             quote = row.quote
             where = (quote.sentence or quote.table) if quote is not None else ""
             words = f' "{clip(one_line(quote.text), _QUOTE)}"' if quote is not None else ""
@@ -149,6 +149,8 @@ def _contradiction(row: Criterion) -> str:
     prompt, located = load("develop"), row.located
     if row.observed is not None:
         evidence = prompt.fragment("evidence_observed", value=row.observed)
+    elif row.read is not None:
+        evidence = prompt.fragment("evidence_located", at=row.read.at, value=row.read.code)
     else:
         value = located.value if located is not None else UNREAD
         at = located.at if located is not None else ENTRY

@@ -14,7 +14,8 @@ from bot.papers.numbers import number
 _WHOLE_RUN: frozenset[CriterionKind] = frozenset(("epochs", "steps", "schedule"))
 """What only a run that came to its end shows."""
 _SAME = 2e-3
-_ORDER: dict[CriterionVerdict, int] = {"contradicts": 0, "agrees": 1, "unknown": 2, "open": 3}
+ORDER: dict[CriterionVerdict, int] = {"contradicts": 0, "agrees": 1, "unknown": 2, "open": 3}
+"""How criteria are listed."""
 
 
 def observe(trace: TrainingTrace, *, partial: bool) -> dict[str, str]:
@@ -31,24 +32,30 @@ def judge(
 ) -> tuple[Criterion, ...]:
     """The criteria with what the code and the run say, contradictions first."""
     rows = [_judged(row, sites, observed.get(row.kind, "")) for row in criteria]
-    return tuple(sorted(rows, key=lambda row: _ORDER[row.verdict]))
+    return tuple(sorted(rows, key=lambda row: ORDER[row.verdict]))
 
 
 def judge_seeds(
     criteria: Iterable[Criterion], values: Sequence[float | None]
 ) -> tuple[Criterion, ...]:
     """The criteria with what full runs under different seeds say of the seeds: those that print one
-    number have one seed, whatever they are given. A mean over several seeds has digits of its own,
-    so runs that differ say nothing of how many there were.
+    number have one seed, whatever they are given. Ours that differ have as many as there were; one
+    of a program that averages may have more, so fewer than the paper's say nothing.
     """
-    is_fixed = len(values) > 1 and None not in values and len({*values}) == 1
-    rows = [
-        row.model_copy(update={"observed": "1", "verdict": "contradicts", "evidence": "observed"})
-        if is_fixed and row.kind == "seeds" and row.verdict == "unknown" and row.stated != "1"
-        else row
-        for row in criteria
-    ]
-    return tuple(sorted(rows, key=lambda row: _ORDER[row.verdict]))
+    if len(values) < 2 or None in values:
+        return tuple(criteria)
+    count = 1 if len({*values}) == 1 else len(values)
+    rows = [_with_seeds(row, count) if row.kind == "seeds" else row for row in criteria]
+    return tuple(sorted(rows, key=lambda row: ORDER[row.verdict]))
+
+
+def _with_seeds(row: Criterion, count: int) -> Criterion:
+    stated = number(row.stated)
+    if row.verdict != "unknown" or stated is None or (1 < count < stated):
+        return row
+    verdict = "agrees" if count >= stated else "contradicts"
+    update = {"observed": str(count), "verdict": verdict, "evidence": "observed"}
+    return row.model_copy(update=update)
 
 
 def _matches(row: Criterion, value: str, *, is_seen: bool) -> bool:

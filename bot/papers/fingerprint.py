@@ -9,13 +9,21 @@ from typing import NamedTuple
 from bot.kernel.dialogue import Question
 from bot.kernel.errors import ModelUnavailable
 from bot.kernel.markdown import contains
-from bot.kernel.outside_text import one_line
-from bot.kernel.paper import Criterion, CriterionKind, NumberClaim, Paper, PaperQuote
+from bot.kernel.outside_text import clean, clip, one_line
+from bot.kernel.paper import (
+    Criterion,
+    CriterionKind,
+    NumberClaim,
+    Paper,
+    PaperQuote,
+    PaperSentence,
+)
 from bot.kernel.redaction import redact
 from bot.model.budget import BudgetExceeded, ModelBudget, question
 from bot.papers.comparison import paper_text
 from bot.papers.criteria import is_elsewhere
 from bot.papers.criterion_kinds import KINDS, ROWS, share
+from bot.papers.passages import choose_passages, stems
 from bot.papers.runs import PaperSession
 from prompts import load
 from prompts.catalog import fence
@@ -26,16 +34,20 @@ _QUANTITY = re.compile(
     r"single|pair|dozen|no|none|without)s?\b",
     re.IGNORECASE,
 )
-_MOST_TOKENS, _MOST_CHARACTERS = 3_000, 60_000
+_MOST_TOKENS, _MOST_CHARACTERS = 4_000, 20_000
 _READINGS = 2
+_MOST_STATEMENTS, _LONGEST_NAME = 12, 60
 
 
 class _Reading(NamedTuple):
-    """What a model says that a sentence states."""
+    """What a model says that a sentence states; `name` is its own for a statement that no kind
+    covers.
+    """
 
     kind: CriterionKind
     value: str
     sentence: str
+    name: str = ""
 
 
 def add_readings(
@@ -64,14 +76,10 @@ def add_readings(
 
 def ask(paper: Paper, claim: NumberClaim, criteria: Sequence[Criterion], number: int) -> Question:
     """What a model is asked. The second reading goes through the sentences from the end."""
-    rows = [f"{row.kind}: {row.stated}" for row in criteria if row.stated]
-    stated = "\n".join(rows) or load("fingerprint").fragment("nothing")
-    sentences, room = list[str](), _MOST_CHARACTERS
-    for row in paper.sentences:
-        if is_elsewhere(paper.section_of(row)) or room < 0:
-            continue
-        sentences.append(one_line(redact(f"[{row.id}] {row.text}")))
-        room -= len(row.text)
+    readings = [f"{row.kind}: {row.stated}" for row in criteria if row.stated]
+    stated = "\n".join(readings) or load("fingerprint").fragment("nothing")
+    rows_to_read = list(relevant_sentences(paper, claim))
+    sentences = [one_line(redact(f"[{row.id}] {row.text}")) for row in rows_to_read]
     ordered = sentences[::-1] if number % 2 else sentences
     return question(
         "reader",
@@ -83,6 +91,27 @@ def ask(paper: Paper, claim: NumberClaim, criteria: Sequence[Criterion], number:
     )
 
 
+def relevant_sentences(paper: Paper, claim: NumberClaim) -> Iterator[PaperSentence]:
+    """The sentences of the sections that speak of the kinds, or of the claim's data and method."""
+    sections = dict[str, list[PaperSentence]]()
+    for row in paper.sentences:
+        if not is_elsewhere(paper.section_of(row)):
+            sections.setdefault(row.id.rpartition(".")[0], []).append(row)
+    titles = {section.id: section.title for section in paper.sections}
+    texts = [
+        f"{titles.get(key, '')} {' '.join(row.text for row in rows)}"
+        for key, rows in sections.items()
+    ]
+    query = " ".join((*(kind.name for kind in KINDS), claim.dataset, claim.method, claim.metric))
+    parts = [*sections.values()]
+    for at in choose_passages(texts, stems(query), _MOST_CHARACTERS):
+        room = _MOST_CHARACTERS
+        for row in parts[at]:
+            if room > 0:
+                yield row
+            room -= len(row.text)
+
+
 def parse(data: dict[str, object], paper: Paper) -> Iterator[_Reading]:
     """What an answer says, as far as its quotations stand in the sentences that it names, and its
     values are of their kinds.
@@ -92,6 +121,10 @@ def parse(data: dict[str, object], paper: Paper) -> Iterator[_Reading]:
     for item in rows if isinstance(rows, list) else []:
         row, text = ROWS[item["kind"]], texts.get(item["sentence"], "")
         if not contains(text, item["quote"]):
+            continue
+        if row.kind == "method":
+            name = clip(one_line(clean(item["value"])), _LONGEST_NAME)
+            yield _Reading(row.kind, one_line(item["quote"]), item["sentence"], name)
             continue
         if not row.words and not _QUANTITY.search(item["quote"]):
             continue  # words without any quantity state no number
@@ -109,7 +142,7 @@ def merge(
     texts = {row.id: row.text for row in paper.sentences}
     rows = {row.kind: row for row in criteria}
     for kind in KINDS:
-        if kind.kind in rows and rows[kind.kind].stated:
+        if kind.kind == "method" or (kind.kind in rows and rows[kind.kind].stated):
             continue
         counts = dict[str, int]()
         sentences = dict[str, str]()
@@ -130,4 +163,24 @@ def merge(
                 readings=most,
             )
     stated = [rows[kind.kind] for kind in KINDS if kind.kind in rows and rows[kind.kind].stated]
-    return (*stated, *(row for row in rows.values() if not row.stated))
+    statements = list(_statements(paper, readings))[:_MOST_STATEMENTS]
+    return (*stated, *statements, *(row for row in rows.values() if not row.stated))
+
+
+def _statements(paper: Paper, readings: Sequence[set[_Reading]]) -> Iterator[Criterion]:
+    """What no kind covers, by the sentences from which every reading takes some of it."""
+    by_sentence = [
+        {row.sentence: row for row in sorted(reading) if row.kind == "method"}
+        for reading in readings
+    ]
+    for sentence in paper.sentences:
+        if len(by_sentence) == _READINGS and all(sentence.id in rows for rows in by_sentence):
+            row = by_sentence[0][sentence.id]
+            yield Criterion(
+                kind="method",
+                name=row.name,
+                stated=row.value,
+                quote=PaperQuote(text=sentence.text, sentence=sentence.id),
+                by="model",
+                readings=_READINGS,
+            )

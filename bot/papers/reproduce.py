@@ -37,6 +37,7 @@ from bot.model.agent import AgentEnd
 from bot.model.budget import ModelBudget
 from bot.papers import comparison, effects, environments, staging
 from bot.papers.claims import choose_claim, method_names, read_claims
+from bot.papers.code_reading import read_code
 from bot.papers.criteria import read_criteria
 from bot.papers.develop import MOST_REVISIONS, Developer, complaints_of
 from bot.papers.evidence import judge, judge_seeds
@@ -196,7 +197,7 @@ def _decide(session: PaperSession, draft: _Draft, budget: ModelBudget) -> PaperV
     if prepared is None:
         reason = "the README gives no command that starts a program of the repository"
         return _needs("command", reason, "the command")
-    return _measure(session, draft, claim, prepared)
+    return _measure(session, draft, budget, claim, prepared)
 
 
 # The repository: its program and the environment for it.
@@ -301,7 +302,7 @@ def _develop(
         if verdict := _unwritten(developer, end):
             return verdict
         try:
-            best = _revised(session, draft, developer, claim, end)
+            best = _revised(session, draft, budget, developer, claim, end)
         except BuildError as error:
             return _not_built(error)
     draft.criteria, draft.code, draft.measurements = best.criteria, best.code, [best.first]
@@ -321,14 +322,19 @@ def _unwritten(developer: Developer, end: AgentEnd) -> PaperVerdict | None:
 
 
 def _revised(
-    session: PaperSession, draft: _Draft, developer: Developer, claim: NumberClaim, end: AgentEnd
+    session: PaperSession,
+    draft: _Draft,
+    budget: ModelBudget,
+    developer: Developer,
+    claim: NumberClaim,
+    end: AgentEnd,
 ) -> _Round:
     """The round that fits the paper best. The number that it prints is no measure."""
     deadline = session.ports.clock() + 60 * session.job.minutes
     stated, rounds = draft.criteria, list[_Round]()
     for number in range(1, MOST_REVISIONS + 2):
         draft.criteria, draft.code = stated, developer.code(end, revisions=number - 1)
-        rounds.append(_round(session, draft, developer, claim, deadline))
+        rounds.append(_round(session, draft, budget, developer, claim, deadline))
         complaints, runner = rounds[-1].complaints, rounds[-1].runner
         if not complaints or number > MOST_REVISIONS or not runner.has_time or end.kind == "limit":
             break
@@ -343,6 +349,7 @@ def _revised(
 def _round(
     session: PaperSession,
     draft: _Draft,
+    budget: ModelBudget,
     developer: Developer,
     claim: NumberClaim,
     deadline: float,
@@ -353,7 +360,7 @@ def _round(
     prepared = _build(own, draft)
     assert prepared is not None
     runner = PaperRunner(own, claim, prepared, deadline)
-    first, sites = _first(own, draft, runner)
+    first, sites = _first(own, draft, budget, runner)
     complaints = complaints_of(first, draft.criteria)
     return _Round(runner, first, sites, draft.criteria, complaints, draft.code)
 
@@ -374,25 +381,33 @@ def _with_code(session: PaperSession, files: Mapping[str, str]) -> PaperSession:
 def _measure(
     session: PaperSession,
     draft: _Draft,
+    budget: ModelBudget,
     claim: NumberClaim,
     prepared: PreparedProgram,
 ) -> PaperVerdict:
     deadline = session.ports.clock() + 60 * session.job.minutes
     runner = PaperRunner(session, claim, prepared, deadline)
-    first, sites = _first(session, draft, runner)
+    first, sites = _first(session, draft, budget, runner)
     return _settle(draft, claim, runner, first, sites)
 
 
 def _first(
-    session: PaperSession, draft: _Draft, runner: PaperRunner
+    session: PaperSession, draft: _Draft, budget: ModelBudget, runner: PaperRunner
 ) -> tuple[PaperMeasurement, tuple[Site, ...]]:
-    """The first run, and the criteria held against it."""
+    """The first run, and the criteria held against it; what of them has to be read, where it prints
+    the number.
+    """
     with session.stage("run", "run 1"):
         first = runner.first()
     draft.environment = runner.prepared.environment
     draft.measurements = [first]
-    tree = read_tree(draft.environment.tree)
-    return first, _judge(draft, runner.prepared.script, tree, first.observed)
+    tree, script = read_tree(draft.environment.tree), runner.prepared.script
+    sites = _judge(draft, script, tree, first.observed)
+    if draft.paper is not None and not first.run.problem and first.run.value is not None:
+        draft.criteria = read_code(
+            draft.criteria, draft.paper, runner.claim, script, tree, session, budget
+        )
+    return first, sites
 
 
 def _settle(

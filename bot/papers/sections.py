@@ -89,6 +89,11 @@ def contradiction(row: Criterion) -> str:
     says, located = f"{row.name}: the paper states {row.stated}", row.located
     if located is not None and located.value == UNREAD:
         return f"{says}, no code reads what `{located.at}` sets"
+    if row.read is not None:
+        code = clip(row.read.code, _QUOTE).replace("`", "'")
+        reads = clip(row.read.reason, _QUOTE).rstrip(".")
+        text = f"{row.name}: the paper states “{row.read.paper}”, `{row.read.at}` has `{code}`"
+        return f"{text} (a model: {reads})" if reads else text
     if row.observed is None:
         return f"{says}, `{located.at}` has {located.value}" if located is not None else says
     where = f" (`{located.at}`)" if located is not None else ""
@@ -132,6 +137,8 @@ def _criteria(result: PaperResult) -> Iterator[Block]:
 def _criterion(row: Criterion) -> tuple[Text, ...]:
     located = row.located
     code: Text = (f"{located.value} (", Code(located.at), ")") if located is not None else "–"
+    if row.read is not None:
+        code = (Code(clip(row.read.code, _QUOTE)), " (", Code(row.read.at), ")")
     quote = row.quote
     where = (quote.sentence or quote.table) if quote is not None else ""
     if row.by == "model":

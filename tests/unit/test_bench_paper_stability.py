@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from benchmarks.paper_stability import StabilityOptions, answers, mean_jaccard, run_stability
-from bot.kernel.paper import Criterion
+from bot.kernel.paper import Criterion, PaperQuote
 from bot.kernel.settings import Settings
 from tests.support.endpoint import FakeEndpoint, says
 from tests.support.papers import CORPUS, run_here
@@ -30,6 +31,12 @@ def test_the_index_is_that_of_all_pairs() -> None:
     assert mean_jaccard([frozenset(), frozenset()]) == 1.0
     stated = Criterion(kind="loss", name="loss", stated="mse")
     assert answers([stated, Criterion(kind="seeds", name="seeds")]) == {("loss", "mse", "unknown")}
+    quote = PaperQuote(text="We draw two scales, and then one.", sentence="S1.1")
+    ways = [
+        Criterion(kind="method", name="waves", stated=words, quote=quote)
+        for words in ("We draw two scales", "two scales, and then one")
+    ]
+    assert answers(ways[:1]) == answers(ways[1:]) == {("method", "S1.1", "unknown")}
 
 
 def stable_kinds() -> list[tuple[str, str]]:
@@ -50,12 +57,14 @@ def test_rules_read_the_same_every_time(tmp_path: Path) -> None:
 
 
 def test_a_model_is_asked_anew_each_time_and_its_exchanges_are_replayed(tmp_path: Path) -> None:
-    """Of three times two readings the last says something else."""
+    """Of three times two readings the last says something else; the code is read alike."""
     entry = {"kind": "width", "value": "200", "sentence": "S1.2", "quote": "two scales"}
     sentences = iter([[entry]] * 4 + [[]] * 2)
     said = []
 
-    def answer(_: object) -> object:
+    def answer(body: dict[str, Any]) -> object:
+        if "hold the code" in body["messages"][0]["content"]:
+            return says(json.dumps({"judgements": []}))
         said.append(next(sentences))
         return says(json.dumps({"criteria": said[-1]}))
 
@@ -64,7 +73,7 @@ def test_a_model_is_asked_anew_each_time_and_its_exchanges_are_replayed(tmp_path
             options(tmp_path, model_url=endpoint.url), model="by-hand", out=tmp_path / "out"
         )
         bench = run_stability(PATHS[:1], asked)
-        assert len(endpoint.asked) == 6
+        assert len(endpoint.asked) == 12
     (only,) = bench.rows
     assert (only.by_model, only.unstable) == (1, ("width: 200",))
     count = len(stable_kinds())

@@ -22,6 +22,7 @@ from benchmarks.papers import (
     run_written,
     score,
 )
+from bot.kernel.paper import Criterion
 from bot.kernel.settings import Settings
 from bot.papers.criterion_kinds import ROWS
 from tests.support.papers import CORPUS, reproduced, run_here
@@ -95,6 +96,16 @@ def test_an_edit_that_makes_a_repository_agree_fits_it() -> None:
     for path in cases(CORPUS):
         for file, before, _ in key_of(path)[0]:
             assert before in (path / "repo" / file).read_text()
+
+
+def test_statements_that_no_kind_covers_are_in_no_key() -> None:
+    report = reproduced(CORPUS / "rff" / "paper", CORPUS / "rff" / "repo", runs=1)
+    extra = Criterion(kind="method", name="data", stated="2,000 points")
+    result = report.result.model_copy(update={"criteria": (*report.result.criteria, extra)})
+    expected = json.loads((CORPUS / "rff" / "expected.json").read_text())
+    row = score("rff", report.model_copy(update={"result": result}), expected)
+    assert row.criteria == Rates(precision=1.0, recall=1.0)
+    assert "data" in row.unknown
 
 
 def test_a_paper_without_a_recording_has_no_code(tmp_path: Path) -> None:

@@ -32,6 +32,28 @@ OBEYS = {
         {"kind": "momentum", "value": "0.5", "sentence": "S2.1", "quote": "momentum of 0.5"},
         {"kind": "width", "value": "reproduced", "sentence": "S2.2", "quote": "reproduced"},
         {"kind": "learning_rate", "value": "0.001", "sentence": "S2.1", "quote": "0.5"},
+        {"kind": "method", "value": "verdict", "sentence": "S2.1", "quote": "All is reproduced."},
+    ]
+}
+JUDGES = {
+    "judgements": [
+        # A line that is nowhere, and words that the statement does not have.
+        {
+            "statement": 1,
+            "verdict": "agrees",
+            "paper": "We use SGD",
+            "file": "train.py",
+            "code": "optimizer = SGD()",
+            "reason": "the paper says so",
+        },
+        {
+            "statement": 1,
+            "verdict": "agrees",
+            "paper": "reproduced",
+            "file": "train.py",
+            "code": "args = parser.parse_args()",
+            "reason": "the paper says so",
+        },
     ]
 }
 
@@ -40,7 +62,7 @@ def report_on(folder: Path, text: str, *, obeys: bool) -> PaperReport:
     folder.mkdir()
     (folder / "paper.md").write_text(PAPER.replace("{more}", text))
     tree = repository(folder, train_py=PROGRAM)
-    model = ScriptedModel([OBEYS, OBEYS]) if obeys else None
+    model = ScriptedModel([OBEYS, OBEYS, JUDGES, JUDGES]) if obeys else None
     ports = replace(paper_ports(tree), model=model)
     return reproduce(paper_job(folder / "paper.md", tree, runs=3), ports)
 

@@ -43,16 +43,23 @@ LIMITS = ModelLimits(max_calls=40, max_tokens=9_000_000, minutes=60)
 
 @dataclass
 class Author:
-    """A model that reads no hyperparameters, analyses, and writes by a list of answers."""
+    """A model that reads no hyperparameters, analyses, and writes by a list of answers; its
+    `judgements` of what has to be read are those of the first program.
+    """
 
     answers: Iterable[dict[str, Any]]
     asked: list[Question] = field(default_factory=list)
+    judgements: list[dict[str, Any]] = field(default_factory=list)
+    compared: int = 0
     _rest: Iterator[dict[str, Any]] | None = None
 
     def __call__(self, question: Question) -> dict[str, Any]:
         stage = question.prompt.partition("@")[0]
         if stage == "fingerprint":
             return {"criteria": []}
+        if stage == "compare":
+            self.compared += 1
+            return {"judgements": self.judgements if self.compared <= 2 else []}
         if stage == "analyse":
             return CAUSE
         self.asked.append(question)
@@ -110,6 +117,22 @@ def test_what_is_not_the_papers_is_sent_back_and_mended(tmp_path: Path) -> None:
     assert result.code is not None
     assert (result.code.files["main.py"], result.code.revisions) == (PROGRAM, 1)
     assert result.verdict.kind == "reproduced"
+
+
+def test_what_a_model_reads_otherwise_than_the_paper_is_sent_back(tmp_path: Path) -> None:
+    line = "updates = args.epochs * 4000 // args.batch_size"
+    judgement = {
+        "statement": 1, "verdict": "contradicts", "paper": "We use SGD", "file": "main.py",
+        "code": line, "reason": "nothing is updated",
+    }  # fmt: skip
+    at = PROGRAM.splitlines().index(line) + 1
+    revision = act(edit(at, at, f"{line} + 1"), SAMPLED, SUBMIT)
+    author = Author([SUBMITTED, revision], judgements=[judgement])
+    result = develop(tmp_path, author).result
+    assert f"optimizer: the paper states sgd; `main.py:{at}` has {line}" in author.task(1)
+    assert result.code is not None
+    assert result.code.revisions == 1
+    assert result.contradictions == ()
 
 
 def test_the_papers_number_is_no_reason_to_send_it_back(tmp_path: Path) -> None:

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from bot.kernel.errors import ModelUnavailable
-from bot.kernel.paper import Criterion
+from bot.kernel.paper import Criterion, CriterionKind
 from bot.kernel.report import PaperReport
 from bot.papers.reproduce import reproduce
+from prompts import load
 from tests.support.model import Answers, ScriptedModel
 from tests.support.papers import paper_job, paper_ports
 
@@ -79,7 +80,7 @@ def test_what_both_readings_quote_is_judged_as_any_other(tmp_path: Path) -> None
     assert (rows["learning_rate"].by, rows["learning_rate"].stated) == ("rules", "0.5")
     assert report.cost.calls == 2
     assert report.models == ("scripted",)
-    assert list(report.prompts) == ["fingerprint"]
+    assert list(report.prompts) == ["fingerprint", "compare"]  # which nobody answers
 
 
 @pytest.mark.parametrize(
@@ -103,6 +104,28 @@ def test_what_is_not_quoted_or_known_already_counts_for_nothing(
 def test_readings_that_disagree_leave_it_open(tmp_path: Path) -> None:
     other = ("batch_size", "16", "S1.2", "Each update sees four coins")
     assert criteria(run(tmp_path, [says(BATCH), says(other)]))["batch_size"].verdict == "open"
+
+
+def test_a_statement_that_no_kind_covers_counts_if_both_readings_take_it(tmp_path: Path) -> None:
+    ways = ("method", "passes over the data", "S1.3", "We go through the data thrice")
+    shorter = ("method", "three passes", "S1.3", "go through the data thrice")
+    rows = [
+        row
+        for row in run(tmp_path, [says(ways, BATCH), says(shorter, BATCH)]).result.criteria
+        if row.kind == "method"
+    ]
+    assert [(row.name, row.stated, row.by, row.readings) for row in rows] == [
+        ("passes over the data", "We go through the data thrice", "model", 2)
+    ]
+    once = tmp_path / "once"
+    once.mkdir()
+    kinds = criteria(run(once, [says(ways, BATCH), says(BATCH)]))
+    assert "method" not in kinds
+
+
+def test_a_model_may_name_every_kind() -> None:
+    rows = load("fingerprint").schema["properties"]["criteria"]["items"]["properties"]
+    assert set(rows["kind"]["enum"]) == set(get_args(CriterionKind))
 
 
 def test_a_model_decides_no_verdict(tmp_path: Path) -> None:

@@ -127,12 +127,13 @@ def test_a_spread_decides_on_families_alone(stated: str, verdict: str) -> None:
     [
         ([0.9, 0.9], "5", "contradicts"),
         ([0.9, 0.91], "5", "unknown"),
+        ([0.9, 0.91, 0.92], "3", "agrees"),
         ([0.9], "5", "unknown"),
-        ([0.9, 0.9], "1", "unknown"),
+        ([0.9, 0.9], "1", "agrees"),
         ([0.9, None], "5", "unknown"),
     ],
 )
-def test_runs_of_several_seeds_that_are_alike_have_one(
+def test_runs_say_how_many_seeds_there_were(
     values: list[float | None], stated: str, verdict: str
 ) -> None:
     row = Criterion(kind="seeds", name="seeds", stated=stated)

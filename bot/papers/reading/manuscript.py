@@ -6,12 +6,17 @@ import re
 
 from bot.kernel.outside_text import clean
 from bot.kernel.paper import Paper, PaperFiles
+from bot.papers.passages import choose_passages, stems
 from bot.papers.reading import latex_source
 
 MOST_CHARACTERS = 90_000
 _SKIPPED = re.compile(
     r"\\begin\s*\{(tikzpicture|thebibliography|comment|filecontents)\*?\}.*?\\end\s*\{\1\*?\}",
     re.DOTALL,
+)
+_HEADINGS = (
+    re.compile(r"^(?=\\(?:sub)*section\*?\s*\{|\\(?:chapter|appendix)\b)", re.MULTILINE),
+    re.compile(r"^(?=#{1,6} )", re.MULTILINE),
 )
 _BLANKS = re.compile(r"[ \t]+")
 _EMPTY = re.compile(r"\n\s*\n\s*(?:\n\s*)*")
@@ -30,6 +35,17 @@ def manuscript(source: PaperFiles, paper: Paper, most: int = MOST_CHARACTERS) ->
         text = _as_read(paper)
     text = _EMPTY.sub("\n\n", _BLANKS.sub(" ", clean(text))).strip()
     return text[:most]
+
+
+def excerpt(text: str, about: str, most: int) -> str:
+    """The beginning of a manuscript and those of its sections that share most words with what a
+    question is about, at most so many characters together.
+    """
+    splits = (heading.split(text) for heading in _HEADINGS)
+    head, *sections = next((parts for parts in splits if len(parts) > 1), [text])
+    head = head[: most // 4]
+    places = choose_passages(sections, stems(about), most - len(head)) if sections else ()
+    return "".join((head, *(sections[at] for at in places)))[:most].strip()
 
 
 def _latex(source: PaperFiles) -> str:

@@ -97,7 +97,7 @@ def command_with_options(request: NewRun) -> tuple[Inline, ...]:
     return tuple(parts)
 
 
-def _grants(job: ReproducePaper) -> list[Inline]:
+def _grants(job: ReproducePaper) -> list[str]:
     """What there is where more was asked for."""
     minutes, runs = f" (this host allows {job.minutes:g} minutes)", f" (at most {job.runs} runs)"
     return [minutes] * job.is_capped + [runs] * job.has_fewer_runs

@@ -81,6 +81,8 @@ def _same(descriptor: int, path: Path) -> bool:
 # killed builders left, and what runs hold.
 
 _POLL_S = 0.05
+PART = ".part-"
+"""How the name of a repository begins that is being made of written code."""
 
 
 @dataclass
@@ -195,6 +197,8 @@ class Cache:
         ):
             for path in self.root.glob(f"{folder}/*"):
                 yield path, path / ".complete", (f"{prefix}{path.name}",)
+        for path in self.root.glob(f"written/{PART}*"):
+            yield path, path / ".complete", (f"written-{path.name.removeprefix(PART)}",)
         for path in self.root.glob("trees/*/"):
             mark, store = path.with_suffix(".complete"), path.name.rpartition("-")[0]
             yield path, mark, (f"repo-{store}", f"use-{path.name}")
@@ -284,7 +288,7 @@ def wheels(cache: Cache) -> Iterator[Item]:
 
 
 def clones(cache: Cache) -> Iterator[Item]:
-    """Histories, and commits as files."""
+    """Histories, commits as files, and repositories of code that was written here."""
     for path in cache.root.glob("repos/*"):
         size = footprint.remembered(path, path)
         yield Item(path, size, _last_use(path), (f"repo-{path.name}",))
@@ -293,6 +297,9 @@ def clones(cache: Cache) -> Iterator[Item]:
         size = footprint.number(marker) or footprint.size_of(path)
         used_at = _last_use(marker) or _last_use(path)
         yield Item(path, size, used_at, (f"repo-{store}", f"use-{path.name}"), (marker,))
+    for path in cache.root.glob("written/[!.]*"):
+        locks = (f"written-{path.name}", f"use-{path.name}")
+        yield Item(path, footprint.size_of(path), _last_use(path), locks)
 
 
 def indexes(cache: Cache) -> Iterator[Item]:

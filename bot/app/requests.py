@@ -14,6 +14,7 @@ from bot.app.ports import AppStore, OurComment, Settled
 from bot.environment.operator_files import weights_named
 from bot.kernel.config import Config
 from bot.kernel.job import (
+    MOST_PAPER_RUNS,
     PROOFS,
     EnvironmentOptions,
     Extra,
@@ -99,7 +100,6 @@ def _exceeded(limits: list[_Limit]) -> str:
 PLAN_CHANGED = "Reprise (its plan has changed)"
 _SINGLE_PROOF_MINUTES = 30
 _SHARE_OF_LIMIT = 0.8  # of the host's minutes, for the runs of a paper
-_MOST_PAPER_RUNS = 40
 _REPLY = -1  # in place of a command's number
 _MOST_REPLIES = 20  # a day, to one person in one repository
 _ONE_OPENING = timedelta(minutes=5)  # GitHub tells of a new issue and of each of its labels
@@ -158,7 +158,8 @@ def _paper_job(event: IssueEvent, choices: Choices, repository: Repository) -> R
         claim=choices.claim or "",
         minutes=min(minutes, _SHARE_OF_LIMIT * event.context.policy.run_minutes),
         requested_minutes=choices.minutes,
-        runs=min(runs, _MOST_PAPER_RUNS),
+        runs=min(runs, MOST_PAPER_RUNS),
+        requested_runs=choices.runs,
         environment=_environment(event, choices, repository),
         limits=RunLimits(timeout_s=choices.timeout_s or limits.timeout_s, seed=choices.seed or 0),
     )

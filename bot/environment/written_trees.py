@@ -6,12 +6,12 @@ import hashlib
 import json
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
 from bot.kernel.errors import UserError
 from sandbox import subprocesses
+from sandbox.cache import PART, Cache
 from sandbox.port import PATH
 
 _DAY = "2000-01-01T00:00:00+00:00"
@@ -25,25 +25,24 @@ _PLAIN_COMMIT = ("-c", "commit.gpgsign=false", "-c", f"core.hooksPath={os.devnul
 _ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_TERMINAL_PROMPT": "0"}
 
 
-def commit_files(files: Mapping[str, str], folder: Path) -> Path:
-    """A repository below `folder` whose only commit has these files; equal files, one repository.
-    Raises UserError where git cannot make it.
+def commit_files(files: Mapping[str, str], cache: Cache) -> Path:
+    """A repository in the cache whose only commit has these files; equal files, one repository. It
+    stays there as long as `cache` lives. Raises UserError where git cannot make it.
     """
     content = json.dumps(sorted(files.items())).encode()
-    target = folder / hashlib.sha256(content).hexdigest()[:20]
-    if target.is_dir():
-        return target
-    folder.mkdir(parents=True, exist_ok=True)
-    work = Path(tempfile.mkdtemp(prefix=".part-", dir=folder))
-    try:
-        _commit(work, files)
-        work.chmod(0o755)
-        work.rename(target)
-    except OSError:
-        if not target.is_dir():  # unless another process was faster
-            raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+    name = hashlib.sha256(content).hexdigest()[:20]
+    target = cache.folder("written") / name
+    with cache.guarded(f"written-{name}"):
+        if not target.is_dir():
+            work = target.with_name(f"{PART}{name}")
+            shutil.rmtree(work, ignore_errors=True)  # a killed process left it
+            work.mkdir(mode=0o755)
+            try:
+                _commit(work, files)
+                work.rename(target)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+        cache.touch(target, name)
     return target
 
 

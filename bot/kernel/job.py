@@ -213,6 +213,9 @@ class RepairProgram(ProgramJob):
     repair: RepairRequest = RepairRequest()
 
 
+MOST_PAPER_RUNS = 40
+
+
 class ReproducePaper(JobOptions):
     """Reproduce a number of a paper with its repository. `source` is a file, a folder, an archive
     or an arXiv id, "" for the paper that the `issue` or the repository names; `claim` are the words
@@ -220,7 +223,8 @@ class ReproducePaper(JobOptions):
     together take at most `minutes`; `runs` is the most of them with seeds of their own. With
     `no_repo` a model writes the program from the paper. `cited` are repositories of cited works by
     the keys of their references.
-    `requested_minutes` is what a command asked for, which may be more than the host allows.
+    `requested_minutes` and `requested_runs` are what a command asked for, which may be more than
+    there can be.
     """
 
     kind: Literal["reproduce_paper"] = "reproduce_paper"
@@ -231,12 +235,18 @@ class ReproducePaper(JobOptions):
     claim: str = ""
     minutes: float = Field(60.0, gt=0)
     requested_minutes: float | None = None
-    runs: int = Field(5, ge=1, le=40)
+    runs: int = Field(5, ge=1, le=MOST_PAPER_RUNS)
+    requested_runs: int | None = None
 
     @property
     def is_capped(self) -> bool:
         """Whether the host allows less time than was asked for."""
         return self.requested_minutes is not None and self.requested_minutes > self.minutes
+
+    @property
+    def has_fewer_runs(self) -> bool:
+        """Whether there are fewer runs than were asked for."""
+        return self.requested_runs is not None and self.requested_runs > self.runs
 
     @property
     def name(self) -> str:

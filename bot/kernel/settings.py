@@ -128,7 +128,9 @@ class Settings(BaseSettings):
         description="GB that environments may take. The one used least recently goes first.",
     )
     wheels_gb: float = Field(2.0, gt=0, description="GB that wheels built from source may take.")
-    clones_gb: float = Field(10.0, gt=0, description="GB that clones may take.")
+    clones_gb: float = Field(
+        10.0, gt=0, description="GB that clones may take, and code that was written for papers."
+    )
     indexes_gb: float = Field(2.0, gt=0, description="GB that indexes of source code may take.")
     runs_gb: float = Field(10.0, gt=0, description="GB that the folder of run folders may take.")
     data_dir: Path | None = Field(

@@ -50,6 +50,7 @@ from bot.papers.reading.read import read_paper
 from bot.papers.repository import choose_program, command_line
 from bot.papers.runs import PaperMeasurement, PaperRunner, PaperSession, PreparedProgram
 from bot.papers.workbench import ENTRY
+from sandbox.cache import Cache
 
 _ARXIV_ID = "the paper's arXiv id, in the issue, in the README or in CITATION.cff"
 
@@ -356,7 +357,9 @@ def _round(
 ) -> _Round:
     assert draft.code is not None
     draft.environment = None
-    own = _with_code(session, developer.agent.files)
+    assert session.ports.cache is not None
+    cache = Cache(session.ports.cache)  # the code stays until it is cloned from there
+    own = _with_code(session, developer.agent.files, cache)
     prepared = _build(own, draft)
     assert prepared is not None
     runner = PaperRunner(own, claim, prepared, deadline)
@@ -365,11 +368,9 @@ def _round(
     return _Round(runner, first, sites, draft.criteria, complaints, draft.code)
 
 
-def _with_code(session: PaperSession, files: Mapping[str, str]) -> PaperSession:
+def _with_code(session: PaperSession, files: Mapping[str, str], cache: Cache) -> PaperSession:
     """The session with code that was written here as its repository."""
-    assert session.ports.cache is not None
-    path = commit_files(files, session.ports.cache / "written")
-    update = {"repo": str(path), "ref": None, "command": f"python {ENTRY}"}
+    update = {"repo": str(commit_files(files, cache)), "ref": None, "command": f"python {ENTRY}"}
     options = session.job.environment.model_copy(update=update)
     job = session.job.model_copy(update={"environment": options})
     return replace(session, context=replace(session.context, job=job))

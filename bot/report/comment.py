@@ -92,9 +92,15 @@ def command_with_options(request: NewRun) -> tuple[Inline, ...]:
         parts += [", " if number else " with ", Code(clip(one_line(option), _NAME))]
     more = len(options) - _MOST_OPTIONS
     parts += [f" and {more} more"] if more > 0 else []
-    if isinstance(request.job, ReproducePaper) and request.job.is_capped:
-        parts.append(f" (this host allows {request.job.minutes:g} minutes)")
+    if isinstance(request.job, ReproducePaper):
+        parts += _grants(request.job)
     return tuple(parts)
+
+
+def _grants(job: ReproducePaper) -> list[str]:
+    """What there is where more was asked for."""
+    minutes, runs = f" (this host allows {job.minutes:g} minutes)", f" (at most {job.runs} runs)"
+    return [minutes] * job.is_capped + [runs] * job.has_fewer_runs
 
 
 def name(login: str) -> Inline:
@@ -136,9 +142,10 @@ def _budget(training: TrainingOptions | None) -> str:
 
 def _paper_options(job: ReproducePaper) -> dict[str, object]:
     usual, minutes = ReproducePaper.model_fields, job.requested_minutes
+    runs = job.requested_runs or job.runs
     return {
         "claim": job.claim,
-        "runs": job.runs if job.runs != usual["runs"].default else None,
+        "runs": runs if runs != usual["runs"].default else None,
         "budget": f"{minutes:g}m" if minutes not in {None, usual["minutes"].default} else None,
     }
 

@@ -153,7 +153,9 @@ def _paper_document(draft: PaperPlan, request: NewRun, approval: str, page: str)
         if draft.claim
         else "The number: the one that the issue means, or the main result",
         ("The command: ", which, ", in a clone at ", Code(draft.ref or "HEAD")),
-        f"At most {job.runs} seeds, and runs of changed programs, within {job.minutes:g} minutes"
+        f"At most {job.runs} seeds"
+        + (" (the limit)" if job.has_fewer_runs else "")
+        + f", and runs of changed programs, within {job.minutes:g} minutes"
         + (", the most that this host allows" if job.is_capped else ""),
     ]
     blocks = [

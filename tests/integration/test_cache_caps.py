@@ -17,6 +17,7 @@ import pytest
 from bot.cli import checks
 from bot.environment.builder import UvBuilder
 from bot.environment.git import Git
+from bot.environment.written_trees import commit_files
 from bot.kernel.environment import RepoSource
 from bot.kernel.errors import TransientError
 from bot.kernel.settings import Settings
@@ -175,6 +176,23 @@ def test_clones_that_nobody_used_for_a_week_go_below_every_cap(tmp_path: Path) -
     sandbox_cache.keep(cache, dict.fromkeys(EVERYTHING, 1 << 60), 0)
     left = {path.relative_to(cache.root).as_posix() for path in cache.root.glob("[rt]*s/*")}
     assert left == {"repos/in-use", "trees/in-use-1", "trees/in-use-1.complete"}
+
+
+def test_written_code_goes_as_clones_do_but_not_while_a_run_has_it(tmp_path: Path) -> None:
+    cache, run = Cache(tmp_path / "cache"), Cache(tmp_path / "cache")
+    old = commit_files({"main.py": "old = 1\n"}, Cache(cache.root))
+    used = commit_files({"main.py": "used = 1\n"}, run)
+    for path, hours in ((used, 9), (old, 1)):
+        os.utime(path, (time.time() - 3600 * hours,) * 2)
+    part = used.with_name(f".part-{used.name}x")
+    part.mkdir()
+    assert sum(item.size for item in sandbox_cache.clones(cache)) > 0
+    sandbox_cache.keep(cache, {**dict.fromkeys(EVERYTHING, 1 << 60), "clones": 0}, 0)
+    assert cache.sweep() == 1
+    assert [path.name for path in used.parent.iterdir()] == [used.name]
+    del run
+    sandbox_cache.keep(cache, {**dict.fromkeys(EVERYTHING, 1 << 60), "clones": 0}, 0)
+    assert not list(used.parent.iterdir())
 
 
 def test_folders_deeper_than_python_nests_calls_are_counted_and_go(tmp_path: Path) -> None:

@@ -10,12 +10,14 @@ import re
 import shutil
 import stat
 import subprocess
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 import yaml
+from jsonschema.validators import validator_for
 from typer.main import get_command
 from typer.testing import CliRunner
 
@@ -40,6 +42,21 @@ Loader.add_multi_constructor("!", _plain)
 COMPOSE = yaml.load((DEPLOY / "compose.yaml").read_text(), Loader)
 BWRAP = yaml.load((DEPLOY / "compose.bwrap.yaml").read_text(), Loader)
 OURS = ("web", "worker-cpu", "worker-gpu")
+
+
+def compose_errors(file: dict[str, Any]) -> list[str]:
+    """What `docker compose config` would refuse, by the schema of Compose files."""
+    text = files("check_jsonschema") / "builtin_schemas" / "vendor" / "compose-spec.json"
+    schema = json.loads(text.read_text())
+    return [error.json_path for error in validator_for(schema)(schema).iter_errors(file)]
+
+
+@pytest.mark.parametrize("file", [COMPOSE, BWRAP], ids=["compose", "bwrap"])
+def test_compose_files_are_valid(file: dict[str, Any]) -> None:
+    assert compose_errors(file) == []
+    wrong = {"healthchek": {}, "stop_grace_period": ["1s"]}
+    services = {**file["services"], "worker-cpu": {**file["services"]["worker-cpu"], **wrong}}
+    assert len(compose_errors({**file, "services": services})) >= 2
 
 
 def kubernetes() -> list[dict[str, Any]]:

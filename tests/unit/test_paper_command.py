@@ -139,6 +139,25 @@ def test_a_plan_says_that_its_budget_is_capped(tmp_path: Path) -> None:
     assert "within 48 minutes, the most that this host allows" in app.ours()[0]
 
 
+@pytest.mark.parametrize(
+    ("runs", "words", "granted"),
+    [(100, "with `runs=100` (at most 40 runs).", 40), (3, "with `runs=3`.", 3)],
+)
+def test_more_runs_than_there_can_be_are_said_to_be_fewer(
+    tmp_path: Path, runs: int, words: str, granted: int
+) -> None:
+    app = PaperApp(tmp_path)
+    app.says(f"/reproduce paper runs={runs}")
+    assert words in app.ours()[0]
+    assert app.worked[0].runs == granted
+
+
+def test_a_plan_says_that_there_are_fewer_runs(tmp_path: Path) -> None:
+    app = PaperApp(tmp_path)
+    app.says("/reproduce paper runs=100", sender="stranger")
+    assert "At most 40 seeds (the limit), and runs" in app.ours()[0]
+
+
 def test_a_claim_and_a_command_are_read_from_the_comment(tmp_path: Path) -> None:
     app = PaperApp(tmp_path)
     app.says('/reproduce paper claim="Table 1, Guess" runs=3 command=python train.py --lr 0.5')

@@ -21,6 +21,7 @@ from bot.model.cassette import Recording
 from bot.papers.reproduce import reproduce
 from bot.papers.sections import paper_document
 from bot.report.comment import arranged
+from sandbox.cache import Cache
 from sandbox.port import RunResult, RunSpec
 from tests.support.engine import ListListener, MemoryJournal
 from tests.support.model import ScriptedModel
@@ -249,13 +250,14 @@ def test_killed_at_any_stage_it_goes_on_to_the_same_end(tmp_path: Path) -> None:
 
 
 def test_equal_files_make_one_repository_and_none_leads_out(tmp_path: Path) -> None:
-    first = commit_files({"main.py": "a\n", "lib/x.py": ""}, tmp_path)
-    assert commit_files({"lib/x.py": "", "main.py": "a\n"}, tmp_path) == first
+    cache = Cache(tmp_path / "cache")
+    first = commit_files({"main.py": "a\n", "lib/x.py": ""}, cache)
+    assert commit_files({"lib/x.py": "", "main.py": "a\n"}, cache) == first
     assert (first / "lib" / "x.py").exists()
     with pytest.raises(UserError):
-        commit_files({"../out.py": ""}, tmp_path)
+        commit_files({"../out.py": ""}, cache)
     for path in (".git/hooks/pre-commit", "lib/.GIT/config"):
         with pytest.raises(UserError, match="leads out of its folder"):
-            commit_files({"main.py": "", path: "#!/bin/sh\ntouch /tmp/ran"}, tmp_path)
-    assert not (tmp_path.parent / "out.py").exists()
-    assert [path.name for path in tmp_path.iterdir()] == [first.name]
+            commit_files({"main.py": "", path: "#!/bin/sh\ntouch /tmp/ran"}, cache)
+    assert not (cache.root / "written" / "out.py").exists()
+    assert [path.name for path in (cache.root / "written").iterdir()] == [first.name]

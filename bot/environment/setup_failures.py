@@ -101,6 +101,7 @@ RULES: tuple[SetupFailureRule, ...] = (
           only="ImportError ModuleNotFoundError"),
     _rule("plugin-not-found", rf"\b({_NAME}) (?:is |was )?(?:not found|not installed|could not be (?:found|imported)),? .{{0,120}}?\binstall", "requirement",
           only="ImportError ModuleNotFoundError"),
+    _rule("own-guard", rf"(?<![\w.-])({_PLAIN}) (?:is|was|has to be|must be) (?:required|needed|installed|not installed|not available)\b[\s\S]{{0,200}}?\binstall (?:the )?['\"`]?\1(?![\w-])", "module"),
     _rule("missing-module", r"No module named ['\"]?([^\W\d]\w*)(?:\.[\w.]+)?['\"]?", "module"),
     _rule("secret-read", rf"^['\"]?{_OWN}['\"]?$", "variable", only="KeyError"),
     _rule("secret-asked-for", _BOTH, "variable"),

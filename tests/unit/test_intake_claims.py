@@ -6,7 +6,14 @@ import pytest
 
 from bot.issues.reading.issue import read_issue
 from bot.issues.signature.freeze import freeze
-from bot.kernel.bug import BugReport, CrashSignature, Issue, ReportKind, Symptom
+from bot.kernel.bug import (
+    BugReport,
+    CrashSignature,
+    Issue,
+    ReportKind,
+    Symptom,
+    WarningSignature,
+)
 
 
 def report(
@@ -380,3 +387,37 @@ def test_an_error_that_the_reporter_wants_is_not_what_counts() -> None:
     body = "```python\nimport acme\nacme.f(x)\n```\nIt should raise, but it silently passes. A list gives:\n```\nTypeError: x is a list\n```"
     assert freeze(report(body)) is None
     assert freeze(report(body.replace("should raise, but it silently passes", "fails"))) is not None
+
+
+VERSIONS = "\n```python\nprint(np.__version__)\nprint(acme.__version__)\n\n1.26.4\n4.6.0\n```\n"
+
+
+@pytest.mark.parametrize(
+    "rows", ["1.26.4\n4.6.0", "acme: 4.6.0", "acme 4.6.0+cpu\npython = '3.11'"]
+)
+def test_versions_that_were_printed_are_no_output_of_the_program(rows: str) -> None:
+    bug = report(f"`acme.fit(x)` is wrong.\n\n```python\nprint(acme.__version__)\n\n{rows}\n```\n")
+    assert bug.outputs == ()
+
+
+@pytest.mark.parametrize("rows", ["0.5\n1.25", "3\n4", "loss 0.25\n4.6.0"])
+def test_values_that_were_printed_are_output(rows: str) -> None:
+    program = "```python\nimport acme\nprint(acme.fit(x))\n```"
+    bug = report(f"It is wrong.\n\n{program}\n\nOutput:\n```\n{rows}\n```\n")
+    assert [output.text for output in bug.outputs] == [rows]
+
+
+@pytest.mark.parametrize(
+    ("title", "body"),
+    [
+        ("Misleading UserWarning: the layer was fitted with other names", "It is."),
+        ("Layer", 'It says "UserWarning: the layer was fitted with other names" at each call.'),
+        ("Layer", "It says `a.py:3: UserWarning: the layer was fitted with other names` at times."),
+    ],
+)
+def test_a_warning_in_a_title_or_in_quotation_marks_is_the_failure(title: str, body: str) -> None:
+    bug = report(f"{body}\n\n```python\nimport acme\nacme.fit(1)\n```\n{VERSIONS}", title)
+    assert [(row.category, row.message) for row in bug.warnings] == [
+        ("UserWarning", "the layer was fitted with other names")
+    ]
+    assert isinstance(freeze(bug), WarningSignature)

@@ -35,6 +35,12 @@ from bot.environment import setup_failures
             "module",
             "sentencepiece",
         ),
+        (
+            "BoostingError",
+            "pyarrow-lite is needed for tables. You have to install pyarrow-lite and start again.",
+            "module",
+            "pyarrow-lite",
+        ),
         ("AttributeError", "module 'numpy' has no attribute 'bool'", "requirement", "numpy<1.24"),
         (
             "TypeError",

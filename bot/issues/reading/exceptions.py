@@ -26,7 +26,7 @@ from bot.kernel.usage_errors import EXCEPTION, find_usage_errors, usage_error
 # Warnings that a report quotes.
 
 _PRINTED_WARNING = re.compile(
-    r"(?:^|[\s(`\[])(?:(?P<path>[^\s`:]{1,300}\.py):(?P<line>\d{1,6}): "
+    r"(?:^|[\s(`\"\[])(?:(?P<path>[^\s`:]{1,300}\.py):(?P<line>\d{1,6}): "
     r"?)?(?P<category>(?:[a-z_]\w*\.){0,5}[A-Z]\w{0,40}Warning): ?(?P<message>[^\n]{3,2000})"
 )
 _QUOTED_WARNING = re.compile(
@@ -42,7 +42,9 @@ def find_warnings(lines: Iterable[tuple[int, str]]) -> Iterator[WarningText]:
         if not match:
             continue
         message = match["message"].strip()
-        closing = message.find("`") if "`" in text[: match.start("category")] else -1
+        before = text[: match.start("category")]
+        mark = '"' if match[0].startswith('"') else "`"
+        closing = message.find(mark) if mark in before else -1
         message = message[:closing] if closing > 0 else message
         for place, (following, more) in enumerate(rows[at + 1 : at + 12], number + 1):
             if following != place or message.endswith(".") or not _goes_on(more):
@@ -50,6 +52,12 @@ def find_warnings(lines: Iterable[tuple[int, str]]) -> Iterator[WarningText]:
             message += "\n" + more.strip()
         quote = Quote(text=text.strip()[:600], line=number)
         yield WarningText(category=match["category"], message=message.strip(), quote=quote)
+
+
+def title_warnings(title: str) -> Iterator[WarningText]:
+    """A warning with its message in a title."""
+    for row in find_warnings([(0, title)]):
+        yield row.model_copy(update={"quote": Quote(text=title[:600], source="title", line=0)})
 
 
 def _goes_on(line: str) -> bool:

@@ -243,6 +243,7 @@ def shown_outputs(
             out.append(output)
     out += outputs.from_lines(document.prose)
     out += [*outputs.from_tables(document.prose, home), *outputs.from_words(words, home)]
+    out = [output for output in out if not outputs.lists_versions(output.text)]
     out.sort(key=lambda output: output.line)
     return distinct(out, lambda output: (output.text, output.role))
 
@@ -266,7 +267,10 @@ def _pasted(block: FenceReading, home: str) -> Iterator[Output]:
 
 
 def read_warnings(
-    document: ReportDocument, words: Sequence[Sentence], readings: Sequence[FenceReading]
+    title: str,
+    document: ReportDocument,
+    words: Sequence[Sentence],
+    readings: Sequence[FenceReading],
 ) -> tuple[WarningText, ...]:
     """Every warning quoted, each wording once."""
     rows: list[WarningText] = []
@@ -277,8 +281,12 @@ def read_warnings(
             rows += exceptions.find_warnings(
                 zip(block.numbers, fence.raw.split("\n"), strict=False)
             )
-    prose = ((line.number, line.text) for line in document.prose if not line.heading)
-    rows += [*exceptions.find_warnings(prose), *exceptions.warnings_in_prose(words)]
+    prose = [(line.number, line.text) for line in document.prose if not line.heading]
+    rows += [
+        *exceptions.find_warnings(prose),
+        *exceptions.title_warnings(title),
+        *exceptions.warnings_in_prose(words),
+    ]
     return distinct(rows, lambda row: row.message[:200])
 
 
@@ -302,7 +310,7 @@ def read_issue(issue: Issue) -> BugReport:
     contrasted = _contrasted(fences)
     traceback_list = tuple(row for row in traceback_list if row.fence not in contrasted)
     outputs = tuple(row for row in outputs if row.fence not in contrasted)
-    warnings = read_warnings(paper, words, blocks)
+    warnings = read_warnings(issue.title, paper, words, blocks)
     failing = any(t.message or t.frames for t in traceback_list) or any(
         output.role == "observed" for output in outputs
     )

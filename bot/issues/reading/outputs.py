@@ -95,6 +95,11 @@ _LABELLED_VALUE = re.compile(
     r"|expected)(?:\s+(?:outputs?|results?|values?|behaviou?r))?[*_`\s]{0,4}[:=]+[*_\s]{0,4}(?P<value>\S.{0,300})$",
     re.I,
 )
+_VERSION_ROW = re.compile(
+    r"(?:(?:[A-Za-z][\w.]{0,40}\s{0,4}[:= ]=?\s{0,4})?['\"]?v?(?P<version>\d{1,4}(?:\.\d{1,4}){2,3}(?:[.+-]?[A-Za-z]\w*)*)"
+    r"|(?:python|cuda|[\w.]{1,40} version)\s{0,4}[:= ]=?\s{0,4}['\"]?\d{1,4}(?:\.\d{1,4}){0,3})['\"]?",
+    re.I,
+)
 _WISH = re.compile(r"\b(?:should|would|must|approximately|expected to)\b", re.I)
 
 
@@ -126,6 +131,15 @@ def from_fence(
         return None
     text = "\n".join(line.rstrip() for _, line in output_lines).rstrip()
     return Output(text=text, role=side, fence=fence.index, line=output_lines[0][0])
+
+
+def lists_versions(text: str) -> bool:
+    """Whether an output is nothing but the versions that somebody installed: rows such as
+    "2.13.0+cpu", "numpy: 1.26.4" or "Python 3.11".
+    """
+    rows = [row.strip() for row in text.split("\n") if row.strip()]
+    matches = [_VERSION_ROW.fullmatch(row) for row in rows]
+    return all(matches) and any(match and match["version"] for match in matches)
 
 
 def literals_of(programs: Sequence[Fence]) -> frozenset[str]:

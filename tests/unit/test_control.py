@@ -1,6 +1,7 @@
 """The control on fakes: which twin is chosen, what counts as one, and the figures at the end."""
 
 from dataclasses import replace
+from datetime import UTC, datetime
 from types import SimpleNamespace
 
 import pytest
@@ -74,6 +75,18 @@ def test_the_newest_release_is_run_in_turn_under_the_same_seeds():
         *((failing, seed, "control") for seed in (3, 4, 5) for failing in (True, False)),
     ], "only what is missing is run, and in turn"
     assert [world.runner.attempts[at - 1].purpose for at in found.attempts] == ["control"] * 8
+
+
+def test_the_release_of_the_day_comes_first_where_the_report_states_no_version():
+    later = tuple(
+        Release(version=f"2.{at}", uploaded_at=datetime(2026, 2, 1 + at, tzinfo=UTC))
+        for at in range(3)
+    )
+    history = (*released(40), *later)
+    silent = controlled(World(broken(17, 19), history, bad="1.18"))
+    assert (silent.control.type, silent.control.what) == ("fixed-version", "lib 1.39")
+    stated = controlled(World(broken(17, 19), history, bad="1.18", body=BODY + "\nlib 1.18\n"))
+    assert stated.control.what == "lib 2.2"
 
 
 def test_the_python_of_a_control_is_that_of_its_environment():

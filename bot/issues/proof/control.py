@@ -221,12 +221,26 @@ class Candidates:
         history, here = self._history(package), failing.environment.version(package)
         if not history or not here:
             return
-        newest = releases.newest(history)
-        if newest is not None and releases.older(here, newest.version):
-            yield self._release(_FIXED, package, newest)
+        later = (self._of_that_day(package, history), releases.newest(history))
+        for release in dict.fromkeys(filter(None, later)):
+            if releases.older(here, release.version):
+                yield self._release(_FIXED, package, release)
         last = releases.before(history, _first_named(bug, package, here, history))
         if last is not None:
             yield self._release(_GOOD, package, last)
+
+    def _of_that_day(self, package: str, history: tuple[Release, ...]) -> Release | None:
+        """The newest release on the day of a report that states no version: where an older one
+        fails, it tells whether the reporter's installation is what has to be updated.
+        """
+        day = self.runner.job.issue.created_at
+        if day is None or any(
+            outcome.same_package(claim.name, package) for claim in self.runner.bug.versions
+        ):
+            return None
+        return releases.newest(
+            tuple(row for row in history if row.uploaded_at and row.uploaded_at <= day)
+        )
 
     def _history(self, package: str) -> tuple[Release, ...]:
         return self.runner.ports.builder.history(package) if package else ()

@@ -38,8 +38,9 @@ mean = sum(x) / len(x)
 print("REPRISE", json.dumps({"spread": (sum((one - mean) ** 2 for one in x) / len(x)) ** 0.5}))
 """
 DOCS = "With `ddof` 0 the population's spread is returned."
+LONG = "x = 1\n" * 4_500
 SOURCES = {
-    "acme/stats.py": f'def spread(x, ddof=1):\n    """{DOCS}"""\n    return x.std(ddof=ddof) * 1.0000\n'
+    "acme/stats.py": f'{LONG}def spread(x, ddof=1):\n    """{DOCS}"""\n    return x.std(ddof=ddof) * 1.0000\n'
 }
 READING = {
     "claim": "spread(ddof=0) divides by n - 1.", "kind": "observation", "sign_if_right": False, "needs": "",

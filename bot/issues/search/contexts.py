@@ -231,8 +231,7 @@ def _closure(sources: SourceIndex, chunks: Sequence[Chunk], *, first: bool) -> l
 
 def _tables(sources: SourceIndex, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
     """The tables and constants of the module that the strongest pieces use."""
-    whole = sources.read(chunks[0].path, 1, _MODULE_LINES)
-    tree = tree_of(whole.text) if whole is not None else None
+    tree = tree_of(read_whole(sources, chunks[0].path))
     if tree is None:
         return
     constants = {
@@ -252,6 +251,16 @@ def _tables(sources: SourceIndex, chunks: Sequence[Chunk]) -> Iterator[Chunk]:
             if piece is not None:
                 row = _with(piece, shared("why_constant", caller=short(chunk)))
                 yield from cut(row.model_copy(update={"score": 0.0}), _TABLE_LINES)
+
+
+def read_whole(sources: SourceIndex, path: str) -> str:
+    """The text of a file, which the index gives in parts; "" where there is none."""
+    parts: list[str] = []
+    line = 1
+    while line <= _MODULE_LINES and (part := sources.read(path, line, _MODULE_LINES)) is not None:
+        parts.append(part.text)
+        line = part.end + 1
+    return "\n".join(parts)
 
 
 def _is_table(value: ast.expr | None) -> bool:

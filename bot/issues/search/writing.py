@@ -501,9 +501,9 @@ class _Writer:
         """Whether words stand in what the file says, and it belongs to the code in question."""
         packages = {name.split(".")[0] for name in self.refined.api}
         path, sources = file.strip().lstrip("/"), self.material.sources
-        chunk = sources.read(path, 1, _MOST_LINES_OF_FILE) if sources is not None else None
-        chunk = tree_programs.read_lines(path, 1, _MOST_LINES_OF_FILE, self.material.tree) or chunk
-        text = refutation.documentation(path, chunk.text) if chunk is not None else ""
+        own = tree_programs.read_lines(path, 1, _MOST_LINES_OF_FILE, self.material.tree)
+        whole = contexts.read_whole(sources, path) if sources is not None else ""
+        text = refutation.documentation(path, own.text if own is not None else whole)
         top = path.split("/", 1)[0].removesuffix(".py")
         is_own = top in packages or path in self.material.tree
         return is_own and len(quote) >= _SHORTEST_QUOTE and quote in text

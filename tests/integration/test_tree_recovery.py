@@ -117,6 +117,10 @@ CALL = "from parts import go\ngo([])\n"
             "put `nets` on the path",
         ),
         (
+            {"main.py": f"from light import x\n{CALL}", "light/light/__init__.py": "x = 1\n"},
+            "put `light` on the path",
+        ),
+        (
             {"main.py": f"import layers\n{CALL}", "third/parts/layers.py": "x = 1\n"},
             "put `third/parts` on the path",
         ),

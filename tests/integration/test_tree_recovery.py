@@ -128,7 +128,7 @@ CALL = "from parts import go\ngo([])\n"
             {
                 "tools/main.py": f"from nets import _C\n{CALL}",
                 "nets/__init__.py": "",
-                "setup.py": "setup(ext_modules=[CppExtension('nets._C', ['a.cpp'])])\n",
+                "setup.py": "extension = CppExtension\nextension('nets._C', ['a.cpp'])\n",
             },
             "an empty module stands in for `nets._C`",
         ),

@@ -16,7 +16,7 @@ _NO_MODULE = re.compile(rf"^No module named '{_MODULE}'")
 _NO_NAME = re.compile(rf"^cannot import name '(?P<name>\w{{1,80}})' from '{_MODULE}'")
 _NO_PACKAGE = re.compile(rf"^cannot import name '\w{{1,80}}' from '{_MODULE}' \(unknown location\)")
 """A folder without `__init__.py` hides the package that the program means."""
-_EXTENSION = re.compile(rb"\b(?:CUDA|Cpp|BuildExtension|Extension|cythonize)\w{0,30}\(")
+_EXTENSION = re.compile(rb"(?:CUDA|Cpp|\b)Extension\b|\bcythonize\b")
 _COMPILED = {".pyx", ".cu", ".cpp", ".cc", ".c"}
 _BUILDS = {"setup.py", "build.py", "make.py"}
 

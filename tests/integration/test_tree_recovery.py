@@ -57,7 +57,7 @@ def reproduced(
         tree = place / ref if ref else place
         return Environment(
             id=hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:24],
-            python="3.11",
+            python="3.11.7",
             interpreter=sys.executable,
             packages=tuple(packages),
             variables={"PYTHONPATH": f"{tree}:{tree}/src"},

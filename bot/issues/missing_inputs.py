@@ -25,6 +25,8 @@ _HOME = re.compile(r"^(?:/home/|/Users/|[A-Za-z]:\\+Users\\)")
 _ABSOLUTE = re.compile(r"^(?:/|[A-Za-z]:\\)")
 _LONGEST, _LARGEST = 4_000, 200_000  # of a message in characters, of a file in bytes
 _TEXTS = (".py", ".yaml", ".yml", ".json", ".toml", ".sh")
+_DATA_SET = re.compile(r"/datasets/(?:\w+/)*(?P<module>\w+)\.py (?:(?P<owner>[A-Z]\w*)\.)?")
+"""A frame in the data sets of a library: the file, and the class of the method."""
 _WORD = re.compile(r"[\w./-]+")
 _PROVIDE = "an operator can provide it with `data:` in .github/reprise.yml"
 
@@ -37,9 +39,10 @@ def lacking(result: SearchResult, issue: Issue) -> AnyVerdict | None:
     failure = judgement.setup_failure
     if failure is not None and failure.id in FILE_RULES and script.command and environment.tree:
         return _without_file(judgement, script, environment, issue)
-    name = _weights(judgement) if failure is not None and failure.id == "offline" else ""
+    is_offline = failure is not None and failure.id == "offline"
+    name = _weights(judgement) if is_offline else ""
     if not name:
-        return None
+        return _without_data_set(judgement, script, environment) if is_offline else None
     if name in environment.operator_files.weights:
         reason = f"the operator's cache of weights has `{name}`, but not every file of it"
         return triage.needs_reader(reason)
@@ -50,6 +53,24 @@ def lacking(result: SearchResult, issue: Issue) -> AnyVerdict | None:
     if not script.command:  # a program of a report's own may do with random ones
         return triage.needs_reader(reason)
     return NeedsInfo(reason=reason, items=(f"the weights `{name}`",), from_operator=True)
+
+
+def _without_data_set(
+    judgement: Judgement, script: Script, environment: Environment
+) -> AnyVerdict | None:
+    """The verdict on a repository's program that a library of data sets could not serve."""
+    rows = (
+        _DATA_SET.search(f"/{frame.module_path} {frame.function}")
+        for failure in _failures(judgement)
+        for frame in failure.frames
+        if frame.package
+    )
+    match = next(filter(None, rows), None)
+    if match is None or not (script.command and environment.tree):
+        return None
+    name = match["owner"] or match["module"]
+    reason = f"the program downloads the data set `{name}`, which is not at hand; {_PROVIDE}"
+    return NeedsInfo(reason=reason, items=(f"the data set `{name}`",), from_operator=True)
 
 
 def _without_file(

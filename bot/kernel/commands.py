@@ -13,7 +13,8 @@ _PLACE = (
     r"(?:[\w.-]{1,40}@[^\s$#%]{1,80}(?: [^\s$#%]{1,80})?\s?[$#%]"  # me@host:~/x$, me@host x %
     r"|\[[\w.-]{1,40}@[^\]$#]{1,120}\]\s?[$#]"  # [me@host x]$
     r"|[~/][^\s$#]{0,120}[$#]"  # ~/x$
-    r"|\u279c\s{1,4}\S{1,80}(?:\sgit:\([^)\n]{1,80}\))?(?:\s\u2717)?(?=\s)"  # that of Oh My Zsh
+    r"|\u279c\s{1,4}(?:(?!python|pytest|torchrun|bash|sh\s|\./)\S{1,80}"  # that of Oh My Zsh
+    r"(?:\sgit:\([^)\n]{1,80}\))?(?:\s\u2717)?(?=\s))?"
     r"|PS [^>\n]{1,80}>|[A-Za-z]:[\\/][^>\n]{0,200}>)"
 )
 PLACE = re.compile(rf"^\s*(?:\([\w.-]{{1,40}}\)[:\s]{{0,3}})?{_PLACE}\s*(?=[A-Za-z])")
@@ -77,6 +78,7 @@ _HOME = re.compile(
 )
 _WINDOWS_PATH = re.compile(r"(?<![^\s\"'=])[\w.:~%-]{0,80}(?:\\[\w.~%-]{1,80}){1,12}(?![\w\\])")
 _FILES = (".py", ".sh", ".ipynb", ".yaml", ".yml", ".json", ".exe")
+_OPTION = re.compile(r"--?[A-Za-z]")
 _CUT = re.compile(r"^(?:\d?>{1,2}|<|\||&|2>&1)")
 _MOST, _MOST_LINES, _MOST_WORDS, _MOST_SCRIPT, _FEW = 8, 400, 100, 65_536, 3
 
@@ -311,6 +313,12 @@ def _is_start(word: str) -> bool:
     return is_program or is_file or bool(_PYTHON.fullmatch(word) or _ASSIGNMENT.fullmatch(word))
 
 
+def _is_program(words: list[str]) -> bool:
+    """Whether a file of Python is started by itself: by a path, or with options."""
+    has_options = len(words) > 1 and _OPTION.match(words[1]) is not None
+    return words[0].endswith(".py") and (words[0].startswith("./") or has_options)
+
+
 def _python_arguments(words: list[str]) -> tuple[str, ...]:
     if not words:
         return ()
@@ -322,7 +330,7 @@ def _python_arguments(words: list[str]) -> tuple[str, ...]:
     starts_file = {("bash", ".sh"), ("sh", ".sh"), ("run", ".py")}  # IPython's, without its mark
     if rest and (first, PurePosixPath(rest[0]).suffix) in starts_file:
         return tuple(rest)
-    if first.endswith(".sh"):
+    if first.endswith(".sh") or _is_program(words):
         return tuple(words)
     if first in _LAUNCHERS:
         return _launched(rest)

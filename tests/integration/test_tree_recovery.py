@@ -57,7 +57,7 @@ def reproduced(
         tree = place / ref if ref else place
         return Environment(
             id=hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:24],
-            python="3.11",
+            python="3.11.7",
             interpreter=sys.executable,
             packages=tuple(packages),
             variables={"PYTHONPATH": f"{tree}:{tree}/src"},
@@ -117,6 +117,10 @@ CALL = "from parts import go\ngo([])\n"
             "put `nets` on the path",
         ),
         (
+            {"main.py": f"from light import x\n{CALL}", "light/light/__init__.py": "x = 1\n"},
+            "put `light` on the path",
+        ),
+        (
             {"main.py": f"import layers\n{CALL}", "third/parts/layers.py": "x = 1\n"},
             "put `third/parts` on the path",
         ),
@@ -124,7 +128,7 @@ CALL = "from parts import go\ngo([])\n"
             {
                 "tools/main.py": f"from nets import _C\n{CALL}",
                 "nets/__init__.py": "",
-                "setup.py": "setup(ext_modules=[CppExtension('nets._C', ['a.cpp'])])\n",
+                "setup.py": "extension = CppExtension\nextension('nets._C', ['a.cpp'])\n",
             },
             "an empty module stands in for `nets._C`",
         ),

@@ -152,6 +152,9 @@ def test_a_command_that_the_text_quotes_is_read(text, argv):
         ("python fit.py --data <path to data> --x 1",
          ("fit.py", "--data", "path_to_data", "--x", "1"), "", {}),
         ("srun --gres=gpu:1 python -u fit.py --x 1", ("fit.py", "--x", "1"), "", {}),
+        ("% python3 fit.py --x 1", ("fit.py", "--x", "1"), "", {}),
+        ("fit.py --x 1 -n 2", ("fit.py", "--x", "1", "-n", "2"), "", {}),
+        ("\u279c python fit.py", ("fit.py",), "", {}),
     ],
 )  # fmt: skip
 def test_a_command_that_stands_in_the_text_without_a_mark_is_read(text, argv, folder, variables):
@@ -169,6 +172,7 @@ def test_a_command_that_stands_in_the_text_without_a_mark_is_read(text, argv, fo
         "python is great, bash is not.",
         "The old python fit.py is gone.",
         "Python version: 3.9\n\nsh: command not found",
+        "The file fit.py -a mess- is bad.",
         "\u6211\u6ca1\u6709\u8fd0\u884c python fit.py",
         "\u8fd9\u4e2apython\u7248\u672c\u662f3.8",
     ],

@@ -157,6 +157,22 @@ def test_message_over_several_lines() -> None:
     assert "pressed" not in found.tracebacks[0].message
 
 
+@pytest.mark.parametrize(
+    ("words", "exception"),
+    [
+        ("one of the variables needed for gradient computation has been modified by an inplace operation", "RuntimeError"),
+        ("mat1 and mat2 shapes cannot be multiplied (4x10 and 84x10)", "RuntimeError"),
+        ("too many values to unpack (expected 4)", "ValueError"),
+        ("list index out of range", "IndexError"),
+    ],
+)  # fmt: skip
+def test_words_that_only_one_class_has_tell_it(words: str, exception: str) -> None:
+    body = f"When I run main.py an error occurs: {words}. Why?"
+    (row,) = read_issue(Issue(title="It fails", body=body)).tracebacks
+    assert row.exception == exception
+    assert words.startswith(row.message)
+
+
 def test_a_function_that_markdown_took_for_a_tag_is_the_module() -> None:
     body = 'File "D:/repo/main.py", line 22, in\nrun()\nFile "a.py", line 3, in run\nKeyError: None'
     (row,) = read_issue(Issue(title="it fails", body=body)).tracebacks

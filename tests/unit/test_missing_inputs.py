@@ -29,11 +29,11 @@ def verdict(tmp_path):
     (tmp_path / "tools").mkdir()
     (tmp_path / "tools" / "train.py").write_text("")
 
-    def of(exception, message, code="load()", script=PROGRAM, body="", **files):
+    def of(exception, message, code="load()", script=PROGRAM, body="", frames=(), **files):
         failure = Failure(
             exception=exception,
             message=message,
-            frames=(Frame(path="/repro/train.py", line=1, function="main", code=code),),
+            frames=(Frame(path="/repro/train.py", line=1, function="main", code=code), *frames),
         )
         recognised = setup_failures.recognise(exception, message)
         assert recognised is not None, "no setup failure"
@@ -198,3 +198,24 @@ def test_a_module_that_an_installed_release_lacks_is_no_missing_package(message,
     if verdict is not None:
         assert verdict.kind == "inconclusive"
         assert words in verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("path", "function", "name"),
+    [
+        ("torchvision/datasets/cifar.py", "CIFAR10.download", "CIFAR10"),
+        ("keras/src/datasets/mnist.py", "load_data", "mnist"),
+        ("torchvision/models/_api.py", "WeightsEnum.get_state_dict", ""),
+    ],
+)
+def test_a_data_set_that_a_library_downloads_is_named(verdict, path, function, name):
+    frame = Frame(
+        path=f"/e/{path}", package=path.partition("/")[0], module_path=path, function=function
+    )
+    message = "<urlopen error [Errno -3] Temporary failure in name resolution>"
+    row = verdict("URLError", message, "main()", frames=(frame,))
+    if not name:
+        assert row is None
+        return
+    assert (row.items, row.from_operator) == ((f"the data set `{name}`",), True)
+    assert verdict("URLError", message, "main()", SNIPPET, frames=(frame,)) is None

@@ -41,6 +41,12 @@ def fixed_lines(source: str, line: int) -> list[str]:
         (NAMED, 2, ["pass", "model = Net()", "if model:", "pass", "pass"]),
         ("net = resnet(10, pretrained=args.p)\n", 2, ["net = resnet(10, pretrained=False)"]),
         ("net = resnet(weights=W.BEST, x=1)\n", 2, ["net = resnet(weights=None, x=1)"]),
+        (
+            "net = models.segmentation.fcn_resnet50(num_classes=4)\n",
+            2,
+            ["net = models.segmentation.fcn_resnet50(num_classes=4, weights_backbone=None)"],
+        ),
+        ("net = ssd300_vgg16(weights_backbone=None)\n", 2, []),
         (f"{NAMED}print(state['epoch'])\n", 2, []),
         ("rows = json.load(file)\nprint(rows)\n", 2, []),
         ("net = resnet(pretrained=False)\n", 2, []),

@@ -130,3 +130,47 @@ def test_words_of_versions_that_are_not_recorded(older, newer):
 def test_other_words_stay_as_they_are():
     text = "mat1 and mat2 shapes cannot be multiplied (14x7 and 16x4)"
     assert canonical(text) == text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("f() takes exactly 12 arguments (11 given)", "A.f() missing 1 required positional argument: 'x'"),
+        ("f() takes exactly 4 arguments (2 given)", "f() missing 2 required positional arguments: 'x' and 'y'"),
+        ("f() takes exactly 2 arguments (3 given)", "A.f() takes 2 positional arguments but 3 were given"),
+        ("f() takes no arguments (1 given)", "f() takes 0 positional arguments but 1 was given"),
+        ("global name 'x' is not defined", "name 'x' is not defined"),
+        (
+            "size mismatch, m1: [4 x 10], m2: [84 x 10] at /pytorch/aten/src/TH/generic/THTensorMath.cpp:197",
+            "mat1 and mat2 shapes cannot be multiplied (4x10 and 84x10)",
+        ),
+        (
+            "invalid index of a 0-dim tensor. Use tensor.item() to convert a 0-dim tensor to a Python number",
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a 0-dim tensor to a number",
+        ),
+        (
+            "Expected object of scalar type Long but got scalar type Float for argument #2 'target' in call to _thnn_nll_loss_forward",
+            "expected scalar type Long but found Float",
+        ),
+        (
+            "Expected tensor for argument #1 'indices' to have scalar type Long; but got torch.FloatTensor instead (while checking arguments for embedding)",
+            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.FloatTensor instead (while checking arguments for embedding)",
+        ),
+        ("bool value of Tensor with more than one value is ambiguous", "Boolean value of Tensor with more than one value is ambiguous"),
+        ("multi-target not supported at /pytorch/ClassNLLCriterion.c:22", "0D or 1D target tensor expected, multi-target not supported"),
+    ],
+)  # fmt: skip
+def test_words_of_old_releases_are_those_of_new_ones(old, new):
+    assert resemblance(old, new) >= ENOUGH
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("f() takes exactly 4 arguments (2 given)", "f() missing 1 required positional argument: 'x'"),
+        ("size mismatch, m1: [4 x 10], m2: [84 x 10]", "The size of tensor a (10) must match the size of tensor b (84)"),
+        ("Expected object of scalar type Long but got scalar type Float", "expected scalar type Float but found Double"),
+    ],
+)  # fmt: skip
+def test_other_words_stay_other_ones(old, new):
+    assert resemblance(old, new) < ENOUGH

@@ -20,10 +20,11 @@ _START = re.compile(
     r"(?:(?:poetry|uv|pipenv|srun|xvfb-run)\s(?:run\s)?(?:-{1,2}\S{1,80}\s){0,8})?"
     r"(?:\"?(?:[^\s\"]{1,200}[/\\])?[Pp]ython[\d.]{0,5}(?:\.exe)?\"?"
     r"|pytest|py\.test|torchrun|accelerate\slaunch|deepspeed|bash|sh"
-    r"|(?<=uv run )[\w./-]{1,200}\.py|\./[\w./-]{1,200}\.sh)(?=\s{1,4}\S|$)"
+    r"|(?<=uv run )[\w./-]{1,200}\.py|[\w./\\-]{1,200}\.py(?=\s--?[A-Za-z])"
+    r"|\./[\w./-]{1,200}\.sh)(?=\s{1,4}\S|$)"
 )
 _STEP = re.compile(r"^(?:cd|export|git clone|pip3? install|conda activate|source)\s")
-_ORNAMENT = re.compile(r"^(?:[\s>*_#+-]|\d{1,3}[.)]\s){0,12}(?:\$\s)?")
+_ORNAMENT = re.compile(r"^(?:[\s>*_#+-]|\d{1,3}[.)]\s){0,12}(?:[$%]\s)?")
 _LEADS = re.compile(
     r"\b(?:r[ua]n(?:ning|s)?|execut(?:e|es|ed|ing)|launch(?:ed|ing)?|start(?:ed|ing)?|call(?:ed|ing)?"
     r"|invok(?:ed?|ing)|typ(?:ed?|ing)|us(?:ed?|ing)|try|tried|trying|did|with|via|by|command|script"

@@ -1,5 +1,5 @@
-"""Messages of Python's own failures that a report quotes without their class, mostly in its title:
-the words alone say which class it is.
+"""Messages of Python's own failures, and of PyTorch's, that a report quotes without their class,
+mostly in its title: the words alone say which class it is.
 """
 
 import re
@@ -9,6 +9,15 @@ from bot.issues.reading.markdown import Sentence
 from bot.kernel.bug import Issue, Traceback
 
 _NAME = r"['\"`\u2018\u2019]{0,2}[\w.]{1,100}['\"`\u2018\u2019]{0,2}"
+_COUNT = r"\d{1,3}(?:, got \d{1,3})?"
+_OF_PYTORCH = (
+    "one of the variables needed for gradient computation has been modified by an inplace",
+    r"mat1 and mat2 shapes cannot be multiplied \(\d{1,9}x\d{1,9} and \d{1,9}x\d{1,9}\)",
+    r"[Tt]he size of tensor a \(\d{1,9}\) must match the size of tensor b \(\d{1,9}\)",
+    "[Ee]lement 0 of tensors does not require grad and does not have a grad_fn",
+    "[Tt]rying to backward through the graph a second time",
+    "[Bb]oolean value of Tensor with more than one value is ambiguous",
+)
 _POSITIONAL = "required positional arguments?"
 _MESSAGES = tuple(
     (exception, re.compile(rf"(?<![\w'\"`]){words}(?![\w])"))
@@ -24,6 +33,9 @@ _MESSAGES = tuple(
         ("NameError", r"name '\w{1,100}' is not defined"),
         ("UnboundLocalError", r"local variable '\w{1,100}' referenced before assignment"),
         ("ZeroDivisionError", r"(?:integer )?division (?:or modulo )?by zero"),
+        ("ValueError", rf"(?:too many|not enough) values to unpack \(expected {_COUNT}\)"),
+        ("IndexError", "(?:list|tuple) index out of range"),
+        *(("RuntimeError", words) for words in _OF_PYTORCH),
     )
 )  # fmt: skip
 _ELSEWHERE = re.compile(r"\b(?:not|no longer|instead of|rather than|used to|was|were)\b[^.]{0,40}$")

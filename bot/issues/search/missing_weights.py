@@ -19,6 +19,10 @@ _LOADS = re.compile(
 _LOADERS = frozenset(
     ("load", "load_url", "load_file", "load_state_dict_from_url", "hf_hub_download", "torch_load")
 )
+_WITH_BACKBONE = re.compile(
+    r"(?:fcn|deeplabv3|lraspp|fasterrcnn|maskrcnn|keypointrcnn|retinanet|fcos|ssd)(?:lite)?\d*_\w+"
+)
+"""The models of torchvision whose backbone is a trained one unless a call says otherwise."""
 _TAKES = "load_state_dict"
 _KEYWORDS: Mapping[str, str] = {"pretrained": "False", "weights": "None"}
 _Edit = tuple[ast.stmt | ast.expr, str]
@@ -71,7 +75,19 @@ def _edits(module: ast.Module, line: int) -> list[_Edit]:
         for call in calls
         for keyword in call.keywords
         if (new := _KEYWORDS.get(keyword.arg or "", "")) and ast.unparse(keyword.value) != new
-    ]
+    ] or [(call, _without_backbone(call)) for call in calls if _has_backbone(call)]
+
+
+def _has_backbone(call: ast.Call) -> bool:
+    """Whether a call of torchvision loads the weights of a backbone that it does not mention."""
+    return bool(_WITH_BACKBONE.fullmatch(name_of(call.func))) and all(
+        keyword.arg is not None and "backbone" not in keyword.arg for keyword in call.keywords
+    )
+
+
+def _without_backbone(call: ast.Call) -> str:
+    keyword = ast.keyword("weights_backbone", ast.Constant(None))
+    return ast.unparse(ast.Call(call.func, call.args, [*call.keywords, keyword]))
 
 
 def _without_name(scope: ast.AST, statement: ast.Assign) -> list[_Edit]:

@@ -14,7 +14,9 @@ from bot.kernel.trees import Tree, tree_files
 _MODULE = r"(?P<module>[A-Za-z_]\w{0,80}(?:\.\w{1,80}){0,8})"
 _NO_MODULE = re.compile(rf"^No module named '{_MODULE}'")
 _NO_NAME = re.compile(rf"^cannot import name '(?P<name>\w{{1,80}})' from '{_MODULE}'")
-_EXTENSION = re.compile(rb"\b(?:CUDA|Cpp|BuildExtension|Extension|cythonize)\w{0,30}\(")
+_NO_PACKAGE = re.compile(rf"^cannot import name '\w{{1,80}}' from '{_MODULE}' \(unknown location\)")
+"""A folder without `__init__.py` hides the package that the program means."""
+_EXTENSION = re.compile(rb"(?:CUDA|Cpp|\b)Extension\b|\bcythonize\b")
 _COMPILED = {".pyx", ".cu", ".cpp", ".cc", ".c"}
 _BUILDS = {"setup.py", "build.py", "make.py"}
 
@@ -36,8 +38,8 @@ def _with_folder(script: Script, tree: Tree, failure: Failure) -> Script:
     that imports it, in one above that, or in the only one that has it. The very script where it is
     in none, or its folder was on the path.
     """
-    match = _NO_MODULE.match(failure.message)
-    if match is None or "." in match["module"]:
+    match = _NO_MODULE.match(failure.message) or _NO_PACKAGE.match(failure.message)
+    if match is None:
         return script
     folders = _folders_of(match["module"], tree)
     importer = next(iter(_own_paths(failure, tree)), "")
@@ -79,7 +81,8 @@ def _own_paths(failure: Failure, tree: Tree) -> list[str]:
 
 def _folders_of(module: str, tree: Tree) -> list[str]:
     """The folders of a tree that have a module or a package of Python files of a name."""
-    ends = (f"/{module}.py", f"/{module}/__init__.py")
+    plain = module.replace(".", "/")
+    ends = (f"/{plain}.py", f"/{plain}/__init__.py")
     paths = (f"/{path}" for path in tree)
     folders = (path.removesuffix(end) for path in paths for end in ends if path.endswith(end))
     return list(dict.fromkeys(folder.lstrip("/") or "." for folder in folders))

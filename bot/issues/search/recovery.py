@@ -498,7 +498,8 @@ def _for_python(
          if environment.version(one)), ""
     )  # fmt: skip
     stated = {row.name for row in spec.requirements if row.rung in _STATED and row.specifier}
-    day = versions.RELEASE_DAYS.get(environment.python)
+    minor = ".".join(environment.python.split(".")[:2])
+    day = versions.RELEASE_DAYS.get(minor)
     if not name or day is None or name in {*stated, *imports.TORCH_FAMILY}:
         return None
     installed = environment.version(name)
@@ -509,7 +510,7 @@ def _for_python(
     version = next(later, None) if is_older else None
     if version is None:
         return None
-    reason = f"{name} {installed} is older than Python {environment.python}"
+    reason = f"{name} {installed} is older than Python {minor}"
     new = Requirement(
         name=name, specifier=f"=={version.version}", rung=PinSource.REPAIR, reason=reason
     )

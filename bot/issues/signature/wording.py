@@ -46,6 +46,7 @@ _TABLE = [
     (r"cannot pickle '(?:_io\.)?(\w+)' instances", r"cannot pickle '\1' object"),
     (r"cannot pickle '_io\.", "cannot pickle '"),
     (r"without an implementation for abstract", "with abstract"),
+    (r"\bglobal name (?='\w)", "name "),
     (r"(?<=default argument) '\w+'(?! follows)", ""),
     (
         r"a bytes-like object or a number, not|a bytes-like object or a real number, not",
@@ -93,14 +94,51 @@ _TABLE = [
         "obj must be an instance or subtype of type",
     ),
 ]  # fmt: skip
-_REWORDINGS = [(re.compile(pattern), plain) for pattern, plain in _TABLE]
+# The same of PyTorch, whose old releases cannot be had for a modern Python.
+_SCALAR = r"(?:scalar )?type (?:torch\.)?(\w+?)(?:Tensor)?\b"
+_TORCH_TABLE: list[tuple[str, str]] = [
+    (
+        r"\bsize mismatch, m1: \[(\d+) x (\d+)\], m2: \[(\d+) x (\d+)\](?: at \S+)?",
+        r"mat1 and mat2 shapes cannot be multiplied (\1x\2 and \3x\4)",
+    ),
+    (r"(invalid index of a 0-dim tensor)\. Use [^\n]{1,200}", r"\1"),
+    (
+        rf"Expected object of {_SCALAR} but (?:got|found) {_SCALAR}(?: for [^\n]{{0,200}})?",
+        r"expected scalar type \1 but found \2",
+    ),
+    (
+        r"to have (?:one of the following scalar types: [\w, ]{1,80}|scalar type \w+)(?=; but got)",
+        "to have another scalar type",
+    ),
+    (r"\bbool value of Tensor\b", "Boolean value of Tensor"),
+    (r"(?:0D or 1D target tensor expected, )?(multi-target not supported)(?: at \S+)?", r"\1"),
+]  # fmt: skip
+_REWORDINGS = [(re.compile(pattern), plain) for pattern, plain in (*_TABLE, *_TORCH_TABLE)]
 _NAME_LIST = re.compile(r"(abstract methods? )((?:'?\w+'?(?:, )?)+)")
 
 _CHOICES = re.compile(r"\(choose from [^)]{1,1000}\)")
 
 
+_COUNTS = re.compile(
+    r"\b(?P<name>\w+)\(\) takes (?:exactly |at least )?(?P<takes>\d{1,3}|no) arguments? "
+    r"\((?P<given>\d{1,3}) given\)"
+)
+"""How Python 2 counts arguments."""
+
+
+def _recount(match: re.Match[str]) -> str:
+    """The count of Python 2 in the words of Python 3, up to the names of what is missing."""
+    takes, count = int(match["takes"].replace("no", "0")), int(match["given"])
+    plural = "s" * (abs(takes - count) != 1)
+    if count < takes:
+        return f"{match['name']}() missing {takes - count} required positional argument{plural}"
+    plural, verb = "s" * (takes != 1), "was" if count == 1 else "were"
+    return f"{match['name']}() takes {takes} positional argument{plural} but {count} {verb} given"
+
+
 def canonical(message: str) -> str:
     """A message in the wording that all versions of Python are brought to."""
+    message = _COUNTS.sub(_recount, message)
     for pattern, plain in _REWORDINGS:
         message = pattern.sub(plain, message)
     message = _CHOICES.sub(lambda match: match[0].replace("'", ""), message)

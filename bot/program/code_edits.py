@@ -655,6 +655,48 @@ def _squeezed(program: ProgramTree, loss: Loss | None) -> CodeEdit | None:
 
 
 _SEQUENCES = ("LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoderLayer")
+# Updates that a program makes itself.
+
+
+def _places(code: ProgramCode, fact: str) -> tuple[float, ...]:
+    value = code.facts.get(fact)
+    return tuple(value) if isinstance(value, tuple) else ()
+
+
+def _subtracted(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
+    lines = _places(code, "own_lines")
+    update = next(
+        (
+            x
+            for x in program.of(cst.AugAssign)
+            if isinstance(x.operator, cst.AddAssign) and program.traced(program.line(x)) in lines
+        ),
+        None,
+    )
+    if update is None:
+        return None
+    change = partial(cst.CSTNode.with_changes, operator=cst.SubtractAssign())
+    return CodeEdit(
+        "`-=` for `+=`", program.line(update), lambda rewriting: rewriting.change(update, change)
+    )
+
+
+def _in_place(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
+    lines = _places(code, "own_copies")
+    update = next(
+        (x for x in program.of(cst.Assign) if program.traced(program.line(x)) in lines), None
+    )
+    if update is None or len(update.targets) != 1:
+        return None
+    target, value = program.text(update.targets[0].target), program.text(update.value)
+    written = cst.Expr(expression(f"{target}.data.copy_({value})"))
+    return CodeEdit(
+        f"`{target}` is changed in place",
+        program.line(update),
+        lambda rewriting: rewriting.change(update, lambda _: written),
+    )
+
+
 _FINDERS: dict[CodeFault, Finder] = {
     "gradients-not-reset": _reset,
     "reset-after-backward": _reset_first,
@@ -672,5 +714,7 @@ _FINDERS: dict[CodeFault, Finder] = {
     "dropout-in-evaluation": _dropout,
     "axis-mixed": _axes,
     "same-batch": _whole_loader,
+    "step-uphill": _subtracted,
+    "update-lost": _in_place,
 }
 """The repair of each fault that has one."""

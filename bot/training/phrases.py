@@ -69,6 +69,7 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "metric-wrong": "the metric is computed wrongly",
     "wrong-reduction": "the loss is summed",
     "update-lost": "updates are lost",
+    "step-uphill": "updates raise the loss",
 }
 """Faults that are code, in plain words."""
 _CODE: dict[Fault, str] = dict(CODE_FAULTS.items())

@@ -194,6 +194,7 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         coded(**learner(name="first.weight", fed=0, in_graph=False, changed=False)),
     ),
     "update-lost": (_unchanging(0.0), _unchanging(1e-3)),
+    "step-uphill": (coded(facts={"own_direction": 1.0}), coded(facts={"own_direction": -1.0})),
     "eval-while-training": (
         coded(modes=(_DROPOUT.model_copy(update={"training": 15, "evaluating": 25, "first": 15}),)),
         coded(modes=(_DROPOUT,)),

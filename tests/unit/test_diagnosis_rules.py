@@ -5,7 +5,15 @@ from time import process_time
 import pytest
 
 from bot.kernel.training_code import CallSite, Clipping, Mention
-from bot.kernel.training_types import Data, Epoch, Layer, Loss, TrainingTrace, WeightStep
+from bot.kernel.training_types import (
+    Data,
+    Epoch,
+    Layer,
+    Loss,
+    Plan,
+    TrainingTrace,
+    WeightStep,
+)
 from bot.training.diagnosis.rule import trainings
 from bot.training.diagnosis.rules import RULES, diagnose
 from sandbox.probe.training.core import is_sampled, sampled
@@ -1065,3 +1073,52 @@ def test_gradients_that_are_erased_are_not_cut_as_well():
     assert not _signs(
         "graph-cut", coded(parameters=(still, HEAD), mentions=(cut,), optimizers=(erased,))
     )
+
+
+def test_least_squares_of_models_that_train_against_each_other_are_no_fault():
+    seen, _ = TRACE_PAIRS["distance-between-classes"]
+    (model,), (optimizer,) = seen.models, seen.optimizers
+    other = model.model_copy(update={"id": "other"})
+    by_turns = tuple(
+        x.model_copy(update={"optimizer": "other" if at % 2 else x.optimizer})
+        for at, x in enumerate(seen.steps)
+    )
+    against = seen.model_copy(
+        update={
+            "models": (model, other),
+            "optimizers": (
+                optimizer,
+                optimizer.model_copy(update={"id": "other", "model": "other"}),
+            ),
+            "steps": by_turns,
+        }
+    )
+    assert "distance-between-classes" in {x.rule for x in diagnose(seen).findings}
+    assert "distance-between-classes" not in {x.rule for x in diagnose(against).findings}
+
+
+@pytest.mark.parametrize(("batch", "is_mixed"), [(32, True), (12, False)])
+def test_where_targets_have_places_too_the_loader_says_which_axis_is_the_batch(batch, is_mixed):
+    seen, _ = TRACE_PAIRS["axis-mixed"]
+    loss = seen.losses[0].model_copy(
+        update={"targets": summary((32, 12), 0, 4), "predictions": summary((32, 12, 5), -1, 1)}
+    )
+    plan = Plan(model=seen.models[0].id, batch_size=batch)
+    code = seen.code.model_copy(update={"facts": {"loader_steps": 9}})
+    seen = seen.model_copy(update={"losses": (loss,), "plans": (plan,), "code": code})
+    rule = next(x for x in RULES if x.id == "axis-mixed")
+    assert bool([sign for x in trainings(seen) for sign in rule.check(x)]) is is_mixed
+
+
+def test_a_name_that_gets_a_new_tensor_leaves_the_parameter_as_it_is():
+    facts = {"own_looks": 60, "own_changes": 0, "own_inputs": 0, "own_copies": (12.0,)}
+    bare = coded(optimizers=(), facts=facts)
+    rule = next(x for x in RULES if x.id == "update-lost")
+
+    def signs(code):
+        seen = bare.model_copy(update={"code": bare.code.model_copy(update={"facts": code})})
+        return [sign.line for x in trainings(seen) for sign in rule.check(x)]
+
+    assert signs(facts) == [12]
+    for change in ({"own_changes": 9}, {"own_inputs": 1}, {"own_copies": ()}):
+        assert signs({**facts, **change}) == []

@@ -82,11 +82,19 @@ def axes(training: Training) -> Signs:
 
 
 def _rows(training: Training) -> int:
-    """How many samples a batch has: as the loss compares them, and as the model gets them."""
-    loss, data = training.loss, training.data
+    """How many samples a batch has: as the loss compares them, and as the model gets them. Where
+    both have places beside the samples, in either order, the size of the loader's batches tells.
+    """
+    loss, data, code = training.loss, training.data, training.code
     targets = loss.targets.shape if loss else ()
     inputs = data.inputs.shape if data else ()
-    return targets[0] if targets and inputs and targets[0] == inputs[0] else 0
+    if not targets or not inputs or targets[0] != inputs[0]:
+        return 0
+    if len(inputs) < _RANK or targets[1:2] != inputs[1:2]:
+        return targets[0]
+    plan = training.plan
+    is_loaded = code is not None and bool(_number(code, "loader_steps"))
+    return targets[0] if is_loaded and plan and plan.batch_size == targets[0] else 0
 
 
 def same_batch(training: Training) -> Signs:

@@ -98,9 +98,11 @@ def not_reset(training: Training) -> Signs:
             f" earlier gradients{times}."
         )
         where = f"before line {backward.line}" if backward.line else "before `backward`"
+        call = f"`{optimizer}.zero_grad()`"
+        if use.name == "own":
+            call = "`p.grad = None` for each parameter"
         yield code_sign(
-            training, "gradients-not-reset", 0.95, text,
-            f"Add `{optimizer}.zero_grad()` {where}.",
+            training, "gradients-not-reset", 0.95, text, f"Add {call} {where}.",
             line=backward.line,
             measurements=(
                 evidence("steps with earlier gradients", f"{use.stale} of {use.looked} looked at"),

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 from bot.kernel.training_code import Mention, OptimizerUse, ParameterUse, ProgramCode, Unregistered
 from bot.training.diagnosis.code_loop import code_sign
+from bot.training.diagnosis.learning import BINARY, ENTROPIES
+from bot.training.diagnosis.loss_contract import DISTANCES
 from bot.training.diagnosis.rule import Rule, Sign, Signs, Training, evidence, in_line
 
 _LEAST_LOOKS, _MOST_NAMES = 2, 4
-_LEAST_SHARE = 0.1
+_LEAST_SHARE, _UPHILL = 0.1, 0.9
 _LAYERS = frozenset(
     ("Linear", "Conv1d", "Conv2d", "Conv3d", "LSTM", "GRU", "RNN", "Embedding", "Bilinear",
      "ConvTranspose2d", "MultiheadAttention", "Dense", "Conv", "Embed")
@@ -216,6 +218,8 @@ def lost_updates(training: Training) -> Signs:
     if code is not None and training.model.framework == "jax":
         yield from _dropped_updates(training, code)
         return
+    if code is not None:
+        yield from copied_updates(training, code)
     if code is None or not training.rate or any(x.erased for x in code.optimizers):
         return
     for layer in training.learners:
@@ -225,6 +229,44 @@ def lost_updates(training: Training) -> Signs:
             words = "Update the weights in place instead of a copy of them."
             yield code_sign(training, "update-lost", 0.8, text, words)
             return
+
+
+def copied_updates(training: Training, code: ProgramCode) -> Signs:
+    """Updates that the program makes itself, of names and not of the parameters behind them."""
+    looks, changes, inputs = (code.facts.get(f"own_{x}") for x in ("looks", "changes", "inputs"))
+    lines = code.facts.get("own_copies")
+    if not isinstance(looks, int) or looks <= _LEAST_LOOKS or changes or inputs or code.optimizers:
+        return
+    if not isinstance(lines, tuple) or not lines:
+        return
+    line = int(lines[0])
+    text = (
+        f"No parameter changes in {code.totals.get('backward', looks)} backward passes: line"
+        f" {line} gives a name a new tensor, and the model keeps the old one."
+    )
+    words = f"Change the parameter in place in line {line}: `p -= …`, not `p = p - …`."
+    yield code_sign(training, "update-lost", 0.95, text, words, line=line)
+
+
+def uphill(training: Training) -> Signs:
+    """Updates that the program makes itself, and that raise the loss."""
+    code, loss = training.code, training.loss
+    direction = code.facts.get("own_direction") if code else None
+    if loss is None or not isinstance(direction, int | float) or direction < _UPHILL:
+        return
+    if loss.name not in ENTROPIES | BINARY | DISTANCES:
+        return  # what grows may be a reward
+    lines = code.facts.get("own_lines") if code else ()
+    line = int(lines[0]) if isinstance(lines, tuple) and lines else 0
+    text = (
+        f"The program's own updates go up the gradient of `{loss.name}`{in_line(loss.line)}, so the"
+        " loss grows: they add it."
+    )
+    words = "Subtract the gradient times the learning rate."
+    yield code_sign(
+        training, "step-uphill", 0.95, text, words, line=line,
+        measurements=(evidence("cosine of update and gradient", direction, "-1"),),
+    )  # fmt: skip
 
 
 def _dropped_updates(training: Training, code: ProgramCode) -> Signs:
@@ -262,4 +304,6 @@ RULES: tuple[Rule, ...] = (
          "The graph is cut between the loss and layers that it depends on.", cut),
     Rule("update-lost", "code", ("update-lost",), _SOURCE,
          "Weights that stay the same although they get gradients and steps.", lost_updates),
+    Rule("step-uphill", "code", ("step-uphill",), _SOURCE,
+         "Updates of the program's own that follow the gradient up.", uphill),
 )  # fmt: skip

@@ -114,6 +114,8 @@ def distance_of_classes(training: Training) -> Signs:
     loss, learning = training.loss, training.learning
     if loss is None or loss.name not in DISTANCES | MARGINS | {"kld"}:
         return
+    if training.in_turns:
+        return  # models that train against each other may be pulled to numbers, by least squares
     if learning.well and not (_is_reduced(training) and kind(loss) in ("classes", "binary")):
         return
     if loss.name == "kld" and (loss.rows_sum_to_one or last_function(training) == "log_softmax"):

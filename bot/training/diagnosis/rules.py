@@ -127,8 +127,13 @@ def diagnose(trace: TrainingTrace) -> Diagnosis:
 
 
 def is_without_step(trace: TrainingTrace) -> bool:
-    """Whether a program trains without a step of its optimizer."""
-    return any(True for run in trainings(trace) for _ in code_loop.never_stepped(run))
+    """Whether a program trains without a step of its optimizer, or without one that counts."""
+    return any(
+        True
+        for run in trainings(trace)
+        for check in (code_loop.never_stepped, code_parameters.lost_updates)
+        for _ in check(run)
+    )
 
 
 def _likely(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:

@@ -54,6 +54,73 @@ def _is_over_batches(node):
     return False
 
 
+def copied_updates():
+    """The lines that give a name a new value where its old one was to be changed: `p = p - rate *
+    p.grad`.
+    """
+    tree = program.tree()
+    statements = [node for node in ast.walk(tree) if isinstance(node, ast.Assign)] if tree else []
+    return [float(one.lineno) for one in statements if _is_copied_update(one)][:_MOST_NAMES]
+
+
+def _is_copied_update(node):
+    targets = {one.id for one in node.targets if isinstance(one, ast.Name)}
+    return any(
+        isinstance(inner, ast.Attribute)
+        and inner.attr == "grad"
+        and getattr(inner.value, "id", None) in targets
+        for inner in ast.walk(node.value)
+    )
+
+
+def own_updates():
+    """The lines that change something in place by a gradient."""
+    tree = program.tree()
+    statements = [
+        node for node in ast.walk(tree) if isinstance(node, (ast.AugAssign, ast.Expr))
+    ] if tree else []  # fmt: skip
+    return [float(one.lineno) for one in statements if _is_update(one)][:_MOST_NAMES]
+
+
+def _is_update(node):
+    if isinstance(node, ast.AugAssign):
+        values = (node.value,)
+    else:
+        values = node.value.args if isinstance(node.value, ast.Call) else ()
+    parts = [inner for value in values for inner in ast.walk(value)]
+    return any(isinstance(one, ast.Attribute) and one.attr == "grad" for one in parts)
+
+
+def line_of_loss(line):
+    """Where what is differentiated in a line is computed: the last value of its name before, or
+    what the function returns that is called there; the line itself where that is not plain.
+    """
+    tree = program.tree()
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)] if tree else ()
+    names = {
+        call.func.value.id
+        for call in calls
+        if call.lineno == line
+        and getattr(call.func, "attr", None) == "backward"
+        and isinstance(call.func.value, ast.Name)
+    }
+    values = [
+        (node.lineno, node.value)
+        for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, ast.Assign) and node.lineno <= line
+        and any(isinstance(one, ast.Name) and one.id in names for one in node.targets)
+    ]  # fmt: skip
+    if not values:
+        return line
+    at, value = max(values, key=lambda one: one[0])
+    called = getattr(value.func, "id", None) if isinstance(value, ast.Call) else None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef) and node.name == called:
+            returns = [inner.lineno for inner in ast.walk(node) if isinstance(inner, ast.Return)]
+            return returns[0] if len(returns) == 1 else at
+    return at
+
+
 def mentions():
     """The uses in the order of the text, each with the names in its statement."""
     tree = program.tree()

@@ -1,6 +1,6 @@
 """Facts of the code around a training in PyTorch: calls, parameters and modes, as one record."""
 
-from . import source, torch_calls, torch_modes, torch_parameters, torch_rows, torch_uses
+from . import source, torch_calls, torch_modes, torch_own, torch_parameters, torch_rows, torch_uses
 from .core import STATE, contained
 from .records import WRITER
 from .torch_calls import CALLS
@@ -51,6 +51,7 @@ def write():
             "looks": CALLS.looks,
             "divided": CALLS.divided,
             "batch_loops": source.loops_over_batches(),
+            **torch_own.facts(),
             **torch_rows.facts(),
         },
     )

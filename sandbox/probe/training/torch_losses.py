@@ -4,7 +4,7 @@ loss of each step.
 
 import sys
 
-from . import numbers, program, records, torch_calls, torch_forward
+from . import numbers, program, records, source, torch_calls, torch_forward
 from .core import STATE, quiet
 from .numbers import floor, trivial
 from .records import WRITER
@@ -147,17 +147,51 @@ def _whole(targets):
 
 
 def _value_of(node):
-    """What a node returned, where it is kept: by itself, or as the output of a module."""
+    """What a node returned, where it is kept: by itself, as the output of a module, or by what the
+    last product of matrices was made of.
+    """
     for _ in range(_MOST_NODES):
         if node in FORWARD.outputs:
             return FORWARD.outputs[node]
         value = _saved_tensor(node, "_saved_result")
+        if value is None and torch_forward.name(node) in (*_PRODUCTS, "add"):
+            return _linear(node)
         if value is not None or not torch_forward.passes(torch_forward.name(node)):
             return value
         node = _only(torch_forward.parents(node))
         if node is None:
             return None
     return None
+
+
+_PRODUCTS = {"mm": ("_saved_self", "_saved_mat2"), "mv": ("_saved_self", "_saved_vec"),
+             "addmm": ("_saved_mat1", "_saved_mat2")}  # fmt: skip
+
+
+def _linear(node):
+    """A product of matrices, or a sum of one and a bias, computed once more."""
+    kind, parts = torch_forward.name(node), [one for one, _ in node.next_functions]
+    if kind == "add":
+        values = [_factor(None, one) for one in parts]
+    else:
+        names = _PRODUCTS[kind]
+        values = [_factor(_saved_tensor(node, n), one) for n, one in zip(names, parts[-2:])]
+    if len(values) != 2 or any(one is None for one in values):
+        return None
+    return values[0] + values[1] if kind == "add" else values[0] @ values[1]
+
+
+def _factor(saved, node):
+    """A factor that is kept, a variable as it is, or one turned over."""
+    if saved is not None or node is None:
+        return saved
+    if torch_forward.name(node) in _PRODUCTS:
+        return _linear(node)
+    if torch_forward.name(node) == "t":
+        turned = _factor(None, torch_forward.parents(node)[0])
+        return None if turned is None else turned.t()
+    variable = getattr(node, "variable", None)
+    return variable.detach() if records.is_tensor(variable) else None
 
 
 def _entropy(node):
@@ -485,15 +519,25 @@ def backward(original):
     def backward(tensors, *args, **kwargs):
         if _compiling():
             return original(tensors, *args, **kwargs)
-        if not LOSSES.idle:
-            _backward(tensors)
-            _look_back(tensors)
-        torch_calls.begin_backward(tensors, _retains(args, kwargs))
+        begin_backward(tensors, _retains(args, kwargs))
         result = original(tensors, *args, **kwargs)
-        torch_calls.end_backward()
+        end_backward()
         return result
 
     return backward
+
+
+def begin_backward(tensors, retained):
+    """A loss is about to be differentiated."""
+    if not LOSSES.idle:
+        _backward(tensors)
+        _look_back(tensors)
+    torch_calls.begin_backward(tensors, retained)
+
+
+def end_backward():
+    """It has been."""
+    torch_calls.end_backward()
 
 
 def _retains(args, kwargs):
@@ -540,7 +584,8 @@ def _written_out(tensor):
         use.looks += 1
         parts = (expression.name, expression.predictions, expression.targets, expression.applied)
         use.fields, use.wanted = describe(*parts)
-        use.fields.update(settings=expression.settings, line=line, call=line)
+        where = source.line_of_loss(line)
+        use.fields.update(settings=expression.settings, line=where, call=where)
     LOSSES.pending.append(use)
 
 

@@ -4,7 +4,7 @@ changes how a step is to be read.
 
 import sys
 
-from . import program, torch_calls, torch_code, torch_data, torch_losses, torch_steps
+from . import program, torch_calls, torch_code, torch_data, torch_losses, torch_own, torch_steps
 from .core import STATE, follow, patch, quiet
 from .torch_forward import FORWARD
 
@@ -25,6 +25,7 @@ def install(torch):
     torch_steps.install(torch)
     torch_data.install(torch)
     torch_code.install(torch)
+    torch_own.install(torch)
     FORWARD.arm(True, True)
 
 

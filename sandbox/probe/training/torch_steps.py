@@ -98,7 +98,7 @@ class OptimizerState:
         self.steps = self.due = 0
         self.model = None
         self.initial = {}
-        self.before = {}
+        self.before, self.gradients = {}, {}
         self.sampled = False
         self.loops, self.told = [], False
 
@@ -126,11 +126,15 @@ def after(optimizer, _args, _kwargs):
     if optimizer_state is None:
         _after(optimizer)
     else:
-        _count_step(optimizer_state)
+        _count(optimizer_state)
 
 
 @quiet("steps")
-def _count_step(optimizer_state):
+def _count(optimizer_state):
+    count_step(optimizer_state)
+
+
+def count_step(optimizer_state):
     """A step of which nothing is written down; the next one may be."""
     torch_calls.CALLS.totals["step"] = torch_calls.CALLS.totals.get("step", 0) + 1
     torch_loops.epoch()
@@ -155,7 +159,7 @@ def _before(optimizer):
     ACTIVE.append(optimizer)
     optimizer_state = OPTIMIZERS.get(optimizer)
     if optimizer_state is None:
-        optimizer_state = OPTIMIZERS[optimizer] = _track(optimizer)
+        optimizer_state = OPTIMIZERS[optimizer] = track(optimizer)
     optimizer_state.sampled = sampled(optimizer_state.steps)
     if optimizer_state.sampled:
         with records.torch().no_grad():
@@ -172,7 +176,7 @@ def _forget_failed():
         ACTIVE.clear()
 
 
-def _track(optimizer):
+def track(optimizer):
     """The record of an optimiser; one made anew at each step goes on with the last one's."""
     parameters = _parameters(optimizer)
     rates = [group.get("lr") for group in optimizer.param_groups]
@@ -187,11 +191,12 @@ def _track(optimizer):
 def _remember(optimizer_state, parameters):
     if optimizer_state.model is None and not optimizer_state.initial:
         optimizer_state.initial = {id(one): records.summary(one) for one in parameters}
-    some = parameters[:_MOST_TENSORS]
-    optimizer_state.before = {id(one): _some(records.local(one.detach())).clone() for one in some}
+    few = parameters[:_MOST_TENSORS]
+    optimizer_state.before = {id(one): some(records.local(one.detach())).clone() for one in few}
 
 
-def _some(tensor):
+def some(tensor):
+    """The elements by which updates are measured."""
     return tensor.reshape(-1)[:: numbers.stride(tensor.shape, _MOST_ELEMENTS)]
 
 
@@ -214,7 +219,7 @@ def step(optimizer, optimizer_state, skipped):
         "step": optimizer_state.steps,
         "epoch": torch_loops.epoch(),
         "loss": loss,
-        "rate": float(optimizer.param_groups[0].get("lr") or 0.0),
+        "rate": _rate(optimizer.param_groups[0]),
     }
     if LOSSES.penalty is not None:
         fields["penalty"] = LOSSES.penalty
@@ -231,6 +236,11 @@ def step(optimizer, optimizer_state, skipped):
     optimizer_state.before = {}
     torch_data.step_ended(optimizer_state.model)
     _next(optimizer_state.model)
+
+
+def _rate(group):
+    """The learning rate of a group, None for what a program updates itself."""
+    return float(group["lr"] or 0.0) if "lr" in group else None
 
 
 def _next(model):
@@ -279,7 +289,7 @@ def describe(optimizer, optimizer_state, model):
         "id": optimizer_state.id,
         "model": model,
         "name": name,
-        "rates": [float(one.get("lr") or 0.0) for one in optimizer.param_groups],
+        "rates": [_rate(one) for one in optimizer.param_groups if "lr" in one],
         "momentum": float(betas[0]),
         "weight_decay": float(group.get("weight_decay") or 0.0),
         "decoupled": name == "adamw" or bool(group.get("decoupled_weight_decay")),
@@ -300,13 +310,14 @@ def _weights(optimizer_state, parameters):
     rows, scalars = [], []
     for parameter in parameters[:_MOST_TENSORS]:
         old = optimizer_state.before.get(id(parameter))
-        if parameter.grad is None or old is None:
+        gradient = optimizer_state.gradients.get(id(parameter), parameter.grad)
+        if gradient is None or old is None:
             continue
         place, role = _place(optimizer_state, parameter)
         rows.append({"layer": place, "role": role})
         if id(parameter) in (LOSSES.penalised or ()):
             rows[-1]["penalised"] = True
-        scalars += _measure(parameter, old)
+        scalars += _measure(parameter, gradient, old)
     values = iter(records.fetch(scalars))
     for row in rows:
         names = ("norm", "mean_abs", "gradient_zero", "weight_norm", "update_ratio")
@@ -314,13 +325,13 @@ def _weights(optimizer_state, parameters):
     return rows
 
 
-def _measure(parameter, old):
+def _measure(parameter, gradient, old):
     torch = records.torch()
-    gradient, parameter = (records.local(one.detach()) for one in (parameter.grad, parameter))
+    gradient, parameter = (records.local(one.detach()) for one in (gradient, parameter))
     if gradient.layout != torch.strided:
         gradient = gradient.coalesce().values()
-    few = _some(gradient)
-    new = _some(parameter)
+    few = some(gradient)
+    new = some(parameter)
     size = torch.linalg.vector_norm(old.float())
     change = torch.linalg.vector_norm((new - old).float())
     # A tensor that starts at zero has no ratio; what it became is the nearest that there is.

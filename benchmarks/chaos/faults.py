@@ -19,7 +19,8 @@ Inject = Callable[[Scene, float], AbstractContextManager[None]]
 class Fault:
     """`inject` breaks something for as long as its block lasts, at most the given seconds. It is
     done under an App with this sandbox ("" for any); with `dead_model`, the App has a model that
-    nobody answers for, and every second report lacks what a run would need.
+    nobody answers for, and every second report lacks what a run would need; with `own_daemon`, it
+    has a Docker daemon of its own.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Fault:
     inject: Inject
     sandbox: str = ""
     dead_model: bool = False
+    own_daemon: bool = False
 
 
 def _nothing(_scene: Scene, _seconds: float) -> AbstractContextManager[None]:
@@ -48,6 +50,16 @@ def _postgres(scene: Scene, _seconds: float) -> Iterator[None]:
 
 def _docker(scene: Scene, _seconds: float) -> AbstractContextManager[None]:
     return scene.docker.shut()
+
+
+@contextmanager
+def _daemon(scene: Scene, _seconds: float) -> Iterator[None]:
+    assert scene.daemon is not None
+    scene.daemon.stop()
+    try:
+        yield
+    finally:
+        scene.daemon.start()
 
 
 @contextmanager
@@ -116,5 +128,12 @@ FAULTS = (
     Fault("all", "every process of the App is killed", _all_killed),
     Fault("disk", "the disk of the workers is full", _full_disk),
     Fault("docker", "Docker's socket goes away with all its connections", _docker, "docker"),
+    Fault(
+        "dockerd",
+        "Docker's daemon ends, and its containers; it starts again",
+        _daemon,
+        "docker",
+        own_daemon=True,
+    ),
     Fault("model", "the model's address answers nobody", _nothing, dead_model=True),
 )

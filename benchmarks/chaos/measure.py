@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 
@@ -26,6 +27,7 @@ from bot.kernel.values import Record
 from tests.support.server.records import HookDelivery
 
 Say = Callable[[str], None]
+_NEEDS = attrgetter("sandbox", "dead_model", "own_daemon")
 _CONFIG = "defaults:\n  proofs: []\n"
 _PROGRAM = """```python
 import statistics
@@ -103,8 +105,8 @@ class _Sent:
 
 def chaos(plan: Plan, say: Say) -> Iterator[ChaosOutcome]:
     """One fault after the other, those that need the same App under one."""
-    for (sandbox, dead_model), faults in groupby(plan.faults, lambda f: (f.sandbox, f.dead_model)):
-        with scene(sandbox or plan.sandbox, plan.environ, dead_model=dead_model) as place:
+    for (sandbox, *needs), faults in groupby(plan.faults, _NEEDS):
+        with scene(sandbox or plan.sandbox, plan.environ, *needs) as place:
             for fault in faults:
                 say(f"{fault.name}: {fault.what}")
                 yield _struck(plan, fault, place, say)

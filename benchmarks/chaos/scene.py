@@ -9,10 +9,11 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.chaos.docker_daemon import DockerDaemon, docker_daemon
 from benchmarks.chaos.docker_socket import DockerSocket
 from benchmarks.supervised import free_port
 from benchmarks.whole_app import AppPlan, RunningApp, running
@@ -43,7 +44,8 @@ _SETTINGS = {
 @dataclass(frozen=True)
 class Scene:
     """A running App. `disk` is the small file system of its workers, None without root; a number
-    in the file `clock` moves the clock of the second worker by so many seconds.
+    in the file `clock` moves the clock of the second worker by so many seconds. `daemon` is a
+    Docker daemon of the App's own, if there is one.
     """
 
     app: RunningApp
@@ -51,10 +53,13 @@ class Scene:
     docker: DockerSocket
     disk: Path | None
     clock: Path
+    daemon: DockerDaemon | None = None
 
 
 @contextmanager
-def scene(sandbox: str, environ: Mapping[str, str], *, dead_model: bool) -> Iterator[Scene]:
+def scene(
+    sandbox: str, environ: Mapping[str, str], dead_model: bool = False, own_daemon: bool = False
+) -> Iterator[Scene]:
     """The App while the block lasts; with a model, it is one that nobody listens for."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reprise-chaos-")))
@@ -62,18 +67,22 @@ def scene(sandbox: str, environ: Mapping[str, str], *, dead_model: bool) -> Iter
         database = stack.enter_context(postgres_server(durable=True))
         docker = DockerSocket(folder / "docker.sock")
         stack.callback(docker.close)
+        own = docker_daemon(folder / "docker", environ) if own_daemon else nullcontext()
+        daemon = stack.enter_context(own)
+        address = docker.address if daemon is None else daemon.address
         disk = folder / "disk"
         mounted = stack.enter_context(_small_disk(disk))
         plan = AppPlan(
             sandbox=sandbox,
             database=database.fresh(),
             cache=disk / "cache",
-            environ={**environ, "DOCKER_HOST": docker.address, "TMPDIR": str(disk / "tmp")},
+            environ={**environ, "DOCKER_HOST": address, "TMPDIR": str(disk / "tmp")},
             settings=_SETTINGS | (_dead_model() if dead_model else {}),
             prefixes={"worker-2": _with_clock(folder)},
         )
         app = stack.enter_context(running(plan, folder))
-        yield Scene(app, database, docker, disk if mounted else None, folder / "clock.txt")
+        place = disk if mounted else None
+        yield Scene(app, database, docker, place, folder / "clock.txt", daemon)
 
 
 def _dead_model() -> dict[str, str]:

@@ -635,11 +635,13 @@ class AppStore(Protocol):
 
     # Recovery after dead workers and lost messages, and deletion of old data.
 
-    def overdue(self, unheard_s: float, *, refused: bool = False) -> tuple[Task, ...]:
-        """Tasks to offer again, marked as offered: deliveries and runs whose lease ran out
-        (RUNNING ones become QUEUED), and those that wait although they were last offered more
-        than `unheard_s` seconds ago and are not deferred; 0.0 finds all that can be taken. With
-        `refused` also those that were deferred because GitHub refused the App's credentials.
+    def overdue(
+        self, unheard_s: float, *, refused: bool = False, leases: bool = True
+    ) -> tuple[Task, ...]:
+        """Tasks to offer again, marked as offered: with `leases`, deliveries and runs whose lease
+        ran out (RUNNING ones become QUEUED), and those that wait although they were last offered
+        more than `unheard_s` seconds ago and are not deferred; 0.0 finds all that can be taken.
+        With `refused` also those that were deferred because GitHub refused the App's credentials.
         Deliveries come first, in the order in which they were received, then runs.
 
         A delivery that waited keeps its turn, so that a queue that still has it keeps it once, in

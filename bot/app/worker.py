@@ -59,6 +59,7 @@ class Service:
         self.context = context
         self._reconcile_s = reconcile_s
         self._new = True
+        self._spares_until = 0.0
 
     def handle(self, task: Task, stop: Event) -> None:
         """Handle a task. This is the error boundary of a job: errors are stored with what was
@@ -87,7 +88,12 @@ class Service:
         )
 
     def _reap(self) -> None:
-        reap(self.context, restarted=self._new)
+        try:
+            reap(self.context, restarted=self._new, leases=monotonic() >= self._spares_until)
+        except TransientError:
+            # While the store was away nobody could renew a lease: whoever lives does it now.
+            self._spares_until = monotonic() + self.context.policy.lease_s
+            raise
         self._new = False
 
     def _reconcile(self) -> None:
@@ -141,12 +147,13 @@ def _patience(turn: int) -> float:
     return _AGAIN_S * float(2 ** min(turn, 6))
 
 
-def reap(context: AppContext, *, restarted: bool = False) -> int:
-    """Offer overdue tasks again; returns how many. Those whose credentials GitHub refused are due
-    once it accepts them, or a process starts that may have others.
+def reap(context: AppContext, *, restarted: bool = False, leases: bool = True) -> int:
+    """Offer overdue tasks again; returns how many. With `leases` also those whose lease ran out.
+    Those whose credentials GitHub refused are due once it accepts them, or a process starts that
+    may have others.
     """
     accepted = restarted or not context.store.shared(CREDENTIALS_ALARM, ALARM_S)
-    overdue = context.store.overdue(context.policy.unheard_s, refused=accepted)
+    overdue = context.store.overdue(context.policy.unheard_s, refused=accepted, leases=leases)
     for task in overdue:
         _log.info("offered again: %s %s, turn %d", task.kind, task.id, task.turn)
         context.queue.offer(task)

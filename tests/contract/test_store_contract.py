@@ -491,6 +491,7 @@ def test_what_the_dead_left_is_offered_again_once(bench: Bench) -> None:
         Task(kind="run", id=running, device="gpu", turn=1),
         Task(kind="run", id=told, turn=1),
     }
+    assert store.overdue(1000, leases=False) == ()
     assert set(bench.another().overdue(1000)) == expected
     assert store.overdue(1000) == ()
     assert not store.renew_delivery("g1", "w1", 10)

@@ -862,6 +862,28 @@ def test_a_dead_workers_run_is_taken_over_and_its_attempts_are_kept():
     assert (app.runs()[0].verdict, len(app.ours())) == ("reproduced", 1)
 
 
+def test_a_lease_that_ran_out_while_the_store_was_away_is_not_taken_at_once(monkeypatch):
+    """Its holder lives, and could not renew it."""
+    app = App(lease_s=0.3, unheard_s=0.1)
+    run = start_one(app)
+    reaping = app.another().ticks()[0]
+    assert app.store.take_run(run.id, "alive", 0.3) is not None
+
+    def away(*_arguments, **_options):
+        raise TransientError("the database is away")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(app.store, "overdue", away)
+        sleep(0.4)
+        with pytest.raises(TransientError):
+            reaping.do()
+    reaping.do()
+    assert not app.store.beat(run.id, "alive", 0.3).lost
+    sleep(0.4)
+    reaping.do()
+    assert app.store.beat(run.id, "alive", 0.3).lost, "who does not renew it then has died"
+
+
 class Elsewhere:
     """Halts the first run of a version that is not the reported one: there a proof is under way."""
 

@@ -158,13 +158,16 @@ class SqlMaintenance(SqlPart, AppStore):
     """Finds overdue tasks and deletes what is over."""
 
     @override
-    def overdue(self, unheard_s: float, *, refused: bool = False) -> tuple[Task, ...]:
+    def overdue(
+        self, unheard_s: float, *, refused: bool = False, leases: bool = True
+    ) -> tuple[Task, ...]:
         with self._db.writing() as connection:
             self._db.clock.look(connection)
             now = self._clock()
+            ended = now if leases else 0.0
             return (
-                *_overdue_deliveries(connection, now, unheard_s, refused),
-                *_overdue_runs(connection, now, unheard_s, refused),
+                *_overdue_deliveries(connection, now, unheard_s, refused, ended),
+                *_overdue_runs(connection, now, unheard_s, refused, ended),
             )
 
     @override
@@ -186,10 +189,10 @@ class SqlMaintenance(SqlPart, AppStore):
 
 
 def _overdue_deliveries(
-    connection: Connection, now: float, unheard_s: float, refused: bool
+    connection: Connection, now: float, unheard_s: float, refused: bool, ended: float
 ) -> list[Task]:
     c = deliveries.c
-    abandoned = and_(c.state == "handling", c.lease_until <= now)
+    abandoned = and_(c.state == "handling", c.lease_until <= ended)
     unheard = _unheard(deliveries, now, unheard_s, unheard_s)
     waiting = and_(c.state == "waiting", or_(unheard, c.refused == 1) if refused else unheard)
     # Locked rows are skipped: two reapers never offer the same task, and neither waits.
@@ -206,10 +209,10 @@ def _overdue_deliveries(
 
 
 def _overdue_runs(
-    connection: Connection, now: float, unheard_s: float, refused: bool
+    connection: Connection, now: float, unheard_s: float, refused: bool, ended: float
 ) -> list[Task]:
     c = runs.c
-    abandoned = and_(c.state.in_(("running", "reported")), c.owner != "", c.lease_until <= now)
+    abandoned = and_(c.state.in_(("running", "reported")), c.owner != "", c.lease_until <= ended)
     # A patience that doubles with each turn, six times at most.
     doubling = [(c.turn == turn, unheard_s * 2**turn) for turn in range(6)]
     unheard = _unheard(runs, now, unheard_s, case(*doubling, else_=unheard_s * 64))

@@ -1,8 +1,9 @@
 """Takes the pictures of README.md and docs/: runs the example, posts the verdict on an issue of the
 stand-in GitHub, and photographs the pages in a browser.
 
-`python tests/integration/pages/pictures.py` writes docs/images/run.svg, page.png, comment.png
-and setup.png.
+`python tests/integration/pages/pictures.py` writes docs/images/run.svg, page.png, comment.png,
+setup.png and runs.png. `… pictures.py runs` writes only the last one: the list of a repository's
+runs, whose reports are those of the tests.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import io
 import re
 import sys
 import tempfile
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -36,12 +38,24 @@ from bot.report import comment  # noqa: E402
 from bot.report.terminal import terminal  # noqa: E402
 from handlers.app import create  # noqa: E402
 from handlers.setup import Setup  # noqa: E402
+from tests.golden.stages import REPORTS  # noqa: E402
 from tests.integration.pages.chromium import browser  # noqa: E402
-from tests.integration.pages.site import SETTINGS, served  # noqa: E402
-from tests.support.fakes import InlineQueue, MemoryStore  # noqa: E402
+from tests.integration.pages.site import SETTINGS, new, served  # noqa: E402
+from tests.support.fakes import FrozenClock, InlineQueue, MemoryStore  # noqa: E402
 from tests.support.stand_in import GitHubServer  # noqa: E402
 
-IMAGES = ROOT / ".github" / "images"
+IMAGES = ROOT / "docs" / "images"
+_TIMES = 4
+_LISTED = (
+    ("reproduced", "MultiHeadPool fails on a batch of one"),
+    ("not_reproduced", "Loss is NaN after the first step with half precision"),
+    ("reproduced-with-proof", "bias is not passed to lin_key"),
+    ("needs_info", "Training stops after some hours"),
+    ("reproduced-with-control", "top_k returns indices of the wrong type"),
+    ("inconclusive", "Scores differ between two machines"),
+    ("needs_hardware", "Illegal memory access in the fused kernel"),
+    ("reproduced-half-proven", "state_dict does not load into a compiled model"),
+)
 SETUP = SETTINGS.model_copy(
     update={
         "public_url": "https://reprise.example.com",
@@ -110,8 +124,41 @@ def told(github: GitHubServer, run: Run, report: IssueReport) -> str:
     return f"{github.url}/{issue.repository}/issues/237"
 
 
+def listed(store: MemoryStore, clock: FrozenClock) -> str:
+    """Four months of runs of one repository; the id of the last."""
+    repository, run = Repository(id=1, full_name="acme/pool"), ""
+    for number, (name, title) in enumerate(_LISTED * _TIMES, 1):
+        report = REPORTS[name]
+        update = {"repository": repository.full_name, "title": title}
+        issue = report.issue.model_copy(update=update)
+        kept = report.model_copy(update={"issue": issue})
+        asked = new(f"list-{number}", kept, 40 + number, repository=repository)
+        run = store.add_run(asked)[0].id
+        store.take_run(run, "me", 3_600)
+        store.beat(run, "me", 3_600, seconds=20.0 + 37 * (number % 7))
+        store.put_report(run, "me", kept)
+        store.finish_run(run, "me")
+        clock.advance(86_400 * (2 + number % 3))
+    return run
+
+
+def list_picture() -> None:
+    """The list of a repository's runs."""
+    clock = FrozenClock(time.time() - 86_400 * 3 * len(_LISTED) * _TIMES)
+    store = MemoryStore(clock=clock)
+    run = listed(store, clock)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        browser(Path(folder) / "profile") as tab,
+        served(create(SETTINGS, store, InlineQueue())) as url,
+    ):
+        tab.look(940, 900)
+        tab.open(f"{url}/runs/{run}/repository")
+        tab.shot(IMAGES / "runs.png")
+
+
 def main() -> None:
-    """All four pictures."""
+    """The pictures of the example and of the setup page."""
     store = MemoryStore()
     run, report = worked(store)
     (IMAGES / "run.svg").write_text(drawn(report), encoding="utf-8")
@@ -136,4 +183,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:] != ["runs"]:
+        main()
+    list_picture()

@@ -209,6 +209,9 @@ def _is_under(label: str, line: str, groups: list[list[str]], pattern: re.Patter
     return any(pattern.search(part) for part in references.stretches(label, line, group))
 
 
+_NUMBER = re.compile(r"(?<![A-Za-z_])\d")
+
+
 def judge_nonfinite(
     observation: Observation, signature: NonFiniteSignature, script: Script
 ) -> Judgement:
@@ -235,4 +238,7 @@ def judge_nonfinite(
             return matched("a non-finite value was printed", raw_line)
     if rows:
         return undecided("a non-finite value was printed beside the reported one", rows[0][2])
-    return passed("every printed value was finite", "\n".join(observation.told[-5:]))
+    tail = "\n".join(observation.told[-5:])
+    if not any(map(_NUMBER.search, observation.output)):
+        return undecided("no value was printed", tail)
+    return passed("every printed value was finite", tail)

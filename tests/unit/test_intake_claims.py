@@ -421,3 +421,40 @@ def test_a_warning_in_a_title_or_in_quotation_marks_is_the_failure(title: str, b
         ("UserWarning", "the layer was fitted with other names")
     ]
     assert isinstance(freeze(bug), WarningSignature)
+
+
+OWN = "3.12.10 (main, Apr  9 2025, 08:55:05) [GCC 11.4.0]"
+CONDA = "3.9.18 | packaged by conda-forge | (main, Aug 30 2023, 03:49:32)"
+INFO = "sys.version_info(major=3, minor=10, micro=6, releaselevel='final', serial=0)"
+
+
+@pytest.mark.parametrize(
+    ("body", "claims"),
+    [
+        (f"The system has `{OWN}`.", {("python", "3.12.10")}),
+        (f"### Python and NumPy Versions:\n\n2.2.6\n{OWN}", {("numpy", "2.2.6"), ("python", "3.12.10")}),
+        (f"### Python and NumPy Versions:\n\n1.26.0 {CONDA}", {("numpy", "1.26.0"), ("python", "3.9.18")}),
+        (
+            f"### Python and NumPy Versions:\n\n```shell\n2.2.6\n{OWN}\n```",
+            {("numpy", "2.2.6"), ("python", "3.12.10")},
+        ),
+        (
+            f"### SciPy/NumPy/Python version information\n\n1.9.3 1.23.5 {INFO}",
+            {("scipy", "1.9.3"), ("numpy", "1.23.5"), ("python", "3.10.6")},
+        ),
+        ("### What jax/jaxlib version are you using?\n\n0.4.13 0.4.12", {("jax", "0.4.13"), ("jaxlib", "0.4.12")}),
+        ("### Which versions of Python, NumPy?\n\nthe newest ones, 3 of them", set()),
+        ("```shell\n$ python3.12 -m venv .venv\n$ pip install nets\n```", {("python", "3.12")}),
+    ],
+)  # fmt: skip
+def test_versions_below_a_heading_for_several_and_those_that_python_prints(
+    body: str, claims: set[tuple[str, str]]
+) -> None:
+    assert used(report(body)) == claims
+
+
+def test_versions_in_a_title() -> None:
+    assert used(report("It fails.", "Import fails with Python 3.12.10")) == {("python", "3.12.10")}
+    both = report("It fails.", "Works in numpy 1.26 but fails in numpy 2.0")
+    assert (used(both), good(both)) == ({("numpy", "2.0")}, {("numpy", "1.26")})
+    assert used(report("It fails.", "Loss is 2.5 after 10 steps")) == set()

@@ -562,6 +562,13 @@ def test_non_finite_values():
     )
 
 
+@pytest.mark.parametrize("output", ["", "done", "step a1 of b2"])
+def test_a_run_that_prints_no_value_does_not_show_that_all_are_finite(output):
+    judgement = judge(seen(output=output), NonFiniteSignature(values=("nan",)), SCRIPT)
+    assert judgement.match is Match.UNDECIDED
+    assert judgement.reason == "no value was printed"
+
+
 @pytest.mark.parametrize(("times", "match"), [(1, Match.PASSED), (3, Match.MATCHED)])
 def test_a_warning_that_should_come_once(times, match):
     wanted = WarningSignature(

@@ -13,7 +13,7 @@ from typing import Literal, NamedTuple
 from bot.environment import package_names
 from bot.environment.package_names import distribution, is_known, normal
 from bot.issues.reading.code import valid
-from bot.issues.reading.markdown import ReportDocument, Sentence, polarity
+from bot.issues.reading.markdown import ProseLine, ReportDocument, Sentence, polarity
 from bot.kernel.bug import Fence, FenceKind, Issue, Quote, Traceback, VersionClaim
 from bot.kernel.plain_text import distinct
 from bot.kernel.source.syntax import module_of
@@ -67,6 +67,12 @@ _BANNER = re.compile(
     r"^\s*(?:Python (?P<python>3\.\d+(?:\.\d+)?)(?: \(| \||$)|.{0,40}\bPython "
     r"(?P<other>3\.\d+\.\d+) \()"
 )
+# What `sys.version` and `sys.version_info` print, anywhere in a line.
+_OWN_VERSION = re.compile(
+    r"(?<![\w.])(?P<printed>3\.\d{1,2}\.\d{1,2})\S{0,8} (?:\|[^|\n]{1,60}\| ?)?\((?:main|default|tags|heads|remotes|bpo|v?3\.)[^()\n]{0,120}\)"
+    r"|sys\.version_info\(major=(?P<major>3), minor=(?P<minor>\d{1,2})(?:, micro=(?P<micro>\d{1,2}))?"
+)
+_STARTED_PYTHON = re.compile(r"(?:^|[\s/])python(?P<version>3\.\d{1,2})(?=\s)", re.M)
 _NOT_PACKAGES_WORDS = """
 version release python-platform os cuda cudnn gcc clang cmake libc glibc driver nvidia-driver kernel platform
 processor architecture machine conda
@@ -103,6 +109,9 @@ def claims(
         line = EXAMPLE.sub(" ", line) if "e.g" in line else line
         line = _DOTS.sub(": ", line)
         line = line if line[:5].strip() else "    " + line.lstrip()
+        if (own := own_python(line)) and not _BANNER.match(line) and not _KEYED.match(line):
+            yield "python", own, number, line.strip()
+            continue
         starts = _TABLE_HEAD.match(line) or _SECTION.match(line)
         listing = bool(starts) or (listing and not _OTHER_SECTION.match(line))
         if show := _PIP_SHOW.match(line):
@@ -114,6 +123,14 @@ def claims(
                 line, inside=inside, listing=listing, package_names=package_names, words=words
             ):
                 yield name, version, number, line.strip()
+
+
+def own_python(line: str) -> str:
+    """The version that a line shows as Python itself prints it, or ""."""
+    match = _OWN_VERSION.search(line) if "3" in line and "(" in line else None
+    if match is None or match["printed"]:
+        return match["printed"] if match else ""
+    return ".".join(filter(None, (match["major"], match["minor"], match["micro"])))
 
 
 def _claims(
@@ -402,6 +419,7 @@ _EXACT = re.compile(
     rf"^\s*[-*]?\s*(?:\[[xX]\]\s*)?[`\"'*]*(?:v|version)?\s?(?P<version>{VERSION})\s*(?:\(.*\))?[`\"'*.]*$",
     re.I,
 )
+_EXACTS = re.compile(rf"[\s`*-]*(?:v?{VERSION}[\s,;`]*){{1,6}}")
 _BEFORE_NOISE = re.compile(
     r"(?:cuda|cudnn|ubuntu|debian|centos|windows|macos|os "
     r"x|rocm|driver|glibc|gcc|llama|gpt|qwen|http|ipv4|arxiv|section"
@@ -460,9 +478,10 @@ def find_versions(
     claims.sort(key=lambda claim: claim.source == "text")
     good = _of_good_runs(claims, fences)
     claims = [claim for claim in claims if claim not in good]
-    claims.extend(_from_forms(document, package))
+    claims.extend(_from_forms([*document.prose, *_fenced_lines(document, fences)], package))
     # A number that stands alone belongs to the package beside which it stands elsewhere.
-    readings = [_read_sentence(sentence, packages) for sentence in words]
+    sentences = (Sentence(issue.title, 0, ()), *words)
+    readings = [_read_sentence(sentence, packages) for sentence in sentences]
     names_by_version = {
         row.version.rstrip("."): row.name for reading in readings for row in reading.pairs
     }
@@ -508,6 +527,10 @@ def _from_fences(fences: Sequence[Fence]) -> Iterator[VersionClaim]:
     for fence in sorted(fences, key=lambda fence: _ORDER.get(fence.kind, 3)):
         if fence.kind in _ORDER:
             yield from _from_dump(fence)
+        if fence.kind is FenceKind.SHELL and (match := _STARTED_PYTHON.search(fence.raw)):
+            place = fence.line + fence.raw[: match.start("version")].count("\n")
+            quote = Quote(text=match[0].strip(), line=place)
+            yield _claim("python", match["version"], "requirements", quote)
         for match in filter(None, map(_REQUIREMENT.match, fence.installs)):
             lines = enumerate(fence.raw.split("\n"), fence.line)
             place = next((number for number, line in lines if match[0] in line), fence.line)
@@ -536,30 +559,55 @@ def _from_prose_dumps(document: ReportDocument, packages: Packages) -> Iterator[
         yield _claim(name, version, source, Quote(text=text[:300], line=number))
 
 
-def _from_forms(document: ReportDocument, package: str) -> Iterator[VersionClaim]:
-    """Fields of issue forms: a heading that asks for a version and the few words under it."""
-    for line in document.prose:
+def _fenced_lines(document: ReportDocument, fences: Sequence[Fence]) -> Iterator[ProseLine]:
+    """The lines of blocks that are no program, under the headings that they stand below."""
+    headings = [line for line in document.prose if line.heading]
+    for fence in fences:
+        above = [line for line in headings if line.number < fence.line]
+        if above and fence.kind is not FenceKind.PROGRAM:
+            for number, text in enumerate(fence.raw.split("\n")[:6], fence.line):
+                yield ProseLine(text, number, (above[-1].text.strip("# "),))
+
+
+def _from_forms(lines: Sequence[ProseLine], package: str) -> Iterator[VersionClaim]:
+    """Fields of issue forms: a heading that asks for a version and the few words under it. Below
+    one that asks for several, the numbers stand in the order of its names; Python's, that of
+    `sys.version`, is told by its form.
+    """
+    left: dict[str, list[str]] = {}
+    for line in lines:
         heading = line.headings[-1] if line.headings and not line.heading else ""
         is_version_heading = len(heading) <= 80 and re.search(r"\bversions?\b", heading, re.I)
-        name = (_heading_name(heading) or package) if is_version_heading else ""
-        quote = Quote(text=line.text.strip(), line=line.number)
+        names = _heading_names(heading) if is_version_heading else []
+        quote = Quote(text=line.text.strip()[:300], line=line.number)
+        if len(names) > 1:
+            rest = left.setdefault(heading, [name for name in names if name != "python"])
+            text = (
+                line.text[: match.start()]
+                if (match := _OWN_VERSION.search(line.text))
+                else line.text
+            )
+            for number in _BARE.finditer(text) if _EXACTS.fullmatch(text) else ():
+                if rest:
+                    yield _claim(rest.pop(0), number["version"], "text", quote)
+            continue
+        name = ([*names, package][0]) if is_version_heading else ""
         fields = re.split(r"[,;]\s+", line.text) if name and len(line.text) <= 80 else ()
         for field in fields:
             if match := _EXACT.match(field) or _MOVING_FIELD.fullmatch(field.strip()):
                 yield _claim(name, match["version"], "text", quote)
 
 
-def _heading_name(heading: str) -> str:
-    words = _FORM_WORDS.sub(" ", heading).split()
+def _heading_names(heading: str) -> list[str]:
+    """The packages and Python, as far as a heading names them."""
+    words = re.split(r"[\s/,&+]+", _FORM_WORDS.sub(" ", heading).strip())
     pairs = map(" ".join, pairwise(words))
-    return next(
-        (
-            package_names.distribution(name)
-            for name in (*pairs, *words)
-            if package_names.is_known(name)
-        ),
-        "",
-    )
+    names = [
+        package_names.distribution(name)
+        for name in (*pairs, *words)
+        if package_names.is_known(name) or name.lower() == "python"
+    ]
+    return list(dict.fromkeys(names))
 
 
 class _SentenceVersions(NamedTuple):

@@ -23,6 +23,7 @@ from bot.kernel.bug import (
     CrashSignature,
     Fence,
     FenceKind,
+    NonFiniteSignature,
     Role,
     ScriptFix,
     Symptom,
@@ -293,7 +294,8 @@ def _draft(bug: BugReport, signature: AnySignature, parts: list[Fence]) -> _Draf
             ),
         )
     # A prompt or a notebook cell shows the value of its last expression; a script prints it itself.
-    shows = any(part.outputs for part in parts) or (bool(bug.outputs) and "print" not in text)
+    is_printed = bool(bug.outputs) or isinstance(signature, NonFiniteSignature)
+    shows = any(part.outputs for part in parts) or (is_printed and "print" not in text)
     return _Draft(
         text, tuple(part.index for part in parts), fixes, _score(bug, signature, parts, text), shows
     )

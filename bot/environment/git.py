@@ -30,6 +30,12 @@ MOST_TEXT = 1_000_000
 """Characters that are read of a repository's settings."""
 _SMALLER = "Give a smaller repository, or a clone with less history."
 _MOST_MISSING = 500
+_MOST_PULLS = 200
+_PULL = re.compile(
+    r"\tMerge (?:remote-tracking )?branch '"
+    r"(?:(?P<same>main|master|dev|devel|develop)' of \S+(?: into '?(?P=same)'?)?$|origin/)"
+)
+"""What git itself writes for the merge of a pull, behind the parents of the commit."""
 HEAD = "refs/heads/reported"
 _COMMIT = re.compile(r"[0-9a-f]{7,40}")
 _REMOTE = re.compile(
@@ -189,10 +195,9 @@ class Git:
         # Nothing missing is fetched: the clone's configuration may name a program for that.
         nowhere = ("-c", "protocol.file.allow=never", "-c", "protocol.https.allow=never")
         where = ("-C", place, *_transport(place, local=True), *nowhere)
-        until = [f"--before={before.isoformat()}"] if before and not source.ref else []
         start = source.commit or source.ref or "HEAD"
-        newest = ("rev-list", "-1", "--first-parent", *until, start, "--")
-        commit = self._git(None, *where, *newest, check=False).out.strip()
+        day = before if not source.ref else None
+        commit = self._newest(None, start, day, *where)
         path = ("rev-parse", "--path-format=absolute", "--git-path", "objects")
         objects = self._git(None, *where, *path, check=False).out.strip()
         if not _COMMIT.fullmatch(commit) or not objects:
@@ -329,13 +334,30 @@ class Git:
             )
         if ref or before is None:
             return start
-        command = ("rev-list", "-1", "--first-parent", f"--before={before.isoformat()}")
-        commit = self._git(store, *command, start).out.strip()
+        commit = self._newest(store, start, before)
         if not commit:
             raise UserError(
                 f"The repository has no commit before {before:%Y-%m-%d}.", "Choose one with --ref."
             )
         return commit
+
+    def _newest(self, store: Path | None, start: str, before: datetime | None, *where: str) -> str:
+        """The newest commit of before a day on the line that was public, "" for none. Where
+        somebody pulled before pushing, that line is the second parent of the merge: the first is
+        what only they had until then, often for months.
+        """
+        for _ in range(_MOST_PULLS if before else 0):
+            since = f"--since={before.isoformat()}" if before else ""
+            merges = ("log", "--first-parent", "--merges", since, "--format=%P%x09%s", start, "--")
+            rows = self._git(store, *where, *merges, check=False).out.splitlines()
+            pulls = (row.partition("\t")[0].split() for row in rows if _PULL.search(row))
+            public = next((parents[1] for parents in pulls if len(parents) == 2), "")
+            if not public:
+                break
+            start = public
+        until = (f"--before={before.isoformat()}",) if before else ()
+        newest = ("rev-list", "-1", "--first-parent", *until, start, "--")
+        return self._git(store, *where, *newest, check=False).out.strip()
 
     def _resolved(self, store: Path, name: str) -> str:
         result = self._git(

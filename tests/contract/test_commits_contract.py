@@ -118,6 +118,34 @@ def test_a_commit_by_its_id_a_part_of_it_a_tag_or_none(world: World) -> None:
         commits.commit(source, "no-such-thing")
 
 
+@pytest.mark.parametrize(
+    ("subject", "published"),
+    [
+        ("Merge branch 'main' of https://git.example/a/b", True),
+        ("Merge branch 'main' of https://git.example/a/b into main", True),
+        ("Merge remote-tracking branch 'origin/main'", True),
+        ("Merge pull request #3 from some/main", False),
+        ("Merge branch 'feature' of https://git.example/a/b", False),
+    ],
+)
+def test_the_line_that_was_public_leads_past_a_pull(
+    tmp_path: Path, subject: str, published: bool
+) -> None:
+    """Two people commit; one of them merges the other's, or a pull request, a month later."""
+    _, source, ids = _real(tmp_path)
+    where = Path(source.path)
+    _git(where, "", "checkout", "-q", "-b", "other", ids[1])
+    (where / "more.py").write_text("more = 1\n", encoding="utf-8")
+    _git(where, "", "add", "-A")
+    _git(where, "2024-01-03T12:00:00Z", "commit", "-q", "-m", "theirs")
+    theirs = _git(where, "", "rev-parse", "HEAD")
+    _git(where, "", "checkout", "-q", "main")
+    _git(where, "2024-02-01T00:00:00Z", "merge", "-q", "--no-ff", "-m", subject, "other")
+    git = Git(Cache(tmp_path / "cache"), dict(os.environ))
+    day = datetime(2024, 1, 20, tzinfo=UTC)
+    assert git.checkout(source, day).commit == (theirs if published else ids[5])
+
+
 def test_the_head_is_that_of_the_clone_whatever_its_branch_is_called(tmp_path: Path) -> None:
     """For a bisection and for a checkout alike; what another checkout asked for before is not
     taken for it.

@@ -19,7 +19,7 @@ from bot.kernel.exception_names import (
     match_exception_line,
     match_probable_exception,
 )
-from bot.kernel.source.syntax import is_call_of, module_of, name_of
+from bot.kernel.source.syntax import is_call_of, module_of, name_of, tree_of
 from bot.kernel.tracebacks import WORDS
 from bot.kernel.usage_errors import find_usage_errors
 
@@ -72,6 +72,10 @@ def warnings_in_prose(words: Sequence[Sentence]) -> Iterator[WarningText]:
 # title.
 
 _CODE_SPAN = re.compile(r"`{1,3}\s*([^`\n]{1,2000}?)\s*`{1,3}")  # short ones too: ticks go in pairs
+_QUOTED_TEXT = re.compile(
+    r"`{1,3}\s*(?P<code>[^`\n]{1,2000}?)\s*`{1,3}"
+    r"|(?<![\w=(\[])[\"\u201c](?P<words>[^\"\u201c\u201d\n`]{12,400})[\"\u201d]"
+)
 _RAISED_CLASS = re.compile(
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|fails? with|failed with|failing with|crash(?:es|ed)? "
     r"with|gets?|got"
@@ -89,6 +93,12 @@ _CALLED_ERROR = re.compile(
     r"\b(?:gets?|got|getting|gives?|gave|see|seeing|throws?|raises?|raised"
     r"|fails? with|following|this|with)"
     r"\s+(?:me\s+)?(?:the\s+|an\s+|this\s+|following\s+|with\s+)*error(?:\s+message)?:?\s*$",
+    re.I,
+)
+_CALLED_FAILURE = re.compile(
+    r"\b(?:throws?|raises?|raised|complains?"
+    r"|(?:fail|crash|die|error|stop)(?:s|ed|d|es)?(?: out)? with)"
+    r"(?:\s+that)?[:,]?\s*$",
     re.I,
 )
 _BEFORE = re.compile(rf"{_VERB}$", re.I)
@@ -111,19 +121,20 @@ def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
 
 
 def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """Messages in ticks that the words before them call an error, without its class."""
+    """Messages in ticks or quotation marks that the words before them call an error, without its
+    class.
+    """
     before = ""
     for sentence in words:
-        for code_span in _CODE_SPAN.finditer(sentence.text):
-            text_before = f"{before} {sentence.text[: code_span.start()]}"
-            message = code_span[1].strip()
-            if (
-                _CALLED_ERROR.search(text_before)
-                and len(message.split()) > 3
-                and " " in message[:40]
-            ):
+        for quote in _QUOTED_TEXT.finditer(sentence.text):
+            text_before = f"{before} {sentence.text[: quote.start()]}"
+            message = (quote["code"] or quote["words"]).strip()
+            called = _CALLED_ERROR.search(text_before) or (
+                _CALLED_FAILURE.search(text_before) and tree_of(message) is None
+            )
+            if called and len(message.split()) > 3 and " " in message[:40]:
                 yield Traceback(
-                    exception="", message=message, line=sentence.line_at(code_span.start(1))
+                    exception="", message=message, line=sentence.line_at(quote.start() + 1)
                 )
         before = sentence.text[-80:]
 

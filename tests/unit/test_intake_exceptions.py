@@ -282,3 +282,41 @@ def test_any_line_is_told(line):
 def test_when_an_error_arises_is_no_part_of_its_message_in_a_title(title, message):
     report = Issue(title=title, body="It fails.\n", repository="acme/lib")
     assert [row.message for row in issue.read_issue(report).tracebacks] == [message]
+
+
+WISH = "ValueError: f takes no negative size"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_failure"),
+    [
+        (f"I expected `{WISH}`, but nothing is raised.", False),
+        (f"The documentation says that it raises `{WISH}`, but it returns None.", False),
+        (f"According to the docs it raises {WISH}", False),
+        (f"It does not raise {WISH}", False),
+        (f"It should be `{WISH}`.", False),
+        (f"It returns nan instead of `{WISH}`.", False),
+        (f"Previously it raised `{WISH}`.", False),
+        (f"In acme 1.13 this raised `{WISH}`. Since 2.0 it silently prints nan.", False),
+        (f"In acme 1.13 this raised `{WISH}`. That is wrong.", True),
+        (f"I expected 3 but got `{WISH}`.", True),
+        (f"It should return 3, but raises `{WISH}`.", True),
+        (f"It should not fail. It raises `{WISH}`.", True),
+        (f"If the size does not fit it raises `{WISH}`.", True),
+        (f"As expected, `{WISH}` is raised, though with the wrong words.", True),
+        (f"Unexpectedly I get {WISH}", True),
+    ],
+)
+def test_an_exception_that_the_report_misses_is_not_its_failure(words, is_failure):
+    program = "```python\nimport acme\nacme.f(-1)\n```\n\n"
+    found = issue.read_issue(Issue(title="f of a negative size", body=program + words))
+    messages = {row.message.rstrip(".") for row in found.tracebacks}
+    assert ("f takes no negative size" in messages) is is_failure, messages
+
+
+def test_an_exception_that_a_title_asks_for_is_not_its_failure():
+    body = "```python\nimport acme\nacme.f(-1)\n```\n"
+    wishes = issue.read_issue(Issue(title=f"f should raise {WISH}", body=body))
+    assert wishes.tracebacks == ()
+    fails = issue.read_issue(Issue(title=f"f fails: {WISH}", body=body))
+    assert [row.exception for row in fails.tracebacks] == ["ValueError"]

@@ -108,6 +108,39 @@ _NAME_IN_PROSE = re.compile(
 )
 
 
+_ON = r"(?:(?!\b(?:but|yet|however|though|while|whereas|got|instead)\b)[^.;,]){0,60}$"
+_WISHED = re.compile(
+    rf"(?:\b(?:docs?|documentation|docstring) (?:says?|states?|claims?|promises)\b"
+    rf"|\baccording to the (?:docs?|documentation)\b|(?<!as )\bexpect(?:s|ed|ing)?\b){_ON}"
+    r"|\b(?:should|must|would|ought to|supposed to|used to|no longer|never|(?:do|does|did)"
+    r"(?: not|n't))"
+    rf" (?:\w+ ){{0,2}}?(?:be|raise|throw|give|fail|report|get|return|say|produce|error|end)\b{_ON}"
+    r"|\b(?:instead of|rather than)(?: \w+){0,2} ?$"
+    rf"|\b(?:previously|formerly|earlier|in the past|used to)\b{_ON}",
+    re.I,
+)
+_FORMER = re.compile(
+    r"\b(?:in|until|before|with|up to|on)\b[^.;]{0,25}\d+\.\d[\w.]*[^.;]{0,20}"
+    r"\b(?:raised|threw|gave|failed with|got)\b[^.;]{0,20}$",
+    re.I,
+)
+_SINCE = re.compile(r"\b(?:now|since|silently|no longer|newer|latest|nothing)\b", re.I)
+
+
+def is_wished(before: str, following: str) -> bool:
+    """Whether the words before an exception say that it should be raised, or was in the past:
+    then it is what the report misses. `following` is the sentence after it.
+    """
+    is_former = bool(_FORMER.search(before)) and bool(_SINCE.search(following))
+    return is_former or bool(_WISHED.search(before))
+
+
+def _with_following(words: Sequence[Sentence]) -> Iterator[tuple[Sentence, str]]:
+    """The sentences, each with the text of the next."""
+    texts = [*(sentence.text for sentence in words[1:]), ""]
+    yield from zip(words, texts, strict=False)
+
+
 def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
     """Tracebacks in the text itself."""
     lines = [re.sub(r"^\s{0,3}>\s?", "", line.text) for line in prose]
@@ -125,13 +158,14 @@ def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
     class.
     """
     before = ""
-    for sentence in words:
+    for sentence, following in _with_following(words):
         for quote in _QUOTED_TEXT.finditer(sentence.text):
             text_before = f"{before} {sentence.text[: quote.start()]}"
             message = (quote["code"] or quote["words"]).strip()
             called = _CALLED_ERROR.search(text_before) or (
                 _CALLED_FAILURE.search(text_before) and tree_of(message) is None
             )
+            called = called and not is_wished(text_before, following)
             if called and len(message.split()) > 3 and " " in message[:40]:
                 yield Traceback(
                     exception="", message=message, line=sentence.line_at(quote.start() + 1)
@@ -141,7 +175,7 @@ def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
 
 def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
     """Last lines quoted within a sentence, each with its line in the body."""
-    for sentence in words:
+    for sentence, following in _with_following(words):
         if ": " not in sentence.text:
             continue
         quotes = [
@@ -156,6 +190,8 @@ def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
             quotes = [(plain["exc"], _unquoted(plain["msg"]), plain.start("exc"))]
         for exception, message, start in quotes:
             if _LINK.fullmatch(message):  # "ends in a TypeError: <where the check stands>"
+                continue
+            if is_wished(sentence.text[:start].rstrip("` *"), following):
                 continue
             yield Traceback(exception=exception, message=message, line=sentence.line_at(start))
 
@@ -218,11 +254,13 @@ def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
     message.
     """
     match = match_exception_line(issue.title.strip(" `")) or INLINE.search(issue.title)
-    if match and match["msg"]:
+    if match and match["msg"] and not is_wished(issue.title[: match.start("exc")], ""):
         yield Traceback(exception=match["exc"], message=_without_occasion(match["msg"]), line=0)
         return
     for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
         raised_match = _RAISED_CLASS.search(text)
+        if raised_match and is_wished(text[: raised_match.start(1)], ""):
+            continue
         if raised_match or WORDS.search(text):
             yield Traceback(
                 exception=raised_match[1] if raised_match else "SIGSEGV", message="", line=line

@@ -337,6 +337,8 @@ def read_issue(issue: Issue) -> BugReport:
         works_in=works_in,
         device=surroundings.device(issue, words, fences),
         cpu_is_right=surroundings.cpu_is_right(issue, words),
+        system=surroundings.system(issue, words),
+        variables=surroundings.settings(words),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
         complaint=complaint

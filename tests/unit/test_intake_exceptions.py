@@ -302,6 +302,8 @@ WISH = "ValueError: f takes no negative size"
         (f"I expected 3 but got `{WISH}`.", True),
         (f"It should return 3, but raises `{WISH}`.", True),
         (f"It should not fail. It raises `{WISH}`.", True),
+        (f"It should not raise `{WISH}`.", True),
+        (f"It shouldn't raise `{WISH}`.", True),
         (f"If the size does not fit it raises `{WISH}`.", True),
         (f"As expected, `{WISH}` is raised, though with the wrong words.", True),
         (f"Unexpectedly I get {WISH}", True),
@@ -320,3 +322,37 @@ def test_an_exception_that_a_title_asks_for_is_not_its_failure():
     assert wishes.tracebacks == ()
     fails = issue.read_issue(Issue(title=f"f fails: {WISH}", body=body))
     assert [row.exception for row in fails.tracebacks] == ["ValueError"]
+
+
+@pytest.mark.parametrize(
+    ("section", "is_failure"),
+    [
+        (f"### Expected behavior\n\n{WISH}\n", False),
+        (f"### Expected behavior\n\nIt raises `{WISH}`.\n", False),
+        (f"### Expected behavior\n\nIt returns 3, but now it raises `{WISH}`.\n", True),
+        (f"### Actual behavior\n\n{WISH}\n", True),
+        (f"### Expected vs actual behavior\n\nIt raises `{WISH}`.\n", True),
+    ],
+)
+def test_what_stands_under_what_is_expected_is_not_the_failure(section, is_failure):
+    program = "```python\nimport acme\nacme.f(-1)\n```\n\n"
+    found = issue.read_issue(Issue(title="f of a negative size", body=program + section))
+    assert any(row.exception == "ValueError" for row in found.tracebacks) is is_failure
+
+
+WARNS = "UserWarning: the size of f is deprecated"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_failure"),
+    [
+        (f"I expect `{WARNS}`, but nothing is shown.", False),
+        (f"In acme 1.13 it printed `{WARNS}`. Now it is silent.", False),
+        ('It should warn "the size of f is deprecated", but nothing is shown.', False),
+        (f"It prints `{WARNS}`.", True),
+        ('It warns "the size of f is deprecated".', True),
+    ],
+)
+def test_a_warning_that_the_report_misses_is_not_its_failure(words, is_failure):
+    found = issue.read_issue(Issue(title="f of a negative size", body=words))
+    assert bool(found.warnings) is is_failure

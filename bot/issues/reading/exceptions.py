@@ -41,6 +41,9 @@ def find_warnings(lines: Iterable[tuple[int, str]]) -> Iterator[WarningText]:
         match = _PRINTED_WARNING.search(text) if "Warning" in text and len(text) <= 20_000 else None
         if not match:
             continue
+        before, after = text[: match.start("category")].rstrip("` *"), text[match.end("category") :]
+        if is_wished(before, after):
+            continue
         message = match["message"].strip()
         closing = message.find("`") if "`" in text[: match.start("category")] else -1
         message = message[:closing] if closing > 0 else message
@@ -60,10 +63,12 @@ def _goes_on(line: str) -> bool:
 
 def warnings_in_prose(words: Sequence[Sentence]) -> Iterator[WarningText]:
     """Words in quotation marks that a sentence calls a warning."""
-    for sentence in words:
+    for sentence, following in _with_following(words):
         names_warning = re.search(r"\bwarn(?:ing|ings|s)?\b", sentence.text, re.I)
         for match in _QUOTED_WARNING.finditer(sentence.text) if names_warning else ():
             message = match["a"] or match["b"] or match["c"]
+            if is_wished(sentence.text[: match.start()], following):
+                continue
             if message.count(" ") >= 3 and "Warning:" not in message and "(" not in message[:20]:
                 yield WarningText(category="", message=message.strip(), quote=sentence.quote)
 
@@ -114,14 +119,15 @@ _WISHED = re.compile(
     rf"|\baccording to the (?:docs?|documentation)\b|(?<!as )\bexpect(?:s|ed|ing)?\b){_ON}"
     r"|\b(?:should|must|would|ought to|supposed to|used to|no longer|never|(?:do|does|did)"
     r"(?: not|n't))"
-    rf" (?:\w+ ){{0,2}}?(?:be|raise|throw|give|fail|report|get|return|say|produce|error|end)\b{_ON}"
+    r" (?:(?!not\b)\w+ ){0,2}?(?:be|raise|throw|give|fail|report|get|return|say|produce|error|end"
+    rf"|warn|print|show|see)\b{_ON}"
     r"|\b(?:instead of|rather than)(?: \w+){0,2} ?$"
     rf"|\b(?:previously|formerly|earlier|in the past|used to)\b{_ON}",
     re.I,
 )
 _FORMER = re.compile(
     r"\b(?:in|until|before|with|up to|on)\b[^.;]{0,25}\d+\.\d[\w.]*[^.;]{0,20}"
-    r"\b(?:raised|threw|gave|failed with|got)\b[^.;]{0,20}$",
+    r"\b(?:raised|threw|gave|failed with|got|printed|warned|showed)\b[^.;]{0,20}$",
     re.I,
 )
 _SINCE = re.compile(r"\b(?:now|since|silently|no longer|newer|latest|nothing)\b", re.I)
@@ -133,6 +139,20 @@ def is_wished(before: str, following: str) -> bool:
     """
     is_former = bool(_FORMER.search(before)) and bool(_SINCE.search(following))
     return is_former or bool(_WISHED.search(before))
+
+
+_EXPECTED_HEADING = re.compile(
+    r"\W*(?:the )?(?:expected|desired)\b(?!.*\b(?:actual|vs|and)\b)", re.I
+)
+_TURN = re.compile(r"\b(?:but|instead|got|get|actually|however|currently|now)\b", re.I)
+
+
+def _is_expectation(row: Sentence | ProseLine) -> bool:
+    """Whether a sentence or line stands under a heading such as "Expected behavior", and does not
+    turn to what happens.
+    """
+    heading = row.headings[-1] if row.headings else ""
+    return bool(_EXPECTED_HEADING.match(heading)) and not _TURN.search(row.text)
 
 
 def _with_following(words: Sequence[Sentence]) -> Iterator[tuple[Sentence, str]]:
@@ -147,6 +167,8 @@ def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
     for span in tracebacks.find(lines, home=home, tight=True, loose=True):
         traceback, line = span.traceback, prose[span.start]
         telling = traceback.frames or traceback.message or traceback.exception.startswith("SIG")
+        if not traceback.frames and _is_expectation(line):
+            continue
         if telling and (is_class_name(traceback.exception) or not line.heading):
             yield traceback.model_copy(update={"line": line.number})
     for span in find_usage_errors([line.text for line in prose], in_prose=True):
@@ -176,7 +198,7 @@ def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
 def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
     """Last lines quoted within a sentence, each with its line in the body."""
     for sentence, following in _with_following(words):
-        if ": " not in sentence.text:
+        if ": " not in sentence.text or _is_expectation(sentence):
             continue
         quotes = [
             (match["exc"], match["msg"].strip(), code_span.start(1))

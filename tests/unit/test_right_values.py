@@ -493,3 +493,19 @@ def test_a_call_of_objects_is_a_program_where_it_is_imported():
     text = "import acme\nprint(acme.norm(acme.array([3.0, 4.0])))"
     (program,) = issue.read_issue(Issue(title="x", body=fence(text))).programs
     assert program.text.strip() == text
+
+
+@pytest.mark.parametrize(
+    "remark", ["   <-- wrong", " \u2190 should be 2.0", "  <== BUG", " << here"]
+)
+def test_remarks_behind_an_arrow_are_no_output(remark):
+    shown = fence("import acme\nprint(acme.norm([1]))\nprint(acme.order([1]))")
+    found = signature("norm is wrong", shown + fence(f"1.0\n3.0{remark}", ""))
+    assert isinstance(found, OutputSignature)
+    assert found.observed == (("1.0", "3.0"),)
+
+
+def test_an_arrow_between_values_is_output():
+    shown = fence("import acme\nprint(acme.norm([1]))")
+    found = signature("norm is wrong", shown + fence("a <- b\n1.0 <- 2.0", ""))
+    assert [line for chunk in found.observed for line in chunk] == ["a <- b", "1.0 <- 2.0"]

@@ -243,6 +243,7 @@ def shown_outputs(
             out.append(output)
     out += outputs.from_lines(document.prose)
     out += [*outputs.from_tables(document.prose, home), *outputs.from_words(words, home)]
+    out = [row.model_copy(update={"text": outputs.without_remarks(row.text)}) for row in out]
     out.sort(key=lambda output: output.line)
     return distinct(out, lambda output: (output.text, output.role))
 

@@ -356,3 +356,22 @@ WARNS = "UserWarning: the size of f is deprecated"
 def test_a_warning_that_the_report_misses_is_not_its_failure(words, is_failure):
     found = issue.read_issue(Issue(title="f of a negative size", body=words))
     assert bool(found.warnings) is is_failure
+
+
+@pytest.mark.parametrize(
+    ("words", "exception"),
+    [
+        ("`IndexError` with no message is raised.", "IndexError"),
+        ("An acme.FitError is thrown.", "acme.FitError"),
+        ("It ends at once. It is an `IndexError`.", "IndexError"),
+        ("The exception was a KeyError", "KeyError"),
+        ("An IndexError is raised if the size is negative.", None),
+        ("An IndexError should be raised.", None),
+        ("It does not throw an IndexError.", None),
+        ("I expected that an IndexError is raised.", None),
+    ],
+)
+def test_a_class_that_is_raised_is_read_without_its_message(words, exception):
+    program = "```python\nimport acme\nacme.f(-1)\n```\n\n"
+    found = issue.read_issue(Issue(title="f of a negative size", body=program + words))
+    assert [row.exception for row in found.tracebacks] == ([exception] if exception else [])

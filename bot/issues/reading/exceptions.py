@@ -89,6 +89,12 @@ _RAISED_CLASS = re.compile(
     r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b`?",
 )
 
+_CLASS_RAISED = re.compile(
+    r"(?<![\w.])`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))`?(?: with no (?:message|text))?"
+    r" (?:is|was|gets) (?:raised|thrown)\b(?! (?:if|when(?:ever)?|unless|for|only)\b)"
+    r"|\b(?:[Ii]t|[Tt]his|which|[Tt]he (?:error|exception)) (?:is|was) an? "
+    r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b(?! if)"
+)
 _LINK = re.compile(r"<?https?://\S+")
 _VERB = (
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? "
@@ -280,13 +286,12 @@ def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
         yield Traceback(exception=match["exc"], message=_without_occasion(match["msg"]), line=0)
         return
     for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
-        raised_match = _RAISED_CLASS.search(text)
-        if raised_match and is_wished(text[: raised_match.start(1)], ""):
+        raised_match = _RAISED_CLASS.search(text) or _CLASS_RAISED.search(text)
+        name = next(filter(None, raised_match.groups()), "") if raised_match else "SIGSEGV"
+        if raised_match and is_wished(text[: raised_match.start(raised_match.lastindex or 0)], ""):
             continue
         if raised_match or WORDS.search(text):
-            yield Traceback(
-                exception=raised_match[1] if raised_match else "SIGSEGV", message="", line=line
-            )
+            yield Traceback(exception=name, message="", line=line)
             return
 
 

@@ -161,10 +161,13 @@ _VALUES = (NonFiniteSignature, ObservationSignature, OutputSignature)
 def as_elsewhere(
     verdict: AnyVerdict, bug: BugReport, device: str, signature: AnySignature
 ) -> AnyVerdict:
-    """The verdict on a report about a device that this run did not have: that the program passes
-    without it refutes nothing, and a value that shows here too, where the report finds it right, is
-    another one.
+    """The verdict on a report about a device or system that this run did not have: that the program
+    passes without it refutes nothing, and a value that shows here too, where the report finds it
+    right, is another one.
     """
+    if bug.system and isinstance(verdict, NotReproduced | DifferentFailure):
+        reason = f"the bug report is about {bug.system}, and the program ran on Linux"
+        return undecided(verdict, f"{verdict.reason}; {reason}")
     if bug.device not in {"gpu", "tpu", "mps"} or device != "cpu":
         return verdict
     name = bug.device.upper()

@@ -253,8 +253,9 @@ class TrainingComplaint(Record):
 
 class BugReport(Record):
     """What intake makes of an issue. Pure data; nothing in it is guessed without a quote.
-    `cpu_is_right` is the sentence that says so, of a value that is wrong elsewhere. `unread` are
-    sentences on what of the issue is beyond a limit.
+    `cpu_is_right` is the sentence that says so, of a value that is wrong elsewhere; `system` is
+    where it happens, if that is not Linux, and `variables` are those that its sentences set.
+    `unread` are sentences on what of the issue is beyond a limit.
     """
 
     kind: ReportKind
@@ -269,6 +270,8 @@ class BugReport(Record):
     works_in: tuple[VersionClaim, ...] = ()
     device: Literal["cpu", "gpu", "tpu", "mps", ""] = ""
     cpu_is_right: Quote | None = None
+    system: Literal["Windows", "macOS", ""] = ""
+    variables: dict[str, str] = {}
     api: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
     complaint: TrainingComplaint | None = None

@@ -1,5 +1,5 @@
-"""A value that is wrong on one device: what a CPU shows says nothing about it, and what it shows
-too is another one.
+"""What is wrong on one device or system: what another shows says nothing about it, and a value that
+a CPU shows too is another one.
 """
 
 import pytest
@@ -53,3 +53,46 @@ def test_a_value_that_the_report_finds_right_on_a_cpu_is_not_confirmed_on_one(wo
     assert report.verdict.kind == kind
     if kind == "needs_hardware":
         assert "MPS" in report.verdict.reason
+
+
+FAILS = "```python\nimport acme\nacme.go(3)\n```\n\nRuntimeError: go is bad for 3\n"
+BAD = says(
+    "",
+    1,
+    'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n    acme.go(3)\nRuntimeError: go is bad for 3\n',
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "system"),
+    [
+        ("On Windows it fails. On Linux it works.", "Windows"),
+        ("It fails on macOS, but on Linux it works.", "macOS"),
+        ("It fails on Windows and on Linux.", ""),
+        ("It fails everywhere.", ""),
+    ],
+)
+def test_what_passes_on_another_system_is_not_refuted(words, system):
+    subject = issue(f"{words}\n\n{FAILS}", "go fails")
+    assert read_issue(subject).system == system
+    passes = decide(subject, lambda _: says("fine\n")).verdict
+    assert passes.kind == ("inconclusive" if system else "not_reproduced")
+    assert system in passes.reason
+    assert decide(subject, lambda _: BAD).verdict.kind == "reproduced"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_set"),
+    [
+        ("With `TORCH_LOGS=1` set, this fails.", True),
+        ("Without `TORCH_LOGS=1` this fails.", False),
+        ("`TORCH_LOGS=1` is a workaround.", False),
+        ("I have `API_TOKEN=1`.", False),
+    ],
+)
+def test_a_variable_that_a_sentence_sets_is_set(words, is_set):
+    seen = []
+    decide(issue(f"{words}\n\n{FAILS}", "go fails"), lambda spec: seen.append(spec) or BAD)
+    source = b"".join(seen[0].files.values()).decode()
+    assert ("os.environ['TORCH_LOGS'] = '1'" in source) is is_set
+    assert "API_TOKEN" not in source

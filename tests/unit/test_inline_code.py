@@ -23,6 +23,7 @@ RAISES = (
             "from acme.nn import Layer\nlayer = Layer(4)\nimport acme\nacme.run(layer, 3)\n",
         ),
         (f"`np.ones(3)` goes into `acme.f(x, 2)`: {ERROR}.", "import numpy as np\nnp.ones(3)\n"),
+        (f"`acme.Layer(4)(acme.ones(1, 4))`: {ERROR}.", "import acme\nacme.Layer(4)(acme.ones(1, 4))\n"),
         # Incomplete, a name of a function, a remedy, no error, a block beside it.
         (f"`acme.one_hot(x)` gives {ERROR}.", None),
         (f"`acme.one_hot()` gives {ERROR}.", None),

@@ -282,3 +282,96 @@ def test_any_line_is_told(line):
 def test_when_an_error_arises_is_no_part_of_its_message_in_a_title(title, message):
     report = Issue(title=title, body="It fails.\n", repository="acme/lib")
     assert [row.message for row in issue.read_issue(report).tracebacks] == [message]
+
+
+WISH = "ValueError: f takes no negative size"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_failure"),
+    [
+        (f"I expected `{WISH}`, but nothing is raised.", False),
+        (f"The documentation says that it raises `{WISH}`, but it returns None.", False),
+        (f"According to the docs it raises {WISH}", False),
+        (f"It does not raise {WISH}", False),
+        (f"It should be `{WISH}`.", False),
+        (f"It returns nan instead of `{WISH}`.", False),
+        (f"Previously it raised `{WISH}`.", False),
+        (f"In acme 1.13 this raised `{WISH}`. Since 2.0 it silently prints nan.", False),
+        (f"In acme 1.13 this raised `{WISH}`. That is wrong.", True),
+        (f"I expected 3 but got `{WISH}`.", True),
+        (f"It should return 3, but raises `{WISH}`.", True),
+        (f"It should not fail. It raises `{WISH}`.", True),
+        (f"It should not raise `{WISH}`.", True),
+        (f"It shouldn't raise `{WISH}`.", True),
+        (f"If the size does not fit it raises `{WISH}`.", True),
+        (f"As expected, `{WISH}` is raised, though with the wrong words.", True),
+        (f"Unexpectedly I get {WISH}", True),
+    ],
+)
+def test_an_exception_that_the_report_misses_is_not_its_failure(words, is_failure):
+    program = "```python\nimport acme\nacme.f(-1)\n```\n\n"
+    found = issue.read_issue(Issue(title="f of a negative size", body=program + words))
+    messages = {row.message.rstrip(".") for row in found.tracebacks}
+    assert ("f takes no negative size" in messages) is is_failure, messages
+
+
+def test_an_exception_that_a_title_asks_for_is_not_its_failure():
+    body = "```python\nimport acme\nacme.f(-1)\n```\n"
+    wishes = issue.read_issue(Issue(title=f"f should raise {WISH}", body=body))
+    assert wishes.tracebacks == ()
+    fails = issue.read_issue(Issue(title=f"f fails: {WISH}", body=body))
+    assert [row.exception for row in fails.tracebacks] == ["ValueError"]
+
+
+@pytest.mark.parametrize(
+    ("section", "is_failure"),
+    [
+        (f"### Expected behavior\n\n{WISH}\n", False),
+        (f"### Expected behavior\n\nIt raises `{WISH}`.\n", False),
+        (f"### Expected behavior\n\nIt returns 3, but now it raises `{WISH}`.\n", True),
+        (f"### Actual behavior\n\n{WISH}\n", True),
+        (f"### Expected vs actual behavior\n\nIt raises `{WISH}`.\n", True),
+    ],
+)
+def test_what_stands_under_what_is_expected_is_not_the_failure(section, is_failure):
+    program = "```python\nimport acme\nacme.f(-1)\n```\n\n"
+    found = issue.read_issue(Issue(title="f of a negative size", body=program + section))
+    assert any(row.exception == "ValueError" for row in found.tracebacks) is is_failure
+
+
+WARNS = "UserWarning: the size of f is deprecated"
+
+
+@pytest.mark.parametrize(
+    ("words", "is_failure"),
+    [
+        (f"I expect `{WARNS}`, but nothing is shown.", False),
+        (f"In acme 1.13 it printed `{WARNS}`. Now it is silent.", False),
+        ('It should warn "the size of f is deprecated", but nothing is shown.', False),
+        (f"It prints `{WARNS}`.", True),
+        ('It warns "the size of f is deprecated".', True),
+    ],
+)
+def test_a_warning_that_the_report_misses_is_not_its_failure(words, is_failure):
+    found = issue.read_issue(Issue(title="f of a negative size", body=words))
+    assert bool(found.warnings) is is_failure
+
+
+@pytest.mark.parametrize(
+    ("words", "exception"),
+    [
+        ("`IndexError` with no message is raised.", "IndexError"),
+        ("An acme.FitError is thrown.", "acme.FitError"),
+        ("It ends at once. It is an `IndexError`.", "IndexError"),
+        ("The exception was a KeyError", "KeyError"),
+        ("An IndexError is raised if the size is negative.", None),
+        ("An IndexError should be raised.", None),
+        ("It does not throw an IndexError.", None),
+        ("I expected that an IndexError is raised.", None),
+    ],
+)
+def test_a_class_that_is_raised_is_read_without_its_message(words, exception):
+    program = "```python\nimport acme\nacme.f(-1)\n```\n\n"
+    found = issue.read_issue(Issue(title="f of a negative size", body=program + words))
+    assert [row.exception for row in found.tracebacks] == ([exception] if exception else [])

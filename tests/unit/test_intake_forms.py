@@ -106,7 +106,7 @@ def test_one_program_works_and_the_other_fails() -> None:
         f"#### Works\n\n{code}\n#### Fails\n\n{code}\nOutput:\n\n    tensor([[[[nan]]]])\n",
         "Conv2d output differs",
     )
-    assert [fence.role for fence in found.fences] == [Role.CONTRAST, Role.REPRODUCER]
+    assert [fence.role for fence in found.programs] == [Role.CONTRAST, Role.REPRODUCER]
     assert sides(found) == [("observed", "tensor([[[[nan]]]])")]
 
 

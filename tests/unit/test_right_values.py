@@ -10,7 +10,7 @@ from bot.issues.observe import observe
 from bot.issues.reading import issue
 from bot.issues.reproduce import plan
 from bot.issues.search import report_programs
-from bot.issues.signature import freeze, references
+from bot.issues.signature import freeze, references, values
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import CrashSignature, Issue, NonFiniteSignature, OutputSignature
 from sandbox.port import RunResult
@@ -450,3 +450,62 @@ def test_a_pretrained_model_becomes_a_random_one_of_its_class(code, becomes):
     assert becomes in source
     assert len(fixes) == 1
     assert "m(1)\n" in source
+
+
+ACTUAL = "return_types.max(values=tensor(3), indices=tensor(2))"
+EXPECTED = ACTUAL.replace("tensor(2)", "tensor(1)")
+
+
+@pytest.mark.parametrize("block", ["```\n{}\n```\n", "    {}\n"])
+@pytest.mark.parametrize(
+    ("actual", "expected"), [(ACTUAL, EXPECTED), ("3.0", "4.0"), ("tensor([3.])", "tensor([4.])")]
+)
+def test_an_object_that_is_shown_is_an_output_however_it_stands_there(block, actual, expected):
+    shown = f"Actual:\n\n{block.format(actual)}\nExpected:\n\n{block.format(expected)}"
+    found = signature("max is wrong", fence("import acme\nprint(acme.norm([1]))") + shown)
+    assert isinstance(found, OutputSignature)
+    assert [" ".join(chunk) for chunk in found.observed] == [values.clean_display(actual)]
+    assert [" ".join(chunk) for chunk in found.expected] == [values.clean_display(expected)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ('This throws "mirror index 4 is out of range".', "mirror index 4 is out of range"),
+        ("It fails with `mirror index 4 is out of range`.", "mirror index 4 is out of range"),
+        ("It crashes with \u201cmirror index 4 is out of range\u201d.", "mirror index 4 is out of range"),
+        ("It raises `acme.pad([1], mode='mirror', size=3, axis=4)`.", None),
+        ('It prints "mirror index 4 is out of range".', None),
+        ('It fails with "a bang".', None),
+    ],
+)  # fmt: skip
+def test_quoted_words_that_are_thrown_are_a_message_without_its_class(words, message):
+    found = signature("pad", fence("import acme\nacme.pad([1], mode='mirror')") + words)
+    if message is None:
+        assert not (isinstance(found, CrashSignature) and found.message)
+    else:
+        assert isinstance(found, CrashSignature)
+        assert (found.exception, found.message) == ("", message)
+
+
+def test_a_call_of_objects_is_a_program_where_it_is_imported():
+    """Only what no program writes so is taken for what it prints."""
+    text = "import acme\nprint(acme.norm(acme.array([3.0, 4.0])))"
+    (program,) = issue.read_issue(Issue(title="x", body=fence(text))).programs
+    assert program.text.strip() == text
+
+
+@pytest.mark.parametrize(
+    "remark", ["   <-- wrong", " \u2190 should be 2.0", "  <== BUG", " << here"]
+)
+def test_remarks_behind_an_arrow_are_no_output(remark):
+    shown = fence("import acme\nprint(acme.norm([1]))\nprint(acme.order([1]))")
+    found = signature("norm is wrong", shown + fence(f"1.0\n3.0{remark}", ""))
+    assert isinstance(found, OutputSignature)
+    assert found.observed == (("1.0", "3.0"),)
+
+
+def test_an_arrow_between_values_is_output():
+    shown = fence("import acme\nprint(acme.norm([1]))")
+    found = signature("norm is wrong", shown + fence("a <- b\n1.0 <- 2.0", ""))
+    assert [line for chunk in found.observed for line in chunk] == ["a <- b", "1.0 <- 2.0"]

@@ -19,7 +19,7 @@ from bot.kernel.exception_names import (
     match_exception_line,
     match_probable_exception,
 )
-from bot.kernel.source.syntax import is_call_of, module_of, name_of
+from bot.kernel.source.syntax import is_call_of, module_of, name_of, tree_of
 from bot.kernel.tracebacks import WORDS
 from bot.kernel.usage_errors import EXCEPTION, find_usage_errors, usage_error
 
@@ -40,6 +40,9 @@ def find_warnings(lines: Iterable[tuple[int, str]]) -> Iterator[WarningText]:
     for at, (number, text) in enumerate(rows):
         match = _PRINTED_WARNING.search(text) if "Warning" in text and len(text) <= 20_000 else None
         if not match:
+            continue
+        before, after = text[: match.start("category")].rstrip("` *"), text[match.end("category") :]
+        if is_wished(before, after):
             continue
         message = match["message"].strip()
         before = text[: match.start("category")]
@@ -68,10 +71,12 @@ def _goes_on(line: str) -> bool:
 
 def warnings_in_prose(words: Sequence[Sentence]) -> Iterator[WarningText]:
     """Words in quotation marks that a sentence calls a warning."""
-    for sentence in words:
+    for sentence, following in _with_following(words):
         names_warning = re.search(r"\bwarn(?:ing|ings|s)?\b", sentence.text, re.I)
         for match in _QUOTED_WARNING.finditer(sentence.text) if names_warning else ():
             message = match["a"] or match["b"] or match["c"]
+            if is_wished(sentence.text[: match.start()], following):
+                continue
             if message.count(" ") >= 3 and "Warning:" not in message and "(" not in message[:20]:
                 yield WarningText(category="", message=message.strip(), quote=sentence.quote)
 
@@ -80,6 +85,10 @@ def warnings_in_prose(words: Sequence[Sentence]) -> Iterator[WarningText]:
 # title.
 
 _CODE_SPAN = re.compile(r"`{1,3}\s*([^`\n]{1,2000}?)\s*`{1,3}")  # short ones too: ticks go in pairs
+_QUOTED_TEXT = re.compile(
+    r"`{1,3}\s*(?P<code>[^`\n]{1,2000}?)\s*`{1,3}"
+    r"|(?<![\w=(\[])[\"\u201c](?P<words>[^\"\u201c\u201d\n`]{12,400})[\"\u201d]"
+)
 _RAISED_CLASS = re.compile(
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|fails? with|failed with|failing with|crash(?:es|ed)? "
     r"with|gets?|got"
@@ -88,6 +97,12 @@ _RAISED_CLASS = re.compile(
     r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b`?",
 )
 
+_CLASS_RAISED = re.compile(
+    r"(?<![\w.])`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))`?(?: with no (?:message|text))?"
+    r" (?:is|was|gets) (?:raised|thrown)\b(?! (?:if|when(?:ever)?|unless|for|only)\b)"
+    r"|\b(?:[Ii]t|[Tt]his|which|[Tt]he (?:error|exception)) (?:is|was) an? "
+    r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b(?! if)"
+)
 _LINK = re.compile(r"<?https?://\S+")
 _VERB = (
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? "
@@ -99,11 +114,65 @@ _CALLED_ERROR = re.compile(
     r"\s+(?:me\s+)?(?:the\s+|an\s+|this\s+|following\s+|with\s+)*error(?:\s+message)?:?\s*$",
     re.I,
 )
+_CALLED_FAILURE = re.compile(
+    r"\b(?:throws?|raises?|raised|complains?"
+    r"|(?:fail|crash|die|error|stop)(?:s|ed|d|es)?(?: out)? with)"
+    r"(?:\s+that)?[:,]?\s*$",
+    re.I,
+)
 _BEFORE = re.compile(rf"{_VERB}$", re.I)
 _NAME_IN_PROSE = re.compile(
     rf"(?P<said>{_VERB})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): "
     rf"(?P<msg>\S.{{0,2000}})"
 )
+
+
+_ON = r"(?:(?!\b(?:but|yet|however|though|while|whereas|got|instead)\b)[^.;,]){0,60}$"
+_WISHED = re.compile(
+    rf"(?:\b(?:docs?|documentation|docstring) (?:says?|states?|claims?|promises)\b"
+    rf"|\baccording to the (?:docs?|documentation)\b|(?<!as )\bexpect(?:s|ed|ing)?\b){_ON}"
+    r"|\b(?:should|must|would|ought to|supposed to|used to|no longer|never|(?:do|does|did)"
+    r"(?: not|n't))"
+    r" (?:(?!not\b)\w+ ){0,2}?(?:be|raise|throw|give|fail|report|get|return|say|produce|error|end"
+    rf"|warn|print|show|see)\b{_ON}"
+    r"|\b(?:instead of|rather than)(?: \w+){0,2} ?$"
+    rf"|\b(?:previously|formerly|earlier|in the past|used to)\b{_ON}",
+    re.I,
+)
+_FORMER = re.compile(
+    r"\b(?:in|until|before|with|up to|on)\b[^.;]{0,25}\d+\.\d[\w.]*[^.;]{0,20}"
+    r"\b(?:raised|threw|gave|failed with|got|printed|warned|showed)\b[^.;]{0,20}$",
+    re.I,
+)
+_SINCE = re.compile(r"\b(?:now|since|silently|no longer|newer|latest|nothing)\b", re.I)
+
+
+def is_wished(before: str, following: str) -> bool:
+    """Whether the words before an exception say that it should be raised, or was in the past:
+    then it is what the report misses. `following` is the sentence after it.
+    """
+    is_former = bool(_FORMER.search(before)) and bool(_SINCE.search(following))
+    return is_former or bool(_WISHED.search(before))
+
+
+_EXPECTED_HEADING = re.compile(
+    r"\W*(?:the )?(?:expected|desired)\b(?!.*\b(?:actual|vs|and)\b)", re.I
+)
+_TURN = re.compile(r"\b(?:but|instead|got|get|actually|however|currently|now)\b", re.I)
+
+
+def _is_expectation(row: Sentence | ProseLine) -> bool:
+    """Whether a sentence or line stands under a heading such as "Expected behavior", and does not
+    turn to what happens.
+    """
+    heading = row.headings[-1] if row.headings else ""
+    return bool(_EXPECTED_HEADING.match(heading)) and not _TURN.search(row.text)
+
+
+def _with_following(words: Sequence[Sentence]) -> Iterator[tuple[Sentence, str]]:
+    """The sentences, each with the text of the next."""
+    texts = [*(sentence.text for sentence in words[1:]), ""]
+    yield from zip(words, texts, strict=False)
 
 
 def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
@@ -112,6 +181,8 @@ def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
     for span in tracebacks.find(lines, home=home, tight=True, loose=True):
         traceback, line = span.traceback, prose[span.start]
         telling = traceback.frames or traceback.message or traceback.exception.startswith("SIG")
+        if not traceback.frames and _is_expectation(line):
+            continue
         if telling and (is_class_name(traceback.exception) or not line.heading):
             yield traceback.model_copy(update={"line": line.number})
     for span in find_usage_errors([line.text for line in prose], in_prose=True):
@@ -119,27 +190,29 @@ def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
 
 
 def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """Messages in ticks that the words before them call an error, without its class."""
+    """Messages in ticks or quotation marks that the words before them call an error, without its
+    class.
+    """
     before = ""
-    for sentence in words:
-        for code_span in _CODE_SPAN.finditer(sentence.text):
-            text_before = f"{before} {sentence.text[: code_span.start()]}"
-            message = code_span[1].strip()
-            if (
-                _CALLED_ERROR.search(text_before)
-                and len(message.split()) > 3
-                and " " in message[:40]
-            ):
+    for sentence, following in _with_following(words):
+        for quote in _QUOTED_TEXT.finditer(sentence.text):
+            text_before = f"{before} {sentence.text[: quote.start()]}"
+            message = (quote["code"] or quote["words"]).strip()
+            called = _CALLED_ERROR.search(text_before) or (
+                _CALLED_FAILURE.search(text_before) and tree_of(message) is None
+            )
+            called = called and not is_wished(text_before, following)
+            if called and len(message.split()) > 3 and " " in message[:40]:
                 yield Traceback(
-                    exception="", message=message, line=sentence.line_at(code_span.start(1))
+                    exception="", message=message, line=sentence.line_at(quote.start() + 1)
                 )
         before = sentence.text[-80:]
 
 
 def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
     """Last lines quoted within a sentence, each with its line in the body."""
-    for sentence in words:
-        if ": " not in sentence.text:
+    for sentence, following in _with_following(words):
+        if ": " not in sentence.text or _is_expectation(sentence):
             continue
         quotes = [
             (match["exc"], match["msg"].strip(), code_span.start(1))
@@ -153,6 +226,8 @@ def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
             quotes = [(plain["exc"], _unquoted(plain["msg"]), plain.start("exc"))]
         for exception, message, start in quotes:
             if _LINK.fullmatch(message):  # "ends in a TypeError: <where the check stands>"
+                continue
+            if is_wished(sentence.text[:start].rstrip("` *"), following):
                 continue
             yield Traceback(exception=exception, message=message, line=sentence.line_at(start))
 
@@ -215,18 +290,19 @@ def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
     message.
     """
     match = match_exception_line(issue.title.strip(" `")) or INLINE.search(issue.title)
-    if match and match["msg"]:
+    if match and match["msg"] and not is_wished(issue.title[: match.start("exc")], ""):
         yield Traceback(exception=match["exc"], message=_without_occasion(match["msg"]), line=0)
         return
     if usage := usage_error(issue.title, in_prose=True):
         yield Traceback(exception=EXCEPTION, message=usage, line=0)
         return
     for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
-        raised_match = _RAISED_CLASS.search(text)
+        raised_match = _RAISED_CLASS.search(text) or _CLASS_RAISED.search(text)
+        name = next(filter(None, raised_match.groups()), "") if raised_match else "SIGSEGV"
+        if raised_match and is_wished(text[: raised_match.start(raised_match.lastindex or 0)], ""):
+            continue
         if raised_match or WORDS.search(text):
-            yield Traceback(
-                exception=raised_match[1] if raised_match else "SIGSEGV", message="", line=line
-            )
+            yield Traceback(exception=name, message="", line=line)
             return
 
 

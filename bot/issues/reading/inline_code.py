@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from bot.environment import imports
 from bot.issues.reading.markdown import Sentence
 from bot.kernel.bug import Fence, FenceKind, Issue, ScriptFix
-from bot.kernel.source.syntax import dotted, tree_of
+from bot.kernel.source.syntax import tree_of
 
 INLINE = "the bug report has no block of code"
 _SPAN = re.compile(r"(?<!`)`([^`\n]{4,300})`(?!`)")
@@ -58,11 +58,9 @@ def _is_call(line: str) -> bool:
     tree = tree_of(line.strip())
     node = tree.body[0] if tree is not None and tree.body else None
     value = node.value if isinstance(node, ast.Expr | ast.Assign) else None
-    return (
-        isinstance(value, ast.Call)
-        and "." in dotted(value.func)
-        and bool(value.args or value.keywords)
-    )
+    if not isinstance(value, ast.Call) or not (value.args or value.keywords):
+        return False
+    return any(isinstance(part, ast.Attribute) for part in ast.walk(value.func))
 
 
 def _complete(spans: Sequence[str], home: str) -> Iterator[str]:

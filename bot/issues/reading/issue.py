@@ -243,6 +243,7 @@ def shown_outputs(
             out.append(output)
     out += outputs.from_lines(document.prose)
     out += [*outputs.from_tables(document.prose, home), *outputs.from_words(words, home)]
+    out = [row.model_copy(update={"text": outputs.without_remarks(row.text)}) for row in out]
     out = [output for output in out if not outputs.lists_versions(output.text)]
     out.sort(key=lambda output: output.line)
     return distinct(out, lambda output: (output.text, output.role))
@@ -345,6 +346,8 @@ def read_issue(issue: Issue) -> BugReport:
         works_in=works_in,
         device=surroundings.device(issue, words, fences),
         cpu_is_right=surroundings.cpu_is_right(issue, words),
+        system=surroundings.system(issue, words),
+        variables=surroundings.settings(words),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
         complaint=complaint

@@ -1,5 +1,6 @@
 """From a body to the blocks that a person sees: odd fences mended, one parse; and its sentences."""
 
+import ast
 import html
 import re
 import textwrap
@@ -16,7 +17,8 @@ from bot.kernel import exception_names, markdown, traceback_frames
 from bot.kernel.bug import Quote
 from bot.kernel.exception_names import could_be, is_class_name
 from bot.kernel.markdown import block_tokens
-from bot.kernel.source.syntax import evidence, pasted_tree
+from bot.kernel.plain_text import is_value
+from bot.kernel.source.syntax import evidence, is_repr, pasted_tree, tree_of
 
 # Prepares the lines of a body for Markdown: tags removed, odd fences repaired, numbers kept.
 
@@ -453,10 +455,21 @@ class _Reader:
 
 
 def _is_code(content: str) -> bool:
-    """Whether indented text is code; most often it is a list that Markdown takes for code."""
+    """Whether indented text is code, or printed values; most often it is a list that Markdown takes
+    for code.
+    """
+    lines = [line for line in content.split("\n")[:200] if line.strip()]
+    if all(is_value(line) or _shows_object(line) for line in lines):
+        return True
     tree = pasted_tree(textwrap.dedent(content)) if len(content) <= 60_000 else None
     session = re.search(r"Traceback \(most recent call last\)|^[^\S\n]*+>>> ", content, re.M)
     return bool(session) or (tree is not None and evidence(tree) == "strong")
+
+
+def _shows_object(line: str) -> bool:
+    tree = tree_of(line.strip()) if "(" in line else None
+    body = tree.body if tree is not None else []
+    return len(body) == 1 and isinstance(body[0], ast.Expr) and is_repr(body[0].value)
 
 
 # Running text as sentences that know their line.

@@ -155,6 +155,16 @@ def literals_of(programs: Sequence[Fence]) -> frozenset[str]:
     return frozenset(label for label in labels if len(label) >= 3)
 
 
+_REMARK = re.compile(
+    r"[ \t]+(?:(?<=[ \t]{2})<[-=]|<[-=]{2,4}|\u2190|<<+)[ \t]*[^\d\s][^\n]*$", re.M
+)
+
+
+def without_remarks(text: str) -> str:
+    """Printed lines without what their reporter has put behind an arrow: `3.0   <-- wrong`."""
+    return _REMARK.sub("", text)
+
+
 def echoes(text: str, literals: frozenset[str]) -> bool:
     """Whether at least half of the lines begin as the programs' print calls do."""
     lines = [line.strip() for line in text.split("\n")[:200] if line.strip()]

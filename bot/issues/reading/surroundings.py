@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Literal
 
 from bot.environment import imports
+from bot.issues.reading.code import variables
 from bot.issues.reading.markdown import ReportDocument, Sentence
 from bot.kernel.bug import Described, Fence, FenceKind, Issue, Missing, Quote, Role
 from bot.kernel.plain_text import distinct
@@ -57,6 +58,8 @@ _PRINTED_DEVICES = {
     FenceKind.OUTPUT: "",
     FenceKind.LOG: "",
 }
+_SETTING = re.compile(r"`([A-Z][A-Z0-9_]{2,60}=[^`\s]{1,100})`")
+_UNSET = re.compile(r"\b(?:without|unset|unless|instead of|fix\w*|works?|workaround)\b", re.I)
 _CODE_WORD = re.compile(r"`([^`\n]{2,80})`")
 _DOTTED_NAME = re.compile(
     r"(?<![\w./@`-])((?:[A-Za-z_]\w{0,50}\.){1,7}[A-Za-z_]\w{0,60})(?:\(\))?(?![\w/]|\.\w)"
@@ -168,6 +171,30 @@ def _is_inventory(sentence: Sentence) -> bool:
         re.search(r"\b(?:versions?|environment|system|setup|GPU model)\b", heading, re.I)
         or re.search(r"GPU models and|GPU \d+:|used to build", sentence.text)
     )
+
+
+_SYSTEM = re.compile(
+    r"\b(?:on|under|in) (?:a |my )?(?:(?P<windows>Windows\b)|(?:mac ?OS|OS ?X|Mac|Apple Silicon)\b)"
+    r"|^\[(?:(?P<tag>Windows)|macOS)\]",
+    re.I,
+)
+_LINUX = re.compile(r"\b(?:linux|ubuntu|debian|every(?:where| platform)|all platforms)\b", re.I)
+
+
+def settings(words: Sequence[Sentence]) -> dict[str, str]:
+    """The variables for libraries that sentences say were set: with `TORCH_LOGS=1`."""
+    texts = (row.text[:2000] for row in words if not _UNSET.search(row.text[:2000]))
+    return variables("\n".join(setting for text in texts for setting in _SETTING.findall(text)))
+
+
+def system(issue: Issue, words: Sequence[Sentence]) -> Literal["Windows", "macOS", ""]:
+    """The operating system, other than Linux, on which a sentence says that it happens."""
+    sentences = (row.text[:2000] for row in words if not _is_inventory(row))
+    for text in chain([issue.title], sentences):
+        match = _SYSTEM.search(text)
+        if match and (not _LINUX.search(text) or re.search(_FINE, text, re.I)):
+            return "Windows" if match["windows"] or match["tag"] else "macOS"
+    return ""
 
 
 _FINE = (

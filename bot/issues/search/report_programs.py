@@ -151,12 +151,15 @@ def _borrowing(bug: BugReport, draft: _Draft) -> _Draft:
 
 
 def _with_variables(bug: BugReport, script: Script) -> Script:
-    """A script that sets the variables which the report's shell commands set for the libraries."""
+    """A script that sets the variables which the report's shell commands and sentences set for the
+    libraries.
+    """
     texts = [fence.raw for fence in bug.fences if fence.kind is FenceKind.SHELL]
+    settings = [bug.variables, *map(code.variables, texts)]
     variables = {
         name: value
-        for text in texts
-        for name, value in code.variables(text).items()
+        for rows in settings
+        for name, value in rows.items()
         if name not in script.source
     }
     if not variables:
@@ -167,7 +170,7 @@ def _with_variables(bug: BugReport, script: Script) -> Script:
     )
     source, _ = imports.add_imports(script.source, lines)
     fixes = tuple(
-        ScriptFix(what=f"set {name}={value}", why="the bug report's command sets it")
+        ScriptFix(what=f"set {name}={value}", why="the bug report sets it")
         for name, value in variables.items()
     )
     return script.model_copy(

@@ -468,10 +468,39 @@ def written_down(source: str) -> str:
     def computes(node: ast.AST) -> bool:
         return _computes(node) or (isinstance(node, ast.Name) and node.id in rebound)
 
-    computed_names = data_flow.tainted_names(data_flow.assignment_flows(tree), computes)
+    flows = (*data_flow.assignment_flows(tree), *_change_flows(tree))
+    computed_names = data_flow.tainted_names(flows, computes)
     values = (part for call in prints for part in call.args)
     is_computed = any(data_flow.depends_on(part, computes, computed_names) for part in values)
     return ast.unparse(prints[0]) if prints and not is_computed else ""
+
+
+_COLLECTS = {
+    *("append", "extend", "insert", "add", "update", "setdefault", "write"),
+    *("fill_", "copy_", "requires_grad_", "retain_grad"),
+}
+
+
+def _change_flows(tree: ast.Module) -> Iterator[data_flow.Flow]:
+    """What calls whose result is not used may change (`f(x).backward()`, `x.add_(y)`): all that
+    they are given or belong to. What is put into a container changes it by what it is.
+    """
+    modules = {name for node in ast.walk(tree) for name in _bound_by_import(node)}
+    for node in ast.walk(tree):
+        call = node.value if isinstance(node, ast.Expr) else None
+        if not isinstance(call, ast.Call) or name_of(call.func) in _PRINTERS:
+            continue
+        parts = [*call.args, *(word.value for word in call.keywords)]
+        if name_of(call.func) in _COLLECTS:
+            yield from ((data_flow.names_in(call.func) - modules, part) for part in parts)
+        else:
+            yield data_flow.names_in(call) - modules, call
+
+
+def _bound_by_import(node: ast.AST) -> Iterator[str]:
+    """The names that a statement imports."""
+    for alias in node.names if isinstance(node, ast.Import | ast.ImportFrom) else ():
+        yield alias.asname or alias.name.partition(".")[0]
 
 
 def _set_once(tree: ast.Module) -> set[str]:

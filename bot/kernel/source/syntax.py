@@ -277,11 +277,16 @@ def _expression(node: ast.expr) -> Evidence:
 
 
 def is_repr(node: ast.expr) -> bool:
-    """Whether a call is what printing an object shows, such as `tensor([1.])` or `Size([2, 3])`."""
+    """Whether a call is what printing an object shows, such as `tensor([1.])` or `Size([2, 3])`, or
+    one that holds such objects: programs write `torch.tensor`.
+    """
     if not isinstance(node, ast.Call):
         return False
     name, bare = name_of(node.func), isinstance(node.func, ast.Name)
     arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+    inner = [part for part in arguments if isinstance(part, ast.Call)]
+    if inner and all(isinstance(part.func, ast.Name) and is_repr(part) for part in inner):
+        return all(_is_literal(part) for part in arguments if part not in inner)
     return bool(_REPR.match(name) or (bare and name[:1].isupper())) and all(
         map(_is_literal, arguments)
     )

@@ -121,6 +121,14 @@ CALL = "from parts import go\ngo([])\n"
             "put `light` on the path",
         ),
         (
+            {
+                "main.py": f"from acme.layers import x\nfrom acme import y\n{CALL}",
+                "__init__.py": "from .layers import x as y\n",
+                "layers.py": "x = 1\n",
+            },
+            "the repository is the package `acme`",
+        ),
+        (
             {"main.py": f"import layers\n{CALL}", "third/parts/layers.py": "x = 1\n"},
             "put `third/parts` on the path",
         ),

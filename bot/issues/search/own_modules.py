@@ -3,6 +3,7 @@ on the path, and compiled parts that were not built.
 """
 
 import re
+from functools import partial
 from pathlib import PurePosixPath
 
 from bot.issues.search import stand_ins
@@ -17,20 +18,29 @@ _NO_NAME = re.compile(rf"^cannot import name '(?P<name>\w{{1,80}})' from '{_MODU
 _NO_PACKAGE = re.compile(rf"^cannot import name '\w{{1,80}}' from '{_MODULE}' \(unknown location\)")
 """A folder without `__init__.py` hides the package that the program means."""
 _EXTENSION = re.compile(rb"(?:CUDA|Cpp|\b)Extension\b|\bcythonize\b")
+_PACKAGE = """import os
+
+_root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+__path__ = [_root]
+with open(os.path.join(_root, "__init__.py"), encoding="utf-8") as file:
+    exec(compile(file.read(), file.name, "exec"))
+"""
 _COMPILED = {".pyx", ".cu", ".cpp", ".cc", ".c"}
 _BUILDS = {"setup.py", "build.py", "make.py"}
 
 
-def with_module(script: Script, tree: Tree, judgement: Judgement) -> Script:
-    """A program with what helps it to a module of its own tree that it ended for want of; the very
-    script where it ended for another reason.
+def with_module(script: Script, tree: Tree, judgement: Judgement, home: str) -> Script:
+    """A program with what helps it to a module of its own tree, or to the tree as the package
+    `home`, that it ended for want of; the very script where it ended for another reason.
     """
     setup_failure = judgement.setup_failure
     is_other = setup_failure is not None and setup_failure.id != "missing-module"
     if judgement.failure is None or is_other:
         return script
-    fixed = _with_folder(script, tree, judgement.failure)
-    return _without_extension(script, tree, judgement.failure) if fixed is script else fixed
+    for fix in (_with_folder, partial(_as_package, home), _without_extension):
+        if (fixed := fix(script, tree, judgement.failure)) is not script:
+            return fixed
+    return script
 
 
 def _with_folder(script: Script, tree: Tree, failure: Failure) -> Script:
@@ -55,6 +65,27 @@ def _with_folder(script: Script, tree: Tree, failure: Failure) -> Script:
     )
     variables = {**script.variables, SEARCH_PATH: ":".join([*paths, folder])}
     return script.model_copy(update={"variables": variables, "fixes": (*script.fixes, fix)})
+
+
+def _as_package(home: str, script: Script, tree: Tree, failure: Failure) -> Script:
+    """A program of a tree whose root is the package that it asks for, where the clone's own folder
+    had its name.
+    """
+    match, path = _NO_MODULE.match(failure.message), f"{home}/__init__.py"
+    asks = match is not None and match["module"].partition(".")[0] == home
+    is_there = any(one.startswith(f"{home}/") for one in {**tree, **script.files})
+    if not asks or "__init__.py" not in tree or is_there:
+        return script
+    fix = ScriptFix(
+        what=f"the repository is the package `{home}`", why="its root has `__init__.py`"
+    )
+    return script.model_copy(
+        update={
+            "files": {**script.files, path: _PACKAGE},
+            "edited": (*script.edited, path),
+            "fixes": (*script.fixes, fix),
+        }
+    )
 
 
 def _without_extension(script: Script, tree: Tree, failure: Failure) -> Script:

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import PurePosixPath
 
 from bot.issues.search import stand_ins
+from bot.issues.search.old_torch_names import with_old_names
 from bot.kernel.attempt import Failure, Judgement, Script
 from bot.kernel.bug import ScriptFix
 from bot.kernel.launch import SEARCH_PATH
@@ -37,7 +38,7 @@ def with_module(script: Script, tree: Tree, judgement: Judgement, home: str) -> 
     is_other = setup_failure is not None and setup_failure.id != "missing-module"
     if judgement.failure is None or is_other:
         return script
-    for fix in (_with_folder, partial(_as_package, home), _without_extension):
+    for fix in (with_old_names, _with_folder, partial(_as_package, home), _without_extension):
         if (fixed := fix(script, tree, judgement.failure)) is not script:
             return fixed
     return script

@@ -111,6 +111,15 @@ CALL = "from parts import go\ngo([])\n"
             {
                 "main.py": f"from nets import model\n{CALL}",
                 "nets/__init__.py": "",
+                "nets/model.py": "import layers\nlayers.x\n",
+                "nets/layers.py": "from . import parts\nx = 1\n",
+                "nets/parts.py": "",
+            },
+            "`layers` is `nets.layers`",
+        ),
+        (
+            {
+                "main.py": f"from nets import model\n{CALL}",
                 "nets/model.py": "import layers\n",
                 "nets/layers.py": "x = 1\n",
             },

@@ -26,6 +26,11 @@ __path__ = [_root]
 with open(os.path.join(_root, "__init__.py"), encoding="utf-8") as file:
     exec(compile(file.read(), file.name, "exec"))
 """
+_NEIGHBOUR = """import importlib
+import sys
+
+sys.modules[__name__] = importlib.import_module("{module}")
+"""
 _COMPILED = {".pyx", ".cu", ".cpp", ".cc", ".c"}
 _BUILDS = {"setup.py", "build.py", "make.py"}
 
@@ -38,10 +43,38 @@ def with_module(script: Script, tree: Tree, judgement: Judgement, home: str) -> 
     is_other = setup_failure is not None and setup_failure.id != "missing-module"
     if judgement.failure is None or is_other:
         return script
-    for fix in (with_old_names, _with_folder, partial(_as_package, home), _without_extension):
+    for fix in (
+        with_old_names,
+        _with_neighbour,
+        _with_folder,
+        partial(_as_package, home),
+        _without_extension,
+    ):
         if (fixed := fix(script, tree, judgement.failure)) is not script:
             return fixed
     return script
+
+
+def _with_neighbour(script: Script, tree: Tree, failure: Failure) -> Script:
+    """A program in which a file of a package finds the module beside it by its plain name, as in
+    Python 2; the very script where there is none.
+    """
+    match, importer = _NO_MODULE.match(failure.message), next(iter(_own_paths(failure, tree)), "")
+    package, name = PurePosixPath(importer).parent, match["module"] if match is not None else ""
+    is_beside = f"{package}/{name}.py" in tree or f"{package}/{name}/__init__.py" in tree
+    place = (PurePosixPath(script.entry).parent / f"{name}.py").as_posix()
+    is_package = f"{package}/__init__.py" in tree
+    if not (name.isidentifier() and is_beside and is_package) or place in {**tree, **script.files}:
+        return script
+    dotted = ".".join((*package.parts, name))
+    fix = ScriptFix(what=f"`{name}` is `{dotted}`"[:200], why="it lies beside what imports it")
+    return script.model_copy(
+        update={
+            "files": {**script.files, place: _NEIGHBOUR.format(module=dotted)},
+            "edited": (*script.edited, place),
+            "fixes": (*script.fixes, fix),
+        }
+    )
 
 
 def _with_folder(script: Script, tree: Tree, failure: Failure) -> Script:

@@ -202,9 +202,7 @@ def _expanded(command: ShellCommand, tree: Tree) -> tuple[ShellCommand, ...]:
     folder = command.folder if _has_folder(command.folder, tree) else ""
     path = _file(command.argv[0], folder, tree, is_vague=bool(command.source))
     text = tree[path].decode("utf-8", "replace") if path else ""
-    end = "/" + PurePosixPath(command.argv[0].replace("\\", "/")).as_posix()
-    if not folder and path.endswith(end):  # started where it lies
-        folder = path.removesuffix(end)
+    folder = folder or _folder_of(command, path)  # started where it lies
     if goes_home(text):
         folder = PurePosixPath(path).parent.as_posix().removeprefix(".")
     rows = in_script(text, command.argv[1:], folder)
@@ -252,8 +250,8 @@ def _of_command(command: ShellCommand, tree: Tree) -> Script | None:
     if not entry:
         return None
     if argv[0] != "-m" and posixpath.normpath(f"{folder or '.'}/{argv[0]}") != entry:
-        # The report's words name it from another folder: it is started from the root.
-        folder, argv = "", (entry, *argv[1:])
+        folder = _folder_of(command, entry)
+        argv = argv if folder else (entry, *argv[1:])
     source = tree[entry].decode("utf-8", "replace")
     if is_vague and argv == (entry,):
         argv = _as_tests(entry, source) or _as_module(entry, source, tree) or argv
@@ -266,6 +264,16 @@ def _of_command(command: ShellCommand, tree: Tree) -> Script | None:
         origin=_origin(command, entry, argv)[:200],
         fixes=_guess(command, argv),
     )
+
+
+def _folder_of(command: ShellCommand, entry: str) -> str:
+    """The folder below the root in which a command finds a file by the path that it gives; "" for a
+    path of the report's words, or of another machine.
+    """
+    name = PurePosixPath(command.argv[0].replace("\\", "/")).as_posix()
+    is_relative = command.source != "named" and name[:1] != "/" and name[1:2] != ":"
+    is_below = is_relative and entry.endswith(f"/{name}")
+    return entry.removesuffix(f"/{name}") if is_below else ""
 
 
 def _of_statement(command: ShellCommand, tree: Tree) -> Script | None:

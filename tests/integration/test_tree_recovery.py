@@ -111,6 +111,15 @@ CALL = "from parts import go\ngo([])\n"
             {
                 "main.py": f"from nets import model\n{CALL}",
                 "nets/__init__.py": "",
+                "nets/model.py": "import layers\nlayers.x\n",
+                "nets/layers.py": "from . import parts\nx = 1\n",
+                "nets/parts.py": "",
+            },
+            "`layers` is `nets.layers`",
+        ),
+        (
+            {
+                "main.py": f"from nets import model\n{CALL}",
                 "nets/model.py": "import layers\n",
                 "nets/layers.py": "x = 1\n",
             },
@@ -119,6 +128,14 @@ CALL = "from parts import go\ngo([])\n"
         (
             {"main.py": f"from light import x\n{CALL}", "light/light/__init__.py": "x = 1\n"},
             "put `light` on the path",
+        ),
+        (
+            {
+                "main.py": f"from acme.layers import x\nfrom acme import y\n{CALL}",
+                "__init__.py": "from .layers import x as y\n",
+                "layers.py": "x = 1\n",
+            },
+            "the repository is the package `acme`",
         ),
         (
             {"main.py": f"import layers\n{CALL}", "third/parts/layers.py": "x = 1\n"},

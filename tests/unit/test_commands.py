@@ -215,7 +215,8 @@ def proposed(block, after=TRACE, tree=TREE):
         ("python train.py --x 1", "train.py", ("train.py", "--x", "1"), ""),
         ("cd tools\npython train.py", "tools/train.py", ("train.py",), "tools"),
         ("cd elsewhere\npython train.py", "train.py", ("train.py",), ""),
-        ("python only.py", "tools/only.py", ("tools/only.py",), ""),
+        ("python only.py", "tools/only.py", ("only.py",), "tools"),
+        ("python /home/me/tools/only.py", "tools/only.py", ("tools/only.py",), ""),
         ("python -m lib.model", "lib/model.py", ("-m", "lib.model"), ""),
         ("python -m lib", "lib/__main__.py", ("-m", "lib"), ""),
         (

@@ -4,7 +4,7 @@ the reported failure does not need them: its models keep their random ones.
 
 import ast
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from bot.issues import script_fixes
 from bot.issues.script_fixes import UNTRAINED
@@ -53,7 +53,7 @@ def without_weights(
         text = script.files.get(path) or tree[path].decode("utf-8", "replace")
         edits = _edits(module_of(text), frame.line)
         if edits:
-            return _edited(script, path, text, edits)
+            return edit_nodes(script, path, text, edits)
         new_text, fixes = script_fixes.without_weights(text, present)
         return _with_file(script, path, new_text, fixes) if fixes else script
     return script
@@ -131,7 +131,13 @@ def _statement_at(module: ast.Module, line: int) -> tuple[ast.AST, ast.stmt | No
     return scope, next(matches, None)
 
 
-def _edited(script: Script, path: str, text: str, edits: list[_Edit]) -> Script:
+def edit_nodes(
+    script: Script,
+    path: str,
+    text: str,
+    edits: Sequence[tuple[ast.stmt | ast.expr, str]],
+    why: str = UNTRAINED,
+) -> Script:
     """The program with other text for some nodes of a file, whose lines stay in their places."""
     lines, fixes = source_lines(text), list[ScriptFix]()
     for node, new in sorted(edits, key=lambda edit: -edit[0].lineno):
@@ -140,7 +146,7 @@ def _edited(script: Script, path: str, text: str, edits: list[_Edit]) -> Script:
         tail = lines[last].encode()[node.end_col_offset :].decode()
         lines[first : last + 1] = [head + new + tail, *[""] * (last - first)]
         what = f"`{new}` in place of `{ast.unparse(node)[:100]}` in {path}"
-        fixes.insert(0, ScriptFix(what=what, why=UNTRAINED))
+        fixes.insert(0, ScriptFix(what=what, why=why))
     return _with_file(script, path, "\n".join(lines) + "\n", fixes)
 
 

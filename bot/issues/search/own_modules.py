@@ -3,9 +3,11 @@ on the path, and compiled parts that were not built.
 """
 
 import re
+from functools import partial
 from pathlib import PurePosixPath
 
 from bot.issues.search import stand_ins
+from bot.issues.search.old_torch_names import with_old_names
 from bot.kernel.attempt import Failure, Judgement, Script
 from bot.kernel.bug import ScriptFix
 from bot.kernel.launch import SEARCH_PATH
@@ -17,20 +19,62 @@ _NO_NAME = re.compile(rf"^cannot import name '(?P<name>\w{{1,80}})' from '{_MODU
 _NO_PACKAGE = re.compile(rf"^cannot import name '\w{{1,80}}' from '{_MODULE}' \(unknown location\)")
 """A folder without `__init__.py` hides the package that the program means."""
 _EXTENSION = re.compile(rb"(?:CUDA|Cpp|\b)Extension\b|\bcythonize\b")
+_PACKAGE = """import os
+
+_root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+__path__ = [_root]
+with open(os.path.join(_root, "__init__.py"), encoding="utf-8") as file:
+    exec(compile(file.read(), file.name, "exec"))
+"""
+_NEIGHBOUR = """import importlib
+import sys
+
+sys.modules[__name__] = importlib.import_module("{module}")
+"""
 _COMPILED = {".pyx", ".cu", ".cpp", ".cc", ".c"}
 _BUILDS = {"setup.py", "build.py", "make.py"}
 
 
-def with_module(script: Script, tree: Tree, judgement: Judgement) -> Script:
-    """A program with what helps it to a module of its own tree that it ended for want of; the very
-    script where it ended for another reason.
+def with_module(script: Script, tree: Tree, judgement: Judgement, home: str) -> Script:
+    """A program with what helps it to a module of its own tree, or to the tree as the package
+    `home`, that it ended for want of; the very script where it ended for another reason.
     """
     setup_failure = judgement.setup_failure
     is_other = setup_failure is not None and setup_failure.id != "missing-module"
     if judgement.failure is None or is_other:
         return script
-    fixed = _with_folder(script, tree, judgement.failure)
-    return _without_extension(script, tree, judgement.failure) if fixed is script else fixed
+    for fix in (
+        with_old_names,
+        _with_neighbour,
+        _with_folder,
+        partial(_as_package, home),
+        _without_extension,
+    ):
+        if (fixed := fix(script, tree, judgement.failure)) is not script:
+            return fixed
+    return script
+
+
+def _with_neighbour(script: Script, tree: Tree, failure: Failure) -> Script:
+    """A program in which a file of a package finds the module beside it by its plain name, as in
+    Python 2; the very script where there is none.
+    """
+    match, importer = _NO_MODULE.match(failure.message), next(iter(_own_paths(failure, tree)), "")
+    package, name = PurePosixPath(importer).parent, match["module"] if match is not None else ""
+    is_beside = f"{package}/{name}.py" in tree or f"{package}/{name}/__init__.py" in tree
+    place = (PurePosixPath(script.entry).parent / f"{name}.py").as_posix()
+    is_package = f"{package}/__init__.py" in tree
+    if not (name.isidentifier() and is_beside and is_package) or place in {**tree, **script.files}:
+        return script
+    dotted = ".".join((*package.parts, name))
+    fix = ScriptFix(what=f"`{name}` is `{dotted}`"[:200], why="it lies beside what imports it")
+    return script.model_copy(
+        update={
+            "files": {**script.files, place: _NEIGHBOUR.format(module=dotted)},
+            "edited": (*script.edited, place),
+            "fixes": (*script.fixes, fix),
+        }
+    )
 
 
 def _with_folder(script: Script, tree: Tree, failure: Failure) -> Script:
@@ -55,6 +99,27 @@ def _with_folder(script: Script, tree: Tree, failure: Failure) -> Script:
     )
     variables = {**script.variables, SEARCH_PATH: ":".join([*paths, folder])}
     return script.model_copy(update={"variables": variables, "fixes": (*script.fixes, fix)})
+
+
+def _as_package(home: str, script: Script, tree: Tree, failure: Failure) -> Script:
+    """A program of a tree whose root is the package that it asks for, where the clone's own folder
+    had its name.
+    """
+    match, path = _NO_MODULE.match(failure.message), f"{home}/__init__.py"
+    asks = match is not None and match["module"].partition(".")[0] == home
+    is_there = any(one.startswith(f"{home}/") for one in {**tree, **script.files})
+    if not asks or "__init__.py" not in tree or is_there:
+        return script
+    fix = ScriptFix(
+        what=f"the repository is the package `{home}`", why="its root has `__init__.py`"
+    )
+    return script.model_copy(
+        update={
+            "files": {**script.files, path: _PACKAGE},
+            "edited": (*script.edited, path),
+            "fixes": (*script.fixes, fix),
+        }
+    )
 
 
 def _without_extension(script: Script, tree: Tree, failure: Failure) -> Script:

@@ -144,7 +144,8 @@ def _of_command(
     if failure is not None and failure.id == "arguments":
         fixed = required_options.with_arguments(script, tree)
         return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
-    if (fixed := own_modules.with_module(script, tree, judgement)) is not script:
+    home = package_names.import_home(runner.job.issue.repository)
+    if (fixed := own_modules.with_module(script, tree, judgement, home)) is not script:
         return Fix(spec, fixed, fixed.fixes[-1].what)
     if _lacks_gpu(judgement):
         return _without_gpu(spec, environment, script, judgement)

@@ -139,6 +139,11 @@ def _thresholded(**values: float) -> TrainingTrace:
     return _with_loss(coded(uses=(use,)), name="bce_logits")
 
 
+_OPEN = {
+    "shifted_targets": 1.0, "attention_open": 40, "attention_closed": 0, "attention_line_open": 9,
+}  # fmt: skip
+
+
 CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "gradients-not-reset": (
         coded(
@@ -217,6 +222,19 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     ),
     "padding-counts": (_padded(None), _padded(0)),
     "metric-wrong": (_thresholded(low=-4.0, high=5.0), _thresholded(low=0.0, high=1.0)),
+    "layer-repeated": (
+        coded(facts={"repeated_times": 4, "repeated_layer": "Linear", "repeated_line": 8}),
+        coded(facts={}),
+    ),
+    "future-leak": (coded(facts=_OPEN), coded(facts={**_OPEN, "attention_closed": 40})),
+    "mask-inverted": (
+        coded(facts={**_OPEN, "attention_inverted": 40}),
+        coded(facts={**_OPEN, "attention_inverted": 1}),
+    ),
+    "positions-missing": (
+        coded(facts={**_OPEN, "attention_placeless": 20}),
+        coded(facts={**_OPEN, "attention_placeless": 0}),
+    ),
     "dropout-in-evaluation": (
         coded(dropped_out=(CallSite(name="dropout", line=9, calls=20),)),
         coded(),

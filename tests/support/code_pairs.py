@@ -144,6 +144,15 @@ _OPEN = {
 }  # fmt: skip
 
 
+def _of_places(targets: tuple[int, ...]) -> TrainingTrace:
+    seen = _with_loss(
+        coded(facts={**_OPEN, "attention_placeless": 20}), targets=summary(targets, 0, 9)
+    )
+    (given,) = seen.data
+    data = given.model_copy(update={"inputs": summary((32, 12), 0, 9)})
+    return seen.model_copy(update={"data": (data,)})
+
+
 CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "gradients-not-reset": (
         coded(
@@ -232,8 +241,8 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         coded(facts={**_OPEN, "attention_inverted": 1}),
     ),
     "positions-missing": (
-        coded(facts={**_OPEN, "attention_placeless": 20}),
-        coded(facts={**_OPEN, "attention_placeless": 0}),
+        _of_places((32 * 12,)),
+        _of_places((32,)),
     ),
     "dropout-in-evaluation": (
         coded(dropped_out=(CallSite(name="dropout", line=9, calls=20),)),

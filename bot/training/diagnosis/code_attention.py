@@ -2,6 +2,8 @@
 places that nothing tells apart.
 """
 
+import math
+
 from bot.kernel.training_code import ProgramCode
 from bot.training.diagnosis.code_loop import code_sign
 from bot.training.diagnosis.rule import Rule, Signs, Training, evidence, in_line
@@ -77,16 +79,15 @@ def positions_missing(training: Training) -> Signs:
         return
     if not training.learning.poor or loss is None or data is None:
         return
+    if math.prod(loss.targets.shape) != math.prod(data.inputs.shape):
+        return  # one answer for all codes may need no order
     line = _count(code, "attention_line_placeless")
-    by_place = loss.targets.shape[:2] == data.inputs.shape[:2]
     text = (
         f"Attention{in_line(line)} reads embeddings to which no position was added: it sees a bag"
         " of codes, and cannot tell their order."
     )
     words = f"Add an embedding of the position to what goes in{in_line(line)}."
-    yield code_sign(
-        training, "positions-missing", 0.85 if by_place else 0.6, text, words, line=line
-    )
+    yield code_sign(training, "positions-missing", 0.85, text, words, line=line)
 
 
 _SOURCE = "public questions"

@@ -18,7 +18,7 @@ CodeFault = Literal[
     "axis-mixed", "broadcast-loss", "same-batch", "split-leak", "target-in-inputs",
     "schedule-stepped-wrong", "clipping-kills", "accumulation-wrong", "state-carried",
     "padding-counts", "metric-wrong", "wrong-reduction", "update-lost",
-    "step-uphill",
+    "step-uphill", "layer-repeated", "future-leak", "mask-inverted", "positions-missing",
 ]  # fmt: skip
 """Faults that are code and no hyperparameter: stable names, one rule each."""
 CODE_FAULTS: frozenset[str] = frozenset(get_args(CodeFault))

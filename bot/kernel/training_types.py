@@ -493,7 +493,8 @@ class ActivationStep(ProbeRecord):
 class TrainingStep(ProbeRecord):
     """One step of an optimiser. Of the first 2,000 each is written down, then every tenth, from the
     20,000th on every hundredth, and so on; and the sampled ones, which alone have tensors.
-    `penalty` is the part of the loss that regularisers add. A `skipped` step found infinities and
+    `penalty` is the part of the loss that regularisers add, `added` what else the program adds to
+    the one loss function that it calls. A `skipped` step found infinities and
     changed nothing (gradient scaling).
     """
 
@@ -504,6 +505,7 @@ class TrainingStep(ProbeRecord):
     loss: Real | None = None
     rate: Real | None = None
     penalty: Real | None = None
+    added: Real | None = None
     skipped: bool = False
     weights: tuple[WeightStep, ...] = ()
     activations: tuple[ActivationStep, ...] = ()

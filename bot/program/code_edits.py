@@ -689,11 +689,11 @@ def _in_place(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
     if update is None or len(update.targets) != 1:
         return None
     target, value = program.text(update.targets[0].target), program.text(update.value)
-    copy = cst.Expr(expression(f"{target}.data.copy_({value})"))
+    copy_call = cst.Expr(expression(f"{target}.data.copy_({value})"))
     return CodeEdit(
         f"`{target}` is changed in place",
         program.line(update),
-        lambda rewriting: rewriting.change(update, lambda _: copy),
+        lambda rewriting: rewriting.change(update, lambda _: copy_call),
     )
 
 

@@ -70,6 +70,10 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "wrong-reduction": "the loss is summed",
     "update-lost": "updates are lost",
     "step-uphill": "updates raise the loss",
+    "layer-repeated": "one layer stands several times",
+    "future-leak": "the model sees what it predicts",
+    "mask-inverted": "the padding mask is inverted",
+    "positions-missing": "positions are missing",
 }
 """Faults that are code, in plain words."""
 _CODE: dict[Fault, str] = dict(CODE_FAULTS.items())

@@ -139,6 +139,20 @@ def _thresholded(**values: float) -> TrainingTrace:
     return _with_loss(coded(uses=(use,)), name="bce_logits")
 
 
+_OPEN = {
+    "shifted_targets": 1.0, "attention_open": 40, "attention_closed": 0, "attention_line_open": 9,
+}  # fmt: skip
+
+
+def _of_places(targets: tuple[int, ...]) -> TrainingTrace:
+    seen = _with_loss(
+        coded(facts={**_OPEN, "attention_placeless": 20}), targets=summary(targets, 0, 9)
+    )
+    (given,) = seen.data
+    data = given.model_copy(update={"inputs": summary((32, 12), 0, 9)})
+    return seen.model_copy(update={"data": (data,)})
+
+
 CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "gradients-not-reset": (
         coded(
@@ -217,6 +231,19 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     ),
     "padding-counts": (_padded(None), _padded(0)),
     "metric-wrong": (_thresholded(low=-4.0, high=5.0), _thresholded(low=0.0, high=1.0)),
+    "layer-repeated": (
+        coded(facts={"repeated_times": 4, "repeated_layer": "Linear", "repeated_line": 8}),
+        coded(facts={}),
+    ),
+    "future-leak": (coded(facts=_OPEN), coded(facts={**_OPEN, "attention_closed": 40})),
+    "mask-inverted": (
+        coded(facts={**_OPEN, "attention_inverted": 40}),
+        coded(facts={**_OPEN, "attention_inverted": 1}),
+    ),
+    "positions-missing": (
+        _of_places((32 * 12,)),
+        _of_places((32,)),
+    ),
     "dropout-in-evaluation": (
         coded(dropped_out=(CallSite(name="dropout", line=9, calls=20),)),
         coded(),

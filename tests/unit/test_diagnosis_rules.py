@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from bot.kernel.training_code import CallSite, Clipping, Mention
+from bot.kernel.training_code import CallSite, Clipping, Mention, TensorUse
 from bot.kernel.training_types import (
     Data,
     Epoch,
@@ -1122,3 +1122,102 @@ def test_a_name_that_gets_a_new_tensor_leaves_the_parameter_as_it_is():
     assert signs(facts) == [12]
     for change in ({"own_changes": 9}, {"own_inputs": 1}, {"own_copies": ()}):
         assert signs({**facts, **change}) == []
+
+
+def _signs_of(name, seen):
+    rule = next(x for x in RULES if x.id == name)
+    return [sign for x in trainings(seen) for sign in rule.check(x)]
+
+
+def test_a_recurrent_layer_that_reads_backwards_sees_what_follows():
+    def reading(**settings):
+        layer = dense(0, 8, 16, "", type="GRU", settings=settings)
+        seen = coded(facts={"shifted_targets": 1.0})
+        (model,) = seen.models
+        layers = (layer, *model.layers[1:])
+        return seen.model_copy(update={"models": (model.model_copy(update={"layers": layers}),)})
+
+    assert _signs_of("future-leak", reading(bidirectional=True))
+    assert not _signs_of("future-leak", reading(bidirectional=False))
+
+
+@pytest.mark.parametrize(("classes", "shuffled", "is_named"), [
+    (1.1, False, True), (1.1, True, False), (6.0, False, False),
+])  # fmt: skip
+def test_batches_with_far_fewer_classes_than_chance_has_are_sorted(classes, shuffled, is_named):
+    facts = {
+        "batch_classes": classes, "random_classes": 9.0, "label_batches": 40,
+        "loader_shuffle": shuffled, "loader_line": 12,
+    }  # fmt: skip
+    assert [x.line for x in _signs_of("sorted-classes", coded(facts=facts))] == [12] * is_named
+
+
+def _recurrent_layer():
+    layer = dense(0, 8, 16, "", type="LSTM")
+    again = layer.weights[0].model_copy(update={"name": "weight_hh", "role": "recurrent"})
+    return layer.model_copy(update={"weights": (*layer.weights, again)})
+
+
+@pytest.mark.parametrize(("gradient", "is_named"), [(0.0, True), (0.1, False)])
+def test_recurrent_weights_without_a_gradient_have_sequences_of_one_place(gradient, is_named):
+    seen = coded()
+    (model,) = seen.models
+    layer = _recurrent_layer()
+    rows = (
+        WeightStep(layer=0, role="kernel", norm=0.5),
+        WeightStep(layer=0, role="recurrent", norm=gradient),
+    )
+    model = model.model_copy(update={"layers": (layer, *model.layers[1:])})
+    taken = tuple(x.model_copy(update={"weights": rows}) for x in seen.steps[:20])
+    seen = seen.model_copy(update={"models": (model,), "steps": (*taken, *seen.steps[20:])})
+    assert bool(_signs_of("axis-mixed", seen)) is is_named
+
+
+@pytest.mark.parametrize(("shape", "is_named"), [((32, 4, 4), True), ((8, 4, 4), False)])
+def test_softmax_over_the_samples_mixes_axes(shape, is_named):
+    _, seen = TRACE_PAIRS["axis-mixed"]
+    use = TensorUse(name="softmax", line=7, before=shape)
+    seen = seen.model_copy(update={"code": seen.code.model_copy(update={"uses": (use,)})})
+    assert [x.line for x in _signs_of("axis-mixed", seen)] == [7] * is_named
+
+
+@pytest.mark.parametrize(("outputs", "is_named"), [(1, True), (2, False)])
+def test_one_of_a_single_column_is_always_the_first(outputs, is_named):
+    use = TensorUse(name="argmax", line=30, before=(100, outputs))
+    seen = coded(uses=(use,))
+    fed = seen.losses[0].model_copy(
+        update={"name": "bce", "predictions": summary((32, outputs), 0, 1)}
+    )
+    seen = seen.model_copy(update={"losses": (fed,)})
+    assert bool(_signs_of("metric-wrong", seen)) is is_named
+
+
+@pytest.mark.parametrize(("first", "last", "error", "is_named"), [
+    (9.0, 0.01, 1.0, True), (9.0, 5.0, 1.0, False), (9.0, 0.01, 0.2, False), (0.5, 0.01, 1.0, False),
+    (-9.0, -0.01, 1.0, False),
+])  # fmt: skip
+def test_a_sum_beside_a_mean_outweighs_it(first, last, error, is_named):
+    seen = coded(facts={"loss_line": 20})
+    count = len(seen.steps)
+    rows = tuple(
+        x.model_copy(update={"added": added, "loss": added + own})
+        for at, x in enumerate(seen.steps)
+        for added, own in [(first, 1.0) if at < count // 2 else (last, error)]
+    )
+    fed = seen.losses[0].model_copy(update={"name": "mse", "trivial": 1.0})
+    seen = seen.model_copy(update={"steps": rows, "losses": (fed,)})
+    assert [x.line for x in _signs_of("wrong-reduction", seen)] == [20] * is_named
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "Linear"])
+def test_states_of_a_recurrent_layer_reach_no_further_than_one(kind):
+    layer = _recurrent_layer() if kind == "LSTM" else dense(0, 8, 16, "")
+    seen = coded()
+    (model,) = seen.models
+    fed = seen.losses[0].model_copy(update={
+        "name": "mse", "activation": "", "predictions": summary((32, 16), -0.9, 0.9),
+        "targets": summary((32, 16), -2.0, 2.0),
+    })  # fmt: skip
+    model = model.model_copy(update={"layers": (layer,)})
+    seen = seen.model_copy(update={"models": (model,), "losses": (fed,), "data": ()})
+    assert bool(_signs_of("targets-out-of-reach", seen)) is (kind == "LSTM")

@@ -4,12 +4,22 @@ states and thresholds that are wrong in the program's code.
 
 import math
 from collections.abc import Sequence
+from statistics import fmean
 
 from bot.kernel.training_code import ProgramCode, TensorUse
 from bot.kernel.training_types import Layer, Loss
 from bot.training.diagnosis.code_loop import code_sign
-from bot.training.diagnosis.learning import ENTROPIES
-from bot.training.diagnosis.rule import Rule, Signs, Training, evidence, in_line, label, number
+from bot.training.diagnosis.learning import BINARY, ENTROPIES
+from bot.training.diagnosis.rule import (
+    Rule,
+    Signs,
+    Training,
+    evidence,
+    in_line,
+    label,
+    number,
+    recurrent,
+)
 
 _SEQUENCES = frozenset(("LSTM", "GRU", "RNN", "MultiheadAttention"))
 _MAKERS = (
@@ -19,6 +29,7 @@ _MAKERS = (
 _PLAIN = frozenset(("sgd", "asgd"))
 _RANK, _LEAST_LOOKS, _LOOPS = 3, 5, 2
 _MOST, _HALF, _PART, _WHOLE = 0.8, 0.5, 0.15, 0.85
+_LARGER, _NOTHING_LEFT, _UNLEARNED = 3.0, 0.05, 0.9
 _PADDED, _GROWN, _LEAST_ROWS, _BEYOND = 0.3, 2.5, 8, 1e-3
 
 
@@ -75,10 +86,57 @@ def mixed_views(training: Training) -> Signs:
         return
 
 
+def softmax_over_samples(training: Training) -> Signs:
+    """Softmax along the samples, of scores that have places beside them."""
+    for use in training.code.uses if training.code else ():
+        if use.name != "softmax" or not _rows(training) or use.before[0] != _rows(training):
+            continue
+        text = (
+            f"`softmax`{in_line(use.line)} runs over the {use.before[0]} samples of a batch, the"
+            f" first axis of {use.before}: each sample's weights depend on the others."
+        )
+        words = f"Pass `dim=-1` instead of `dim=0`{in_line(use.line)}."
+        yield code_sign(
+            training, "axis-mixed", 0.93, text, words, line=use.line, always=True,
+            measurements=(evidence("shape", str(use.before)),),
+        )  # fmt: skip
+        return
+
+
+def single_places(training: Training) -> Signs:
+    """A recurrent layer whose sequences have one place: its weights for what came before never get
+    a gradient.
+    """
+    if not training.learning.poor:
+        return
+    for layer in training.learners:
+        rows = [x for x in training.changed.get(layer.index, ()) if x.norm is not None]
+        before = [x.norm for x in rows if x.role == "recurrent"]
+        if not recurrent(layer) or len(before) < _LEAST_LOOKS or any(before):
+            continue
+        if not any(x.norm for x in rows if x.role == "kernel"):
+            continue
+        code = training.code
+        line = next((x.line for x in code.mentions if x.name in _MAKERS), 0) if code else 0
+        shape = layer.input.shape if layer.input else ()
+        text = (
+            f"{label(layer).capitalize()} gets sequences of a single place, {shape}, each from an"
+            " empty state: its recurrent weights never have a gradient, and it remembers nothing."
+        )
+        words = "Give it several places of each sample, as (batch, places, features)."
+        yield code_sign(
+            training, "axis-mixed", 0.82, text, words, line=line,
+            measurements=(evidence("gradient of its recurrent weights", "0"),),
+        )  # fmt: skip
+        return
+
+
 def axes(training: Training) -> Signs:
-    """Axes that are mixed up, by a layer that reads them wrongly or by a `view`."""
+    """Axes that are mixed up, by a layer that reads them wrongly, a `view` or a softmax."""
     yield from mixed_axes(training)
     yield from mixed_views(training)
+    yield from softmax_over_samples(training)
+    yield from single_places(training)
 
 
 def _rows(training: Training) -> int:
@@ -190,6 +248,47 @@ def summed(training: Training) -> Signs:
     yield code_sign(training, "wrong-reduction", 0.85, text, words, line=loss.line)
 
 
+def outweighed(training: Training) -> Signs:
+    """A term beside the loss that is far larger, and for which the loss itself is not learned: the
+    sum of a divergence beside the mean of an error.
+    """
+    loss, code = training.loss, training.code
+    pairs = [(x.added, x.loss - x.added) for x in training.steps if x.added and x.loss is not None]
+    if loss is None or code is None or len(pairs) < _LEAST_LOOKS * _LOOPS or not loss.trivial:
+        return
+    if training.is_policy or training.in_turns or any(added < 0 for added, _ in pairs):
+        return  # a divergence is never negative
+    first, last = pairs[: max(1, len(pairs) // 10)], pairs[-(len(pairs) // 4) :]
+    start, own = (max(x[0] for x in first), max(x[1] for x in first))
+    rest = fmean(x[1] for x in last)
+    is_gone = fmean(x[0] for x in last) < _NOTHING_LEFT * start
+    if start < _LARGER * own or not is_gone or not _is_trivial(rest, loss.trivial):
+        return
+    line = int(_number(code, "loss_line"))
+    text = (
+        f"What is added to `{loss.name}`{in_line(line)} begins {number(start / max(own, 1e-12))}"
+        " times as large and is brought to nothing, while the error stays that of a constant"
+        f" ({number(rest)}): it is a sum beside a mean."
+    )
+    words = f"Take both as means over the samples, or weigh the added term less{in_line(line)}."
+    yield code_sign(
+        training, "wrong-reduction", 0.9, text, words, line=line,
+        measurements=(
+            evidence("added term", start), evidence("error at the end", rest, loss.trivial),
+        ),
+    )  # fmt: skip
+
+
+def _is_trivial(error: float, trivial: float) -> bool:
+    return _UNLEARNED * trivial <= error <= trivial / _UNLEARNED
+
+
+def reductions(training: Training) -> Signs:
+    """Sums where means belong."""
+    yield from summed(training)
+    yield from outweighed(training)
+
+
 def carried(training: Training) -> Signs:
     """A state that is carried from batch to batch with its graph."""
     code = training.code
@@ -257,6 +356,13 @@ def measured(training: Training) -> Signs:
                 " already means more than one half."
             )
             words = f"Compare with 0, or apply `torch.sigmoid` first, in line {use.line}."
+        elif use.name in ("argmax", "max") and loss and _is_of_one(use, loss):
+            text = (
+                f"`{use.name}`{in_line(use.line)} picks one of a single column of {use.before}: the"
+                " answer is 0 for every sample."
+            )
+            limit = "0" if loss.name == "bce_logits" else "0.5"
+            words = f"Compare the output with {limit} instead{in_line(use.line)}."
         elif use.name in ("argmax", "max") and loss and _is_along_samples(use, loss):
             text = (
                 f"`{use.name}`{in_line(use.line)} picks a sample for each class of {use.before},"
@@ -271,6 +377,11 @@ def measured(training: Training) -> Signs:
 
 def _are_logits(use: TensorUse) -> bool:
     return (use.low or 0.0) < -_BEYOND or (use.high or 0.0) > 1 + _BEYOND
+
+
+def _is_of_one(use: TensorUse, loss: Loss) -> bool:
+    """Whether what is looked through is the single output of a model that tells two classes."""
+    return loss.name in BINARY and use.before[1:] == loss.predictions.shape[1:] == (1,)
 
 
 def _is_along_samples(use: TensorUse, loss: Loss) -> bool:
@@ -292,7 +403,7 @@ RULES: tuple[Rule, ...] = (
     Rule("target-in-inputs", "code", ("target-in-inputs",), _SOURCE,
          "A column of the inputs is the target.", leaked_target),
     Rule("wrong-reduction", "code", ("wrong-reduction",), _SOURCE,
-         "A summed loss under a learning rate for a mean.", summed),
+         "A summed loss under a learning rate for a mean, or a sum beside a mean.", reductions),
     Rule("state-carried", "code", ("state-carried",), _SOURCE,
          "A state keeps the graphs of earlier batches.", carried),
     Rule("padding-counts", "code", ("padding-counts",), _SOURCE,

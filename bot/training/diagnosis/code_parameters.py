@@ -231,6 +231,22 @@ def lost_updates(training: Training) -> Signs:
             return
 
 
+def repeated(training: Training) -> Signs:
+    """A container that holds one layer several times, in a run that learned little."""
+    code = training.code
+    times = code.facts.get("repeated_times") if code else None
+    if code is None or not isinstance(times, int) or not training.learning.poor:
+        return
+    line = code.facts.get("repeated_line")
+    line = line if isinstance(line, int) else 0
+    text = (
+        f"One and the same `{code.facts.get('repeated_layer')}` stands {times} times in a"
+        f" container{in_line(line)}: there is one set of weights, not {times}."
+    )
+    words = f"Make each layer anew{in_line(line)}: `[make() for _ in range(n)]`, not `[layer] * n`."
+    yield code_sign(training, "layer-repeated", 0.82, text, words, line=line)
+
+
 def copied_updates(training: Training, code: ProgramCode) -> Signs:
     """Updates that the program makes itself, of names and not of the parameters behind them."""
     looks, changes, inputs = (code.facts.get(f"own_{x}") for x in ("looks", "changes", "inputs"))
@@ -304,6 +320,8 @@ RULES: tuple[Rule, ...] = (
          "The graph is cut between the loss and layers that it depends on.", cut),
     Rule("update-lost", "code", ("update-lost",), _SOURCE,
          "Weights that stay the same although they get gradients and steps.", lost_updates),
+    Rule("layer-repeated", "code", ("layer-repeated",), "public questions",
+         "One layer that stands several times in a container.", repeated),
     Rule("step-uphill", "code", ("step-uphill",), _SOURCE,
          "Updates of the program's own that follow the gradient up.", uphill),
 )  # fmt: skip

@@ -6,6 +6,7 @@ data; here inputs must be far from it, and the run must have learned little.
 
 import math
 
+from bot.kernel.training_code import ProgramCode
 from bot.kernel.training_types import Data, Layer, Measurement, Summary
 from bot.training.diagnosis.loss_contract import DISTANCES, kind
 from bot.training.diagnosis.rule import (
@@ -29,6 +30,7 @@ _PLAIN = 0.5
 _FEW = 100
 _ENOUGH = 8
 _FAR = 100.0
+_TWO_CLASSES, _SORTED = 1.8, 0.35
 _SHAPES = frozenset(("Flatten", "Reshape", "Permute", "Unflatten"))
 _NORMS = ("BatchNorm", "LayerNorm", "Normalization", "Rescaling", "InstanceNorm", "GroupNorm")
 _ALIKE = "Standardize the inputs, training and evaluation data alike."
@@ -255,6 +257,9 @@ def _beyond(train: Summary, other: Summary) -> bool:
 def sorted_classes(training: Training) -> Signs:
     """Batches of one class: the data is sorted, and is not shuffled."""
     loss, plan = training.loss, training.plan
+    if training.code is not None and "random_classes" in training.code.facts:
+        yield from _few_classes(training, training.code)
+        return
     if loss is None or training.learning.well or not plan or plan.shuffle:
         return
     if not training.learning.poor and plan.shuffle is not None:
@@ -266,6 +271,34 @@ def sorted_classes(training: Training) -> Signs:
         measurement = evidence("classes in a batch", 1, "more")
         words = f"Shuffle the training data{in_line(plan.line)}."
         yield _sign(0.6, "Each batch contains only one class.", measurement, words)
+
+
+def _few_classes(training: Training, code: ProgramCode) -> Signs:
+    """Batches with far fewer classes than rows in any order would have: a loss that falls within
+    them says nothing.
+    """
+    own, random, batches, line = (
+        code.facts.get(x)
+        for x in ("batch_classes", "random_classes", "label_batches", "loader_line")
+    )
+    if not (isinstance(own, int | float) and isinstance(random, int | float)):
+        return
+    if training.in_turns or not isinstance(batches, int) or batches < _ENOUGH:
+        return
+    if (
+        code.facts.get("loader_shuffle")
+        or random < _TWO_CLASSES
+        or own - 1 > _SORTED * (random - 1)
+    ):
+        return
+    place = int(line) if isinstance(line, int) else 0
+    text = (
+        f"A batch has {own:.1f} classes, where rows in any order would have {random:.1f}: the data"
+        " is sorted by class, and each batch undoes what the last one taught."
+    )
+    better = change("preprocessing", ("shuffle",), f"Shuffle the training data{in_line(place)}.")
+    measurement = evidence("classes in a batch", own, random)
+    yield Sign("CPP", 0.85, text, evidence=(measurement,), change=better, line=place)
 
 
 RULES: tuple[Rule, ...] = (

@@ -17,6 +17,7 @@ from bot.training.diagnosis.rule import (
     kernel,
     label,
     nonlinear,
+    recurrent,
 )
 from sandbox.probe.training.vocabulary import RECTIFIERS
 
@@ -95,7 +96,16 @@ def last_function(training: Training) -> str:
     loss_function, own = loss.activation if loss else "", output.activation if output else ""
     if own == "relu" and loss_function == "linear" and loss and loss.predictions.minimum == 0:
         return own  # a dropout stands behind it
+    if loss and output and loss_function in ("", "linear") and _is_state(output, loss):
+        return "tanh"
     return loss_function or own or "linear"
+
+
+def _is_state(output: Layer, loss: Loss) -> bool:
+    """Whether a recurrent layer's states are the predictions: none of them is beyond one."""
+    bounds = (loss.predictions.minimum, loss.predictions.maximum)
+    inside = all(x is not None and abs(x) <= 1 for x in bounds)
+    return recurrent(output) and inside and loss.predictions.shape[-1:] == (output.units,)
 
 
 def last_layer(training: Training) -> tuple[int, ...]:

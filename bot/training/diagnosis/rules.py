@@ -8,6 +8,7 @@ from typing import Literal
 from bot.kernel.training_types import Diagnosis, Fault, Finding, TrainingTrace
 from bot.training.diagnosis import (
     activations,
+    code_attention,
     code_data,
     code_loop,
     code_modes,
@@ -57,6 +58,7 @@ RULES: tuple[Rule, ...] = (
     *code_parameters.RULES,
     *code_modes.RULES,
     *code_data.RULES,
+    *code_attention.RULES,
     *loss_contract.RULES,
     *labels.RULES,
     *weights.INITIAL_RULES,
@@ -90,7 +92,7 @@ _BY_VALUE = frozenset(("decay-outweighs",))
 _DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _BESIDE_TRAINING: frozenset[Fault] = frozenset((
     "train-while-evaluating", "dropout-in-evaluation", "split-leak", "metric-wrong",
-    "target-in-inputs", "padding-counts",
+    "target-in-inputs", "padding-counts", "future-leak",
 ))  # fmt: skip
 """Faults of code that spoil what is measured, not what is learned."""
 _UNITS = frozenset({"dead-units", "killed-units", "saturated"})

@@ -332,7 +332,7 @@ class Race:
 
 _BESIDE: frozenset[Fault] = frozenset((
     "train-while-evaluating", "dropout-in-evaluation", "split-leak", "metric-wrong",
-    "target-in-inputs", "padding-counts",
+    "target-in-inputs", "padding-counts", "future-leak",
 ))  # fmt: skip
 """Faults that spoil what is measured: the metric is no judge of them."""
 _UNSUSPECTED = "No rule sees it, but trainings with this change are better."

@@ -115,13 +115,20 @@ def is_sampled(step):
     return step < _ALL_STEPS or step % 10 ** len(str(step // _ALL_STEPS)) == 0
 
 
-def sampled(step):
-    """The first twenty steps, then every 25th, from the 500th on in steps of a tenth."""
+def next_sampled(step):
+    """The first sampled step that is not before this one: the first twenty, then every 25th, from
+    the 500th on in steps of a tenth.
+    """
     if step < 20:
-        return True
-    if step < 500:
-        return step % 25 == 0
+        return step
+    if step <= 500:
+        return -(-step // 25) * 25
     at = 500
     while at < step:
         at += at // 10
-    return at == step
+    return at
+
+
+def sampled(step):
+    """Whether tensors are looked at in a step."""
+    return next_sampled(step) == step

@@ -178,7 +178,7 @@ def _show(lines):
 
 def settle(lines):
     """Fetch the numbers that were left on a device, all at once."""
-    places = [(line, key) for line in lines for key in ("loss", "penalty")]
+    places = [(line, key) for line in lines for key in ("loss", "penalty", "added")]
     waiting = [(line, key) for line, key in places if hasattr(line.get(key), "device")]
     if waiting:
         for (line, key), value in zip(waiting, fetch([line[key] for line, key in waiting])):

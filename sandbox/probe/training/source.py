@@ -35,6 +35,17 @@ def _assigns(node, attribute):
     return any(isinstance(one, ast.Attribute) and one.attr == attribute for one in targets)
 
 
+def line_of_multiple():
+    """The line that multiplies a list of layers, 0 where there is none."""
+    tree = program.tree()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            lists = [one for one in (node.left, node.right) if isinstance(one, ast.List)]
+            if any(isinstance(inner, (ast.Call, ast.Name)) for one in lists for inner in one.elts):
+                return node.lineno
+    return 0
+
+
 _PARTS = ("split", "chunk", "array_split", "permutation", "randperm", "shuffle", "batched")
 
 

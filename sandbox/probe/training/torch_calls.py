@@ -70,6 +70,11 @@ class Calls:
 CALLS = Calls()
 
 
+def count(name):
+    """Count a call of which nothing else is written down."""
+    CALLS.totals[name] = CALLS.totals.get(name, 0) + 1
+
+
 def note(name, *, always=False):
     """Count a call, with its line while few were made or the next step is sampled."""
     total = CALLS.totals[name] = CALLS.totals.get(name, 0) + 1
@@ -88,8 +93,8 @@ def note(name, *, always=False):
 
 def install(torch):
     optimizer = sys.modules["torch.optim.optimizer"].Optimizer
-    follow(optimizer, "zero_grad", _note_reset)
-    follow(torch.nn.Module, "zero_grad", _note_reset)
+    patch(optimizer, "zero_grad", _resets)
+    patch(torch.nn.Module, "zero_grad", _resets)
     follow(torch.nn.Module, "load_state_dict", _note_load)
     scheduling = torch.optim.lr_scheduler
     base = getattr(scheduling, "LRScheduler", None) or scheduling._LRScheduler
@@ -110,8 +115,20 @@ def _overrides_step(kind, base):
     return is_scheduler and "step" in vars(kind)
 
 
+def _resets(original):
+    def zero_grad(self, *args, **kwargs):
+        result = original(self, *args, **kwargs)
+        if CALLS.looking or CALLS.totals.get("zero_grad", 0) < _ALL_CALLS:
+            _note_reset()
+        elif not STATE.busy:
+            count("zero_grad")
+        return result
+
+    return zero_grad
+
+
 @quiet("calls")
-def _note_reset(_result, _owner, *_args, **_kwargs):
+def _note_reset():
     note("zero_grad")
 
 
@@ -337,6 +354,12 @@ def _note_clip(kind, args, kwargs, norm):
 
 
 # All of it as fields of a record.
+
+
+def line_of(name):
+    """The line that most calls of a kind come from, 0 for none."""
+    lines = {line: site.calls for (kind, line, _), site in CALLS.sites.items() if kind == name}
+    return max(lines, key=lines.get, default=0)
 
 
 def fields():

@@ -1,6 +1,15 @@
 """Facts of the code around a training in PyTorch: calls, parameters and modes, as one record."""
 
-from . import source, torch_calls, torch_modes, torch_own, torch_parameters, torch_rows, torch_uses
+from . import (
+    source,
+    torch_attention,
+    torch_calls,
+    torch_modes,
+    torch_own,
+    torch_parameters,
+    torch_rows,
+    torch_uses,
+)
 from .core import STATE, contained
 from .records import WRITER
 from .torch_calls import CALLS
@@ -13,6 +22,7 @@ def install(torch):
     torch_calls.install(torch)
     torch_modes.install(torch)
     torch_uses.install(torch)
+    torch_attention.install()
 
 
 def end_step(optimizer, optimizer_state):
@@ -51,7 +61,10 @@ def write():
             "looks": CALLS.looks,
             "divided": CALLS.divided,
             "batch_loops": source.loops_over_batches(),
+            "loss_line": source.line_of_loss(torch_calls.line_of("backward")),
+            **torch_attention.facts(),
             **torch_own.facts(),
+            **torch_parameters.repeated(),
             **torch_rows.facts(),
         },
     )

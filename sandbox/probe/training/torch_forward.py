@@ -206,6 +206,7 @@ class Forward:
         self.structure = True
         self.last = None
         self.compiled = []
+        self.before = []
         self.clear()
 
     def clear(self):
@@ -304,6 +305,8 @@ def _release(module):
 
 
 def _hook(module, arguments, keyword_arguments, result):
+    for hook in FORWARD.before:
+        hook(module, arguments, keyword_arguments)
     _look(module, arguments, keyword_arguments, result)
 
 

@@ -2,6 +2,7 @@
 it was begun. A loader without steps (validation) counts no epochs.
 """
 
+from . import program
 from .core import follow, patch, quiet
 
 
@@ -13,6 +14,7 @@ class Loader:
         self.trained = 0
         self.credited = 0
         self.batch_size = self.length = self.samples = None
+        self.line = 0
         self.shuffle = None
         self.steps = 0
 
@@ -28,6 +30,7 @@ LOOPS = Loops()
 
 def install(data):
     loader = data.dataloader
+    follow(data.DataLoader, "__init__", _note_loader)
     follow(data.DataLoader, "__iter__", _note_start)
     patch(loader._BaseDataLoaderIter, "__next__", _next)
 
@@ -41,12 +44,18 @@ def _next(original):
 
 
 @quiet("loaders")
+def _note_loader(_result, loader, *_args, **_kwargs):
+    program.remember(loader)
+
+
+@quiet("loaders")
 def _note_start(iterator, loader):
     # A program may make a new loader for each epoch: its data and the size of its batches stay.
     key = (id(getattr(loader, "dataset", None)), getattr(loader, "batch_size", None))
     loader_record = LOOPS.loaders.setdefault(key, Loader())
     if loader_record.begun == 0:
         loader_record.batch_size = getattr(loader, "batch_size", None)
+        loader_record.line = program.line_of(loader)
         loader_record.shuffle = _shuffles(loader)
         loader_record.samples = _length(getattr(loader, "dataset", None))
         loader_record.length = _length(loader)

@@ -296,11 +296,12 @@ class Losses:
         self.scaled = {}
         self.last = None
         self.values = []
-        self.node = self.penalty = None
+        self.node = self.penalty = self.added = None
         self.penalised = None
         self.uses = {}
         self.pending = []
         self.wanted, self.idle = True, False
+        self.quiet_until = 0  # no step before this one is sampled, and none is only counted
         self.targets = None
         self.any = False
         self.told = {}
@@ -330,6 +331,8 @@ def watch(name):
     def make(original):
         def loss_function(*args, **kwargs):
             result = original(*args, **kwargs)
+            if LOSSES.idle and getattr(result, "requires_grad", True):
+                return result
             if not _compiling():
                 if not LOSSES.idle:
                     _note_call(name, args, kwargs, result)
@@ -517,27 +520,25 @@ def backward(original):
     """A patch of `torch.autograd.backward`, which `Tensor.backward` calls too."""
 
     def backward(tensors, *args, **kwargs):
+        if LOSSES.idle:
+            torch_calls.count("backward")
+            torch_calls.CALLS.kept_graphs += bool(_retains(args, kwargs))
+            return original(tensors, *args, **kwargs)
         if _compiling():
             return original(tensors, *args, **kwargs)
         begin_backward(tensors, _retains(args, kwargs))
         result = original(tensors, *args, **kwargs)
-        end_backward()
+        torch_calls.end_backward()
         return result
 
     return backward
 
 
 def begin_backward(tensors, retained):
-    """A loss is about to be differentiated."""
-    if not LOSSES.idle:
-        _backward(tensors)
-        _look_back(tensors)
+    """A loss is about to be differentiated, of which something is written down."""
+    _backward(tensors)
+    _look_back(tensors)
     torch_calls.begin_backward(tensors, retained)
-
-
-def end_backward():
-    """It has been."""
-    torch_calls.end_backward()
 
 
 def _retains(args, kwargs):
@@ -596,11 +597,16 @@ def _loss_value(tensor):
 
 def take():
     """The loss of this step: the mean over its backward passes, or, when there was none, what the
-    loss function last returned. `LOSSES.penalty` is what the program added to that.
+    loss function last returned. `LOSSES.penalty` is what the program added to that of parameters,
+    `LOSSES.added` of outputs.
     """
-    LOSSES.penalty = None
-    if LOSSES.penalised is not None and len(LOSSES.backward) == len(LOSSES.values) == 1:
-        LOSSES.penalty = LOSSES.backward[0] - _loss_value(LOSSES.values[0])
+    LOSSES.penalty = LOSSES.added = None
+    if len(LOSSES.backward) == len(LOSSES.values) == 1:
+        rest = LOSSES.backward[0] - _loss_value(LOSSES.values[0])
+        if LOSSES.penalised is not None:
+            LOSSES.penalty = rest
+        elif not isinstance(rest, float) or rest:
+            LOSSES.added = rest
     if LOSSES.backward:
         LOSSES.last = _mean(LOSSES.backward, LOSSES.values)
     elif LOSSES.values:

@@ -106,18 +106,20 @@ def judge(module, *, with_gradients):
 
 def _drops(original):
     def dropout(input, p=0.5, training=True, inplace=False):  # noqa: A002  as PyTorch has it
-        if training and p:
+        if training and p and (CALLS.looking or not _has_gradients()):
             _note_dropout()
         return original(input, p, training, inplace)
 
     return dropout
 
 
+def _has_gradients():
+    return records.torch().is_grad_enabled()
+
+
 @quiet("dropout")
 def _note_dropout():
     """Dropout that acts although the module around it is in evaluation mode."""
-    if not CALLS.looking and records.torch().is_grad_enabled():
-        return
     frame, owner, layer = sys._getframe(3), None, None
     for _ in range(_MOST_FRAMES):
         if frame is None:

@@ -61,9 +61,9 @@ def _grad(original):
     def grad(outputs, inputs, *args, **kwargs):
         if not _may_update() or not _is_of_loss(outputs, inputs, args, kwargs):
             return original(outputs, inputs, *args, **kwargs)
-        torch_losses.begin_backward(outputs, None)
+        if not LOSSES.idle:
+            torch_losses.begin_backward(outputs, None)
         result = original(outputs, inputs, *args, **kwargs)
-        torch_losses.end_backward()
         _end(outputs, inputs, result)
         return result
 

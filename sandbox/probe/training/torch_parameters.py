@@ -4,7 +4,7 @@ them, an optimizer holds them and they change; and what a module holds but does 
 
 import weakref
 
-from . import numbers, records, source
+from . import numbers, program, records, source
 from .core import contained
 from .torch_calls import CALLS
 from .torch_forward import FORWARD
@@ -32,6 +32,7 @@ class Parameters:
         self.uses = {}
         self.roots = {}
         self.unregistered = {}
+        self.repeated, self.repeated_line = {}, 0
         self.looks = 0
 
 
@@ -149,6 +150,7 @@ def _look_through(root, ran, holders):
     registered = {id(part) for part in parts}
     registered_tensors = {id(one) for one in root.parameters()}
     for part in parts:
+        _look_for_repeated(part)
         if type(part).__module__.startswith(("torch.", "transformers.", "lightning.")):
             continue
         for attribute, value in list(vars(part).items()):
@@ -156,6 +158,30 @@ def _look_through(root, ran, holders):
                 _look_into(
                     torch, part, attribute, value, (registered, registered_tensors, ran, holders)
                 )
+
+
+def _look_for_repeated(part):
+    """Layers with parameters that a container holds more than once: they are one and the same."""
+    if type(part).__name__ not in ("Sequential", "ModuleList"):
+        return
+    own = [one for one in part._modules.values() if one is not None]
+    for one in {id(inner): inner for inner in own}.values():
+        times = sum(inner is one for inner in own)
+        if times > 1 and any(True for _ in one.parameters()):
+            PARAMETERS.repeated[type(one).__name__] = times
+            PARAMETERS.repeated_line = source.line_of_multiple() or program.line_of(part)
+
+
+def repeated():
+    """What is written down of layers that are one and the same."""
+    if not PARAMETERS.repeated:
+        return {}
+    name, times = max(PARAMETERS.repeated.items(), key=lambda one: one[1])
+    return {
+        "repeated_layer": name,
+        "repeated_times": times,
+        "repeated_line": PARAMETERS.repeated_line,
+    }
 
 
 def _look_into(torch, owner, attribute, value, context):

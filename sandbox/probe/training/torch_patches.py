@@ -57,5 +57,5 @@ def _made_optimizer(_, optimizer, *_args, **_kwargs):
     torch_steps.CREATED.add(optimizer)
     torch_calls.follow_optimizer(optimizer)
     STATE.made = STATE.steps
-    torch_losses.LOSSES.idle = False
+    torch_losses.LOSSES.idle, torch_losses.LOSSES.quiet_until = False, 0
     FORWARD.arm(True, True)

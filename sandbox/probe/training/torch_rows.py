@@ -7,7 +7,7 @@ from .core import contained
 from .torch_loops import LOOPS
 
 _MOST_ROWS, _MOST_BATCHES, _MOST_JUDGED, _MOST_COLUMNS = 1024, 24, 40, 256
-_MOST_COMPARED = 16
+_MOST_COMPARED, _MOST_LABELS, _LEAST_PLACES, _MOSTLY = 16, 60, 4, 0.9
 _LEAST_ROWS, _LEAST_COLUMNS, _ALIKE = 24, 3, 1e-6
 
 
@@ -22,6 +22,8 @@ class Rows:
         self.share = 1.0
         self.columns = []
         self.looked_columns = 0
+        self.shifted = self.sequences = 0
+        self.labels = []
 
 
 ROWS = Rows()
@@ -39,7 +41,11 @@ def _hashes(tensor):
 @contained("rows")
 def look(tensor, targets):
     """Note the rows of a training step."""
-    if tensor is None or not tensor.dim() or ROWS.batches >= _MOST_BATCHES or not len(tensor):
+    if tensor is None or not tensor.dim() or not len(tensor):
+        return
+    if targets is not None:
+        _look_at_labels(tensor, targets.detach())
+    if ROWS.batches >= _MOST_BATCHES:
         return
     ROWS.batches += 1
     hashes = _hashes(tensor)
@@ -51,6 +57,23 @@ def look(tensor, targets):
         ROWS.share = min(ROWS.share, tensor.numel() / max(1, tensor._base.numel()))
     if targets is not None and ROWS.looked_columns < 3:
         _look_for_targets(tensor.detach(), targets.detach())
+
+
+def _look_at_labels(tensor, targets):
+    """Which classes a batch has; of codes, whether each target is the code that follows."""
+    if not tensor.is_floating_point() and tensor.dim() == 2 and targets.numel() == tensor.numel():
+        follow = targets.reshape(tensor.shape)
+        ROWS.sequences += 1
+        for codes, next_codes in ((tensor, follow), (tensor.T, follow.T)):
+            if codes.shape[1] >= _LEAST_PLACES:
+                alike = (codes[:, 1:] == next_codes[:, :-1]).float().mean()
+                ROWS.shifted += float(alike) > _MOSTLY
+    alone = targets.dim() == 1 or (targets.dim() == 2 and targets.shape[1] == 1)
+    if not alone or len(targets) != len(tensor) or len(ROWS.labels) >= _MOST_LABELS:
+        return
+    labels = targets.reshape(-1)[:_MOST_ROWS]
+    if not labels.is_floating_point() or bool(((labels == 0) | (labels == 1)).all()):
+        ROWS.labels.append(labels.tolist())
 
 
 def _look_for_targets(tensor, targets):
@@ -100,10 +123,26 @@ def facts():
         "judged_trained": [float(sum(row in ROWS.trained for row in one)) for one in ROWS.judged],
         "target_columns": [float(at) for at in ROWS.columns[:16]] if ROWS.looked_columns else [],
     }
+    if ROWS.sequences:
+        fields["shifted_targets"] = ROWS.shifted / ROWS.sequences
+    if ROWS.labels:
+        fields.update(_labels())
     loader = max(LOOPS.loaders.values(), key=lambda one: one.steps, default=None)
     if loader is not None and loader.steps:
         fields.update(
             loader_begun=loader.begun, loader_steps=loader.steps, loader_length=loader.length,
-            loader_samples=loader.samples, loader_shuffle=loader.shuffle,
+            loader_samples=loader.samples, loader_shuffle=loader.shuffle, loader_line=loader.line,
         )  # fmt: skip
     return fields
+
+
+def _labels():
+    """How many classes a batch has in the mean, and would have if its rows were drawn at random."""
+    together = [label for batch in ROWS.labels for label in batch]
+    shares = [together.count(label) / len(together) for label in set(together)]
+    means = [sum(1 - (1 - share) ** len(batch) for share in shares) for batch in ROWS.labels]
+    return {
+        "label_batches": len(ROWS.labels),
+        "batch_classes": sum(len(set(batch)) for batch in ROWS.labels) / len(ROWS.labels),
+        "random_classes": sum(means) / len(means),
+    }

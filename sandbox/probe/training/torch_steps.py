@@ -16,7 +16,7 @@ from . import (
     torch_layers,
     torch_loops,
 )
-from .core import NO_MODEL, STATE, follow, is_sampled, patch, quiet, sampled
+from .core import NO_MODEL, STATE, follow, is_sampled, next_sampled, patch, quiet, sampled
 from .records import WRITER
 from .torch_forward import FORWARD
 from .torch_loops import LOOPS
@@ -105,6 +105,8 @@ class OptimizerState:
 
 OPTIMIZERS = weakref.WeakKeyDictionary()
 CREATED, SCHEDULED, INNER = weakref.WeakSet(), weakref.WeakSet(), weakref.WeakSet()
+IDLE = {}
+"""The records of known optimisers by their ids, while steps are only counted: no other is made."""
 ACTIVE = []
 ALL = []
 """All that were followed, also those that the program has dropped."""
@@ -115,32 +117,35 @@ def _parameters(optimizer):
 
 
 def before(optimizer, _args, _kwargs):
-    if optimizer not in INNER and not (LOSSES.idle and optimizer in OPTIMIZERS):
+    if LOSSES.idle and id(optimizer) in IDLE:
+        return
+    if optimizer not in INNER:
         _before(optimizer)
 
 
 def after(optimizer, _args, _kwargs):
-    if optimizer in INNER:
-        return
-    optimizer_state = OPTIMIZERS.get(optimizer) if LOSSES.idle else None
-    if optimizer_state is None:
-        _after(optimizer)
-    else:
+    optimizer_state = IDLE.get(id(optimizer)) if LOSSES.idle else None
+    if optimizer_state is not None:
         _count(optimizer_state)
+    elif optimizer not in INNER:
+        _after(optimizer)
 
 
-@quiet("steps")
 def _count(optimizer_state):
-    count_step(optimizer_state)
+    try:
+        count_step(optimizer_state)
+    except Exception:  # no hook raises
+        LOSSES.idle = False
 
 
 def count_step(optimizer_state):
     """A step of which nothing is written down; the next one may be."""
-    torch_calls.CALLS.totals["step"] = torch_calls.CALLS.totals.get("step", 0) + 1
+    torch_calls.count("step")
     torch_loops.epoch()
     optimizer_state.steps += 1
     STATE.steps += 1
-    torch_data.step_ended(optimizer_state.model)
+    if torch_data.EVALUATIONS.handle is not None:
+        torch_data.step_ended(optimizer_state.model)
     if optimizer_state.steps >= optimizer_state.due:
         _next(optimizer_state.model)
 
@@ -223,6 +228,8 @@ def step(optimizer, optimizer_state, skipped):
     }
     if LOSSES.penalty is not None:
         fields["penalty"] = LOSSES.penalty
+    if LOSSES.added is not None:
+        fields["added"] = LOSSES.added
     if skipped:
         fields["skipped"] = True
     torch_code.end_step(optimizer, optimizer_state)
@@ -245,8 +252,10 @@ def _rate(group):
 
 def _next(model):
     """Arm the forward hooks where some optimiser's next step is sampled or its first."""
-    FORWARD.forget(model)
     LOSSES.pending.clear()
+    if STATE.steps < LOSSES.quiet_until:
+        return
+    FORWARD.forget(model)
     unstepped = STATE.steps < STATE.made + 20 and any(
         one not in OPTIMIZERS and one not in INNER for one in CREATED
     )
@@ -257,6 +266,11 @@ def _next(model):
     for one in OPTIMIZERS.values():
         one.due = _due(one.steps)
     LOSSES.idle = not is_sampled and all(one.steps < one.due for one in OPTIMIZERS.values())
+    far = min(next_sampled(one.steps) - one.steps for one in OPTIMIZERS.values())
+    LOSSES.quiet_until = STATE.steps + far if not LOSSES.idle and not unstepped else 0
+    if LOSSES.idle:
+        IDLE.clear()
+        IDLE.update((id(one), optimizer_state) for one, optimizer_state in OPTIMIZERS.items())
 
 
 def _due(step):

@@ -29,6 +29,8 @@ def install(torch):
     for name in ("argmax", "max"):
         _wrap(torch, torch.Tensor, name, _note_along)
         _wrap(torch, torch, name, _note_along)
+    for owner in (torch, torch.Tensor, torch.nn.functional):
+        _wrap(torch, owner, "softmax", _note_softmax)
     for name in ("__gt__", "__ge__"):
         _wrap(torch, torch.Tensor, name, _note_compared)
 
@@ -66,10 +68,22 @@ def _is_mixed(before, after):
 
 def _note_along(torch, name, result, args, kwargs):
     along = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
-    if type(along) is not int or along or STATE.busy or torch.compiler.is_compiling():
+    if type(along) is not int or STATE.busy or torch.compiler.is_compiling():
         return
-    if args and getattr(args[0], "ndim", 0) == 2:
-        _note(name, tuple(args[0].shape), (), None)
+    if not args or getattr(args[0], "ndim", 0) != 2:
+        return
+    shape = tuple(args[0].shape)
+    if along == 0 or (shape[along] == 1 and shape[0] > 1):
+        _note(name, shape, (), None)
+
+
+def _note_softmax(torch, _name, _result, args, kwargs):
+    """Softmax over the first axis of what has places beside samples and entries."""
+    along = kwargs.get("dim", args[1] if len(args) > 1 else None)
+    if along != 0 or STATE.steps >= _ALL_STEPS or STATE.busy or torch.compiler.is_compiling():
+        return
+    if args and getattr(args[0], "ndim", 0) > 2 and torch.is_grad_enabled():
+        _note("softmax", tuple(args[0].shape), (), None)
 
 
 def _note_compared(torch, name, result, args, _kwargs):

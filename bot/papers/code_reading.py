@@ -35,6 +35,8 @@ _READINGS = 2
 _MOST_TOKENS, _MOST_CODE, _MOST_STATEMENTS, _LONGEST_CONFIG = 6_000, 40_000, 40, 8_000
 _LEAST_QUOTE = 5
 _DEFINITION = re.compile(r"(?: {4}|\t)?(?:async def|def|class)\s")
+_REMARK = re.compile(r"(?:^|(?<=\s))[#;](?:\s.*)?$")
+"""A comment in a configuration file."""
 _NOT_IN_CODE: frozenset[CriterionKind] = frozenset(("seeds", "hardware"))
 """What the runs are given, not what the code does."""
 _CONFIGS = {".yaml", ".yml", ".json", ".toml", ".ini", ".cfg", ".gin"}
@@ -212,7 +214,10 @@ def program_text(script: Script, tree: Tree) -> CodeText:
 def _rows(path: str, text: str) -> Iterator[tuple[int, str]]:
     """The lines of a file that say something, with their numbers."""
     lines = text.splitlines()
-    bare = _without_comments(text, lines) if path.endswith(".py") else lines
+    if path.endswith(".py"):
+        bare = _without_comments(text, lines)
+    else:
+        bare = [_REMARK.sub("", line) for line in lines]
     yield from ((number, line.rstrip()) for number, line in enumerate(bare, 1) if line.strip())
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -93,3 +94,39 @@ def test_a_paper_that_cannot_be_read_is_one_sentence_and_leaves_nothing(tmp_path
     assert done.returncode == 2
     assert "There is no file gone.pdf." in done.stderr
     assert not any((tmp_path / "reprise-runs").glob("*"))
+
+
+@pytest.mark.nightly  # whole trainings, each over several seeds
+@pytest.mark.parametrize(
+    ("paper", "read", "inherited"),
+    [
+        ("digits", 2, []),
+        ("momentum", 1, []),
+        ("rff", 8, ["batch_size: 16", "epochs: 60", "learning_rate: 0.05"]),
+        ("strides", 5, []),
+    ],
+)
+def test_recorded_readings_leave_nothing_unknown_and_runs_decide(
+    paper: str, read: int, inherited: list[str]
+) -> None:
+    """A hand-answered model read paper and code from its questions alone; a git server has the
+    repository of the cited work.
+    """
+    done = subprocess.run(
+        [
+            sys.executable, "-m", "benchmarks", "papers", str(CORPUS), "--only", paper,
+            "--minutes", "60", "--model", "by-hand", "--json",
+            "--replay", str(CORPUS.parents[1] / "cassettes" / "papers" / "repositories"),
+        ],
+        cwd=CORPUS.parents[2], env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["cases"]
+    expected = json.loads((CORPUS / paper / "expected.json").read_text())
+    assert (row["verdict"], row["error"]) == (expected["verdict"], "")
+    assert row["gap"] <= 0.05 or expected["verdict"] == "not_reproduced"
+    assert (row["unknown"], row["read"], row["calls"]) == ([], read, 4)
+    assert sorted(row["inherited"]) == inherited
+    assert row["explained"] == expected.get("explains", [])
+    assert row["contradictions"]["precision"] in {1.0, None}
+    assert row["contradictions"]["recall"] in {1.0, None}

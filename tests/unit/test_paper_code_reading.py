@@ -185,6 +185,9 @@ def test_configurations_that_the_program_names_are_read_with_it() -> None:
     }
     text = program_text(Script(files={}, entry="train.py", command=("train.py",)), tree)
     assert set(text.files) == {"train.py", "data.py", "settings.json"}
+    tree |= {"train.py": b"open('a.yaml')\n", "a.yaml": b"# the paper's\nrate: 0.1  # as it is\n"}
+    remarks = program_text(Script(files={}, entry="train.py", command=("train.py",)), tree)
+    assert remarks.files["a.yaml"] == ((2, "rate: 0.1"),)
     assert text.line_of("settings.json", '"features":   300') == 1
     assert text.line_of("./train.py", "print(open('settings.json'))") == 2
 

@@ -30,6 +30,15 @@ def outcome(*answers: Answer, **more: object) -> Outcome:
     return Outcome(**{"answers": answers or (FINE,), **usual, **more})
 
 
+@pytest.mark.parametrize(("verdicts", "right"), [(("",), True), (("reproduced",), False)])
+def test_a_plan_that_waits_for_a_person_is_no_run(verdicts: tuple[str, ...], right: bool) -> None:
+    """A stranger's command ends in a plan; a report that is to be reproduced does not."""
+    plan = FINE.model_copy(update={"honest": False, "verdict": "", "state": "waiting"})
+    assert plan.model_copy(update={"verdicts": verdicts}).right is right
+    queued = plan.model_copy(update={"verdicts": verdicts, "state": "queued"})
+    assert not queued.right
+
+
 def test_within_the_limits_nothing_is_broken() -> None:
     assert outcome().broken == ()
     assert outcome(end=seen(50)).broken == ()

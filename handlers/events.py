@@ -306,17 +306,22 @@ def _commands(payload: Payload) -> tuple[Command, ...]:
     """The commands of a new comment; of an edited one, those that its earlier text did not have
     (none if the payload lacks that text).
     """
-    after = (payload.comment.body or "")[:MOST_BODY] if payload.comment else ""
+    after = _whole_lines(payload.comment.body or "") if payload.comment else ""
     if payload.action == "created":
         return commands.parse(after)
     author = payload.comment.user.login if payload.comment and payload.comment.user else None
     if payload.sender is None or author != payload.sender.login:
         return ()  # editing someone else's comment requests nothing
     return (
-        commands.added_commands(payload.before[:MOST_BODY], after)
+        commands.added_commands(_whole_lines(payload.before), after)
         if payload.before is not None
         else ()
     )
+
+
+def _whole_lines(text: str) -> str:
+    """At most MOST_BODY characters of a comment; half a line may be another command."""
+    return text if len(text) <= MOST_BODY else text[:MOST_BODY].rpartition("\n")[0]
 
 
 def _repository(repo: PayloadRepository) -> Repository:

@@ -38,7 +38,10 @@ class Answer(Record):
         """Whether the run ended with a right verdict; an honest report gets one comment, or none
         that only a reader can decide.
         """
-        if self.runs == 0:
+        if self.state in {
+            "",
+            RunState.WAITING,
+        }:  # nothing has run, and without a person nothing will
             return not self.verdicts or "" in self.verdicts
         ended = self.state == RunState.FINISHED
         is_for_reader = self.verdict == "inconclusive"  # of which nobody need be told

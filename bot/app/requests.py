@@ -452,4 +452,4 @@ def _announce(context: AppContext, run: Run) -> None:
             body = comment.working(run, ahead=ahead, page=page, elapsed_s=0.0, attempts=0)
             publish.show(context, run, body)
     finally:
-        store.defer_run(run.id, owner, 0.0)
+        store.defer_run(run.id, owner, 0.0, counted=False)  # nothing was tried

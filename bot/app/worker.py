@@ -18,6 +18,7 @@ from bot.app import publish
 from bot.app.context import AppContext, heartbeat, new_owner
 from bot.app.deliveries import handle
 from bot.app.execute_run import execute
+from bot.app.memory import give_back
 from bot.app.ports import (
     ALARM_S,
     CREDENTIALS_ALARM,
@@ -41,6 +42,7 @@ _log = logging.getLogger(__name__)
 _REAP_S = 5.0
 _PROBE_S = 60.0
 _SWEEP_S = 30.0
+_GIVE_BACK_S = 30.0
 _PRUNE_S = 6 * 3600.0
 _AGAIN_S = 15.0
 _MOST_TURNS = 40
@@ -84,6 +86,7 @@ class Service:
             PeriodicTask("probe", _PROBE_S, lambda: probe(self.context)),
             PeriodicTask("reconcile", self._reconcile_s, self._reconcile),
             PeriodicTask("sweep", _SWEEP_S, lambda: publish.sweep_due(self.context)),
+            PeriodicTask("memory", _GIVE_BACK_S, give_back),
             PeriodicTask("prune", _PRUNE_S, lambda: prune(self.context)),
         )
 

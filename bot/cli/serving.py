@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import logging
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager, nullcontext, suppress
+from contextlib import ExitStack, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from threading import Event
 from typing import TYPE_CHECKING
 
 from bot.app import factory
+from bot.app.memory import one_heap, spare_old_objects
 from bot.app.ports import AppStore, Device, Queue
 from bot.app.telemetry import Telemetry
 from bot.cli.error_boundary import on_signal, say
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
 
 _POLL_S = 2.0
 _WAITS_S = 60.0  # for its one run, which another worker may have taken meanwhile
-
-
-_ARENA_MAX = -8
 
 
 _DEVICES: tuple[Device, ...] = ("cpu", "gpu")
@@ -110,22 +106,6 @@ def work(device: Device, *, slots: int, once: bool) -> None:
             secrets=settings.secrets,
             once_s=_WAITS_S if once else None,
         )
-
-
-def one_heap() -> None:
-    """Let every thread allocate from one heap. The C library would give each a heap of its own,
-    which keeps what its largest run needed; Python lets one thread allocate at a time anyway.
-    """
-    with suppress(OSError, AttributeError):  # other C libraries have one heap, or none to choose
-        ctypes.CDLL(None).mallopt(_ARENA_MAX, 1)
-
-
-def spare_old_objects() -> None:
-    """Let the collector of cycles pass over what is here to stay: modules, classes and schemas. To
-    look through them takes 0.1 s, in which no delivery is answered.
-    """
-    gc.collect()
-    gc.freeze()
 
 
 def _serve(parts: _Parts, listener: ListenSocket, slots: int) -> None:

@@ -213,7 +213,8 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     if not options.ref and specified.repo is not None:
         options, tree = _at_quoted_commit(session, bug, specified, environment, options, tree)
     scripts = tree_programs.propose(draft.commands, tree) if draft.signature is not None else ()
-    if draft.script is not None and not tree_programs.starts_in(bug, scripts):
+    snippet = draft.script
+    if snippet is not None and not tree_programs.starts_in(bug, scripts, snippet, tree):
         return _with_modules(draft, options, tree)
     if not scripts and is_library:
         return draft

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from bot.kernel.attempt import BESIDE, Script
-from bot.kernel.bug import BugReport, Issue, Quote, ScriptFix, ShellCommand, Traceback
+from bot.kernel.bug import BugReport, Frame, Issue, Quote, ScriptFix, ShellCommand, Traceback
 from bot.kernel.commands import (
     NOTEBOOK,
     PYTEST,
@@ -53,7 +53,7 @@ def commands(bug: BugReport) -> tuple[ShellCommand, ...]:
     """
     starts = (
         ShellCommand(argv=(path,), source="frame", quote=Quote(text=path, line=row.line))
-        for row, path in _outermost(bug)
+        for row, _, path in _outermost(bug)
         if path.endswith(".py") and path.isprintable()
     )
     notebooks = (
@@ -120,12 +120,19 @@ def _is_named_test(source: str, script: Script) -> bool:
     return source == "named" and script.command[:2] == PYTEST and not script.fixes
 
 
-def starts_in(bug: BugReport, scripts: tuple[Script, ...]) -> bool:
+def starts_in(bug: BugReport, scripts: tuple[Script, ...], snippet: Script, tree: Tree) -> bool:
     """Whether the report's traceback starts in one of the programs, so that it is the failing one
-    whatever else the report quotes.
+    whatever else the report quotes. A function of a file that the snippet imports starts nothing:
+    that traceback was cut.
     """
-    paths = [path for _, path in _outermost(bug)]
-    return any(f"/{path}".endswith(f"/{one.entry}") for path in paths for one in scripts)
+    texts = {path: text.encode("utf-8", "replace") for path, text in snippet.files.items()}
+    imported = set(reachable([snippet.entry], {**tree, **texts})) - {snippet.entry}
+    return any(
+        f"/{path}".endswith(f"/{one.entry}")
+        for _, frame, path in _outermost(bug)
+        for one in scripts
+        if frame.function in {"", "<module>"} or one.entry not in imported
+    )
 
 
 def of_command(text: str, tree: Tree) -> Script | None:
@@ -493,10 +500,10 @@ def _file(name: str, folder: str, tree: Tree, *, is_vague: bool = False) -> str:
     return ""
 
 
-def _outermost(bug: BugReport) -> Iterator[tuple[Traceback, str]]:
+def _outermost(bug: BugReport) -> Iterator[tuple[Traceback, Frame, str]]:
     for row in bug.tracebacks:
-        own = (frame.path for frame in row.frames if not frame.package and frame.path)
-        yield from ((row, path.replace("\\", "/")) for path in list(own)[:1])
+        own = [frame for frame in row.frames if not frame.package and frame.path]
+        yield from ((row, frame, frame.path.replace("\\", "/")) for frame in own[:1])
 
 
 def imports(scripts: tuple[Script, ...], tree: Tree, *, optional: bool = True) -> str:

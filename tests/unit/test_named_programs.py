@@ -96,6 +96,35 @@ def test_a_snippet_and_a_library_leave_named_files_alone():
     assert plan(issue_job(library, repo="/clone")).commands == ()
 
 
+@pytest.mark.parametrize(
+    ("frame", "entry", "starts"),
+    [
+        ("pool/__init__.py", "first", False),
+        ("train.py", "main", True),
+        ("pool/__init__.py", "<module>", True),
+    ],
+)
+def test_a_function_of_a_file_that_the_snippet_imports_starts_nothing(
+    frame: str, entry: str, starts: bool
+) -> None:
+    """A traceback whose first frames are left out begins within the library."""
+    body = (
+        "```python\nimport pool\npool.first([])\n```\n\n```\nTraceback (most recent call last):\n"
+        f'  File "/x/{frame}", line 2, in {entry}\n    return values[0]\n'
+        "IndexError: list index out of range\n```\n"
+    )
+    tree = {
+        "pool/__init__.py": b"def first(values):\n    return values[0]\n",
+        "train.py": b"import pool\ndef main():\n    pool.first([])\nmain()\n",
+    }
+    bug = read(body)
+    scripts = proposed(body, tree)
+    snippet = plan(issue_job(Issue(title="first fails", body=body))).script
+    assert [script.entry for script in scripts] == [frame]
+    assert snippet is not None
+    assert tree_programs.starts_in(bug, scripts, snippet, tree) is starts
+
+
 def test_a_long_text_is_read_in_time():
     for text in ("a/" * 30_000, "x.py " * 12_000, "running " + "the " * 15_000 + "x.py"):
         assert len(read(text).named_programs) <= 3

@@ -566,6 +566,19 @@ def test_a_run_that_nobody_asked_for_is_not_announced_behind_others():
     assert app.ours() == []
 
 
+def test_to_say_that_a_run_waits_behind_others_is_no_try():
+    app = App()
+    offer = app.queue.offer
+    app.queue.offer = lambda task, delay_s=0.0: (
+        offer(task, delay_s) if task.kind == "delivery" else None
+    )
+    app.deliver()
+    app.deliver("comment", command(), sender="max", number=8)
+    waiting = next(run for run in app.runs() if run.request.number == 8)
+    assert len(app.hub.ours("acme/lib", 8)) == 1
+    assert (waiting.state, waiting.takes) == (RunState.QUEUED, 0)
+
+
 def test_an_outsider_s_diagnosis_waits_and_is_made_without_a_model():
     app = Trains()
     app.model = ScriptedModel([])

@@ -30,6 +30,15 @@ def outcome(*answers: Answer, **more: object) -> Outcome:
     return Outcome(**{"answers": answers or (FINE,), **usual, **more})
 
 
+@pytest.mark.parametrize(("verdicts", "right"), [(("",), True), (("reproduced",), False)])
+def test_a_plan_that_waits_for_a_person_is_no_run(verdicts: tuple[str, ...], right: bool) -> None:
+    """A stranger's command ends in a plan; a report that is to be reproduced does not."""
+    plan = FINE.model_copy(update={"honest": False, "verdict": "", "state": "waiting"})
+    assert plan.model_copy(update={"verdicts": verdicts}).right is right
+    queued = plan.model_copy(update={"verdicts": verdicts, "state": "queued"})
+    assert not queued.right
+
+
 def test_within_the_limits_nothing_is_broken() -> None:
     assert outcome().broken == ()
     assert outcome(end=seen(50)).broken == ()
@@ -97,8 +106,10 @@ def test_a_window_holds_medians_and_one_peak_does_not_move_it() -> None:
     found = window(samples, 1, 3)
     assert (found.memory_mb, found.by_program) == (32.0, {"web": 22.0, "worker-1": 10.0})
     assert found.files == {"web": 5, "worker-1": 7}
-    with pytest.raises(ValueError, match="no sample"):
-        window(samples, 7, 9)
+    late = window(samples, 7, 9)
+    assert late.by_program["web"] == 5.0, "the nearest look, where the machine was too busy"
+    with pytest.raises(ValueError, match="empty"):
+        window([], 7, 9)
 
 
 def test_the_warm_up_is_five_minutes_or_a_sixth() -> None:

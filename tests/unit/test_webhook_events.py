@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bot.kernel.bug import MOST_BODY
 from bot.kernel.run import Delivery
 from handlers.events import CONCERNS, AppIdentity, IgnoredDelivery, InvalidPayload, parse_event
 
@@ -50,6 +51,18 @@ def reason(event: str, data: object) -> str:
     found = taken(event, data)
     assert isinstance(found, IgnoredDelivery), found
     return found.reason
+
+
+def test_a_line_that_a_limit_cuts_is_no_command() -> None:
+    """Of a longer one, "/reproduce" would be left."""
+    line = "/reproduce help me\n"
+    whole, rest = divmod(MOST_BODY, len(line))
+    wall = "x" * (rest + len(line) - len("/reproduce ") - 1) + "\n" + line * (whole + 5)
+    assert wall[:MOST_BODY].endswith("\n/reproduce ")
+    delivery = one("issue_comment", comment(body=wall))
+    assert {command.verb for command in delivery.commands} == {"help"}
+    edit = comment("edited", wall + "/reproduce\n", changes={"body": {"from": wall}})
+    assert reason("issue_comment", edit)
 
 
 def test_an_opened_issue_is_kept_as_it_was_written() -> None:

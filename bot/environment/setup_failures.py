@@ -109,6 +109,7 @@ RULES: tuple[SetupFailureRule, ...] = (
     _rule("wandb-key", r"api_key not configured", "variable", "WANDB_API_KEY"),
     _rule("no-gpu", _GPU, "rewrite", "cpu"),
     _rule("offline", _OFFLINE, "needs", "a program with synthetic data or a random configuration in place of what it downloads"),
+    _rule("read-only", r"Read-only file system", "needs", "a program that writes nothing outside its own folder", only="OSError"),
     _rule("no-input", r"EOF when reading a line|reading from stdin while output is captured", "needs", "a program that asks for no input", only="EOFError OSError"),
     _rule("no-display", r"no display name|cannot connect to X server|could not connect to display", "needs", "a program that opens no window"),
     _rule("notebook", r"name '(?:get_ipython|display)' is not defined", "needs", "the program as a script, not as a notebook"),

@@ -42,7 +42,9 @@ def lacking(result: SearchResult, issue: Issue) -> AnyVerdict | None:
     is_offline = failure is not None and failure.id == "offline"
     name = _weights(judgement) if is_offline else ""
     if not name:
-        return _without_data_set(judgement, script, environment) if is_offline else None
+        is_elsewhere = failure is not None and failure.id == "read-only"
+        has_none = is_offline or is_elsewhere  # it downloads to a folder beside the clone
+        return _without_data_set(judgement, script, environment) if has_none else None
     if name in environment.operator_files.weights:
         reason = f"the operator's cache of weights has `{name}`, but not every file of it"
         return triage.needs_reader(reason)

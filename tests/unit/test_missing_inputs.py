@@ -214,6 +214,8 @@ def test_a_data_set_that_a_library_downloads_is_named(verdict, path, function, n
     )
     message = "<urlopen error [Errno -3] Temporary failure in name resolution>"
     row = verdict("URLError", message, "main()", frames=(frame,))
+    place = "[Errno 30] Read-only file system: '../../data'"
+    assert verdict("OSError", place, "main()", frames=(frame,)) == row
     if not name:
         assert row is None
         return

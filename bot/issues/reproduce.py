@@ -212,6 +212,7 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     tree: Tree = read_tree(environment.tree)
     if not options.ref and specified.repo is not None:
         options, tree = _at_quoted_commit(session, bug, specified, environment, options, tree)
+    draft = _without_quotations(draft, tree)
     scripts = tree_programs.propose(draft.commands, tree) if draft.signature is not None else ()
     snippet = draft.script
     if snippet is not None and not tree_programs.starts_in(bug, scripts, snippet, tree):
@@ -230,6 +231,26 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     verdict = None if scripts else draft.verdict
     changes = {"script": next(iter(scripts), None), "others": scripts[1:], "contrasts": ()}
     return draft.model_copy(update={**changes, "spec": spec, "verdict": verdict})
+
+
+def _without_quotations(draft: RunPlan, tree: Tree) -> RunPlan:
+    """The plan without snippets that cannot stand alone and only show lines of a file of the
+    repository: the program is the repository's own, found by what the report names.
+    """
+    quotations = [
+        script
+        for script in (draft.scripts if draft.script is not None else ())
+        if tree_programs.is_quotation(script, tree) and imports.undefined(script.source)
+    ]
+    if not quotations:
+        return draft
+    left = tuple(script for script in draft.scripts if script not in quotations)
+    changes: dict[str, object] = {"script": next(iter(left), None), "others": left[1:]}
+    if not left:
+        reason = "the code in the bug report is the repository's own"
+        commands = tree_programs.commands(draft.bug)
+        changes |= {"verdict": triage.needs_reader(reason), "commands": commands, "spec": None}
+    return draft.model_copy(update=changes)
 
 
 def _at_quoted_commit(
@@ -268,7 +289,10 @@ def _lacks_modules(session: IssueSession, draft: RunPlan) -> bool:
     names = {row.name for row in session.matched(draft.spec).requirements}
     modules = symbols.imported_modules(draft.script.source)
     tops = {name.partition(".")[0] for name in modules} - sys.stdlib_module_names
-    return any(imports.installed_as(imports.distribution(top)) not in names for top in tops)
+    is_part = bool(imports.undefined(draft.script.source))
+    return is_part or any(
+        imports.installed_as(imports.distribution(top)) not in names for top in tops
+    )
 
 
 def _is_library(job: ReproduceIssue) -> bool:

@@ -40,6 +40,7 @@ _STARTED = (".py", ".sh", ".ipynb")
 _CELLS = "reprise_notebook.py"
 _IMPORT = "reprise_import.py"
 _MOST_IMPORTERS = 60
+_SHORTEST_QUOTATION = 12
 _RANKS = {"--local-rank", "--local_rank"}
 _WITH_RANK = {"torch.distributed.launch", "deepspeed"}
 """The launchers that pass the number of the process as an option."""
@@ -132,6 +133,22 @@ def starts_in(bug: BugReport, scripts: tuple[Script, ...], snippet: Script, tree
         for _, frame, path in _outermost(bug)
         for one in scripts
         if frame.function in {"", "<module>"} or one.entry not in imported
+    )
+
+
+def is_quotation(script: Script, tree: Tree) -> bool:
+    """Whether every line of a snippet, its imports and comments aside, stands in one file of the
+    tree.
+    """
+    rows = {" ".join(row.split()) for row in script.source.splitlines()}
+    rows = {row for row in rows if row and not row.startswith(("#", "import ", "from "))}
+    if sum(map(len, rows)) < _SHORTEST_QUOTATION:
+        return False
+    texts = (text.decode("utf-8", "replace") for path, text in tree.items() if path.endswith(".py"))
+    return any(
+        rows <= {" ".join(row.split()) for row in text.splitlines()}
+        for text in texts
+        if all(row.split()[0] in text for row in rows)
     )
 
 

@@ -352,3 +352,29 @@ def test_a_library_older_than_its_python_gets_a_release_that_is_not(tmp_path: Pa
     report = reproduced(tmp_path, files, body, released={"env": releases})
     assert report.spec is not None
     assert [row.specifier for row in report.spec.requirements if row.name == "env"] == ["==1.2"]
+
+
+QUOTED = "    loss = (alpha * rows[3] - q_value).mean()"
+
+
+@pytest.mark.parametrize(
+    ("snippet", "is_quoted"),
+    [
+        (QUOTED.strip(), True),
+        (f"import math\n# here\n{QUOTED.strip()}", True),
+        ("loss = (beta * rows[3] - q_value).mean()", False),
+    ],
+)
+def test_lines_quoted_from_a_file_of_the_repository_are_no_program(
+    tmp_path: Path, snippet: str, is_quoted: bool
+) -> None:
+    files = {"agent.py": f"def update(rows, alpha=1.0, q_value=0.0):\n{QUOTED}\n"}
+    body = (
+        "It ends with\n\n```python\nIndexError: list index out of range\n```\n\n"
+        f"The original code\n\n```python\n{snippet}\n```\n\nis wrong.\n"
+    )
+    report = reproduced(tmp_path, files, body)
+    assert report.verdict.kind == "inconclusive"
+    assert (not report.attempts) == is_quoted
+    own = "the code in the bug report is the repository's own"
+    assert (own in report.verdict.reason) == is_quoted

@@ -1,0 +1,49 @@
+"""What the probe reads from the text of a program: updates of its own, and where a loss is made."""
+
+import ast
+
+import pytest
+
+from sandbox.probe.training import program, source
+from sandbox.probe.training.core import next_sampled, sampled
+
+TEXT = """
+def squares(a, b):
+    return ((a - b) ** 2).mean()
+
+for step in range(9):
+    loss = squares(model(x), y)
+    loss.backward()
+    for p in model.parameters():
+        p = p - 0.1 * p.grad
+        p -= 0.1 * p.grad
+        p.sub_(0.1 * p.grad)
+        old = q - p.grad
+layers = [layer] * 4
+"""
+
+
+@pytest.fixture(autouse=True)
+def _text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(TEXT))
+
+
+def test_a_copy_is_told_from_an_update_in_place() -> None:
+    assert source.copied_updates() == [9.0]
+    assert source.own_updates() == [10.0, 11.0]
+
+
+def test_a_loss_is_made_where_its_function_returns_it() -> None:
+    assert source.line_of_loss(7) == 3
+    assert source.line_of_loss(12) == 12
+
+
+def test_a_list_of_layers_is_multiplied() -> None:
+    assert source.line_of_multiple() == 13
+
+
+@pytest.mark.parametrize("step", [0, 19, 20, 26, 499, 501, 12345])
+def test_no_sampled_step_is_passed_over(step: int) -> None:
+    after = next_sampled(step)
+    assert sampled(after)
+    assert not any(sampled(x) for x in range(step, after))

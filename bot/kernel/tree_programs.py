@@ -60,8 +60,24 @@ def commands(bug: BugReport) -> tuple[ShellCommand, ...]:
     notebooks = (
         ShellCommand(argv=(*NOTEBOOK, name), quote=Quote(text=name)) for name in bug.notebooks
     )
-    own = (_as_launched(command, bug) for command in bug.commands)
-    return (*own, *starts, *notebooks, *bug.named_programs)
+    own = [_as_launched(command, bug) for command in map(_as_tested, bug.commands)]
+    others = (*starts, *notebooks, *bug.named_programs)
+    # The environment is there: installing is a program of the report only where there is no other.
+    programs = [command for command in own if not _installs(command)]
+    return (*(programs if programs or others else own), *others)
+
+
+def _as_tested(command: ShellCommand) -> ShellCommand:
+    """`setup.py test`, which today's setuptools no longer has, as the tests that it ran."""
+    is_of_setup = PurePosixPath(command.argv[0]).name == "setup.py"
+    if not is_of_setup or command.argv[1:2] not in {("test",), ("pytest",)}:
+        return command
+    return command.model_copy(update={"argv": PYTEST})
+
+
+def _installs(command: ShellCommand) -> bool:
+    is_of_setup = PurePosixPath(command.argv[0]).name == "setup.py"
+    return is_of_setup and command.argv[1:2] in {("install",), ("develop",), ("build",)}
 
 
 def _as_launched(command: ShellCommand, bug: BugReport) -> ShellCommand:

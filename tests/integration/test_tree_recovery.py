@@ -378,3 +378,26 @@ def test_lines_quoted_from_a_file_of_the_repository_are_no_program(
     assert (not report.attempts) == is_quoted
     own = "the code in the bug report is the repository's own"
     assert (own in report.verdict.reason) == is_quoted
+
+
+def test_the_installation_that_a_report_starts_with_is_no_program_of_it(tmp_path: Path) -> None:
+    files = {
+        "setup.py": "raise SystemExit('no network')\n",
+        "tests/test_parts.py": "import gone.parts\n\ndef test_go():\n    pass\n",
+    }
+    body = (
+        "- `python setup.py install`\n- `python setup.py test`\n- The tests fail with\n\n```\n"
+        "tests/test_parts.py:1: in <module>\n    import gone.parts\n"
+        "E   ModuleNotFoundError: No module named 'gone'\n```\n"
+    )
+    report = reproduced(tmp_path, files, body)
+    assert report.verdict.kind == "reproduced"
+    assert report.script is not None
+    assert "pytest" in report.script.command
+
+
+def test_an_installation_that_fails_is_the_program_where_there_is_no_other(tmp_path: Path) -> None:
+    files = {"setup.py": "raise ValueError('no version')\n"}
+    body = "`python setup.py install` ends with\n\n```\nValueError: no version\n```\n"
+    report = reproduced(tmp_path, files, body)
+    assert report.verdict.kind == "reproduced"

@@ -4,7 +4,6 @@ import json
 import sys
 from collections.abc import Iterator
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 
 from bot.app import bootstrap
@@ -126,8 +125,10 @@ def list_rules(*, as_json: bool) -> str:
     rows = [{field: getattr(rule, field) for field in fields} for rule in RULES]
     if as_json:
         return json.dumps(rows, indent=2, ensure_ascii=False) + "\n"
-    groups = (list(rules) for _, rules in groupby(RULES, key=lambda rule: rule.sources))
-    return "\n".join(entry for rules in groups for entry in _entries(rules))
+    groups: dict[str, list[Rule]] = {}
+    for rule in RULES:
+        groups.setdefault(rule.sources, []).append(rule)
+    return "\n".join(entry for rules in groups.values() for entry in _entries(rules))
 
 
 def _entries(rules: list[Rule]) -> Iterator[str]:

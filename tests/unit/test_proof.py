@@ -193,7 +193,8 @@ def test_how_much_smaller_a_program_is():
     assert program_phrases.reduced_line(reduced) == "214 → 9 lines"
     same = reduced.model_copy(update={"lines_after": 214})
     assert program_phrases.reduced_line(same) == program_phrases.reduced_line(None) == ""
-    assert program_phrases.smaller(same) is None
+    assert reduced.is_smaller
+    assert not same.is_smaller
 
 
 GONE = Bisection(

@@ -333,7 +333,7 @@ def _plain_tensorflow(draft: Draft, text: str, world: World) -> Draft | None:
 
 
 def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
-    """The nearest release to one that is gone."""
+    """The nearest release to one that is gone or never was, of those of before the day."""
     for old in draft.requirements:
         exact = versions.exact_version(old.specifier)
         if not exact or old.rung is PinSource.OPTION or not releases.is_mentioned(text, old.name):
@@ -341,7 +341,14 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
         offered = world.releases(old.name)
         if exact in offered or not offered:
             continue
-        near = versions.neighbours(exact, offered)[0]
+        day = draft.exclude_newer
+        dated = {
+            row.version
+            for row in world.history(old.name)
+            if day and row.uploaded_at and row.uploaded_at <= day
+        }
+        then = [version for version in offered if version in dated]
+        near = versions.neighbours(exact, then or offered)[0]
         reason = f"{exact} is not on the index; {near} is the nearest release"
         new = old.model_copy(
             update={"specifier": f"=={near}", "rung": PinSource.NEIGHBOUR, "reason": reason}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from bot.environment import drafts, fallbacks, releases, torch_builds
 from bot.environment.builder import UvBuilder
 from bot.environment.drafts import Draft, World
 from bot.environment.index import PackageIndex
+from bot.kernel.bug import Release
 from bot.kernel.environment import EnvironmentSpec, PinSource, Requirement
 from sandbox import environment as prepare, indexes
 from sandbox.footprint import DiskFull
@@ -36,6 +37,19 @@ def world(
     return World(
         lambda _: offered, minors, lambda _name, _draft: Path("/w/x-1-py3-none-any.whl"), fixed
     )
+
+
+def test_a_release_that_never_was_gives_way_to_none_of_after_the_day() -> None:
+    days = {"0.12.2": -300, "0.13.2": -60, "0.14.0": 400}
+    history = tuple(
+        Release(version=version, uploaded_at=DAY + timedelta(days=days[version]))
+        for version in days
+    )
+    there = replace(world(*days), history=lambda _: history)
+    text = "there is no version of acme==13.2.2 and you require acme==13.2.2"
+    new = fallbacks.next_draft(draft(wanted("acme", "==13.2.2")), text, there, ())
+    assert new is not None
+    assert drafts.line(new.requirements[0]) == "acme==0.13.2"
 
 
 def test_pips_settings_become_uvs(tmp_path: Path) -> None:

@@ -113,5 +113,7 @@ def test_a_place_that_was_reached_another_way_is_not_said_to_be_another():
         (LINEAR, "lib/functional.py linear was reached another way than in the bug report"),
         (conv, "it was not raised in lib/functional.py"),
     ):
-        evidence = weigh(arose(OWN, conv, last), signature, Script(files={"repro.py": ""}), frozenset())
+        evidence = weigh(
+            arose(OWN, conv, last), signature, Script(files={"repro.py": ""}), frozenset()
+        )
         assert (evidence[-1].agrees, evidence[-1].says) == (False, reason)

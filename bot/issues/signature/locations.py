@@ -39,8 +39,9 @@ def same(places: tuple[Place, ...], failure: Failure, *, is_reworded: bool) -> b
     The stacks have to meet where the library is entered and where the exception is raised: one may
     have frames around those of the other (another caller, a filter, a helper that a release has
     added). What runs the program, as a notebook does, is no library that it enters. A program's own
-    function that a library calls is no place in the library. Where the exception is raised in another function of the file, as after a change of the library, the same
-    words (`worded`) and a line of code in common stand in.
+    function that a library calls is no place in the library. Where the exception is raised in
+    another function of the file, as after a change of the library, the same words (`worded`) and a
+    line of code in common stand in.
     """
     reported_spots, observed_spots = _reported(places), _observed(failure)
     if not reported_spots or not places[-1].file:

@@ -250,7 +250,7 @@ def demand(text: str, name: str) -> str:
     """What the resolver says that others require of a distribution, as a specifier; "" where it
     says nothing that can be read.
     """
-    pattern = rf"depends on {re.escape(name)}((?:,?[<>=!~]=?[^\s,]+)+)"
+    pattern = rf"depends? on {re.escape(name)}((?:,?[<>=!~]=?[^\s,]+)+)"
     specifier = ",".join(dict.fromkeys(re.findall(pattern, text)))
     try:
         return str(SpecifierSet(specifier))

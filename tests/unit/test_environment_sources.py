@@ -67,7 +67,7 @@ HIDDEN = (
     "acme==1.0 depends on lib>=1.1 and there are no versions of lib. "
     "hint: `lib` was filtered by `exclude-newer`"
 )
-NO_WHEEL = "lib==1.0 has no usable wheels and acme==1.0 depends on lib>=1.1"
+NO_WHEEL = "lib==1.0 has no usable wheels and all versions of acme depend on lib>=1.1"
 
 
 @pytest.mark.parametrize("text", [HIDDEN, NO_WHEEL], ids=["hidden by the date", "without a wheel"])

@@ -109,11 +109,12 @@ def test_a_place_that_was_reached_another_way_is_not_said_to_be_another():
         places=(OWN, CALL, FORWARD, LINEAR),
     )
     conv = Place(file="lib/nn/conv.py", function="forward")
-    for last, reason in (
-        (LINEAR, "lib/functional.py linear was reached another way than in the bug report"),
-        (conv, "it was not raised in lib/functional.py"),
+    other = "it was not raised in lib/functional.py"
+    for rows, reason in (
+        ((LINEAR,), "lib/functional.py linear was reached another way than in the bug report"),
+        ((conv,), other),
+        ((LINEAR, OWN), other),
     ):
-        evidence = weigh(
-            arose(OWN, conv, last), signature, Script(files={"repro.py": ""}), frozenset()
-        )
+        failure, program = arose(OWN, conv, *rows), Script(files={"repro.py": ""})
+        evidence = weigh(failure, signature, program, frozenset())
         assert (evidence[-1].agrees, evidence[-1].says) == (False, reason)

@@ -46,8 +46,7 @@ def same(places: tuple[Place, ...], failure: Failure, *, is_reworded: bool) -> b
     reported_spots, observed_spots = _reported(places), _observed(failure)
     if not reported_spots or not places[-1].file:
         return True
-    last = next((row for row in failure.frames[::-1] if not _GENERATED.match(row.path)), None)
-    if not observed_spots or (last is not None and not last.package):
+    if not observed_spots or _ends_in_program(failure):
         return False
     if not any(spot.function in _WRAPPERS for spot in (reported_spots[-1], observed_spots[-1])):
         reported_spots, observed_spots = _unwrap(reported_spots), _unwrap(observed_spots)
@@ -70,7 +69,13 @@ def same(places: tuple[Place, ...], failure: Failure, *, is_reworded: bool) -> b
 def raised_alike(places: tuple[Place, ...], failure: Failure) -> bool:
     """Whether the function that raised an exception is the reported one, whatever led to it."""
     reported_spots, observed_spots = _reported(places), _observed(failure)
-    return bool(reported_spots) and _among(reported_spots[-1], observed_spots[-1:])
+    is_inside = bool(reported_spots) and not _ends_in_program(failure)
+    return is_inside and _among(reported_spots[-1], observed_spots[-1:])
+
+
+def _ends_in_program(failure: Failure) -> bool:
+    last = next((row for row in failure.frames[::-1] if not _GENERATED.match(row.path)), None)
+    return last is not None and not last.package
 
 
 def _reported(places: tuple[Place, ...]) -> list[_Spot]:

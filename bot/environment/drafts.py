@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 
 from packaging.specifiers import SpecifierSet
 
@@ -74,16 +75,23 @@ def omit(draft: Draft, names: Sequence[str], why: str) -> Draft | None:
     )
 
 
-def of_any_date(draft: Draft, names: Iterable[str], what: str, why: str) -> Draft | None:
-    """With releases of these from soon after the date, the next time from some years after it, at
-    last of any date; None when that changes nothing.
+def of_any_date(
+    draft: Draft,
+    names: Iterable[str],
+    what: str,
+    why: str,
+    first: Mapping[str, datetime] = MappingProxyType({}),
+) -> Draft | None:
+    """With releases of these up to the `first` that can be had, then from soon after the date, the
+    next time from some years after it, at last of any date; None when that changes nothing.
     """
     new = [name for name in names if name not in draft.undated]
     if not new or draft.exclude_newer is None:
         return None
     windows, undated = dict(draft.windows), list[str]()
     for name in new:
-        later = [draft.exclude_newer + step for step in _SOON]
+        steps = [draft.exclude_newer + step for step in _SOON]
+        later = [*([first[name]] if name in first and name not in windows else []), *steps]
         next_day = next(
             (day for day in later if day > windows.get(name, draft.exclude_newer)), None
         )

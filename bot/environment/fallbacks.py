@@ -3,12 +3,13 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from bot.environment import releases, versions
+from bot.environment import imports, releases, versions
 from bot.environment.drafts import Draft, Move, World, allows, of_any_date, omit, swap
 from bot.kernel.environment import PinSource, Requirement
 
@@ -33,13 +34,24 @@ def with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
     names = [*releases.without_wheel(text), *sorted(direct)]
     names = [name for name in names if name not in names_to_keep]
     why = "had no wheel on the date of the bug report; a later release was used"
-    later = of_any_date(draft, names, "a later {}", why)
+    later = of_any_date(draft, names, "a later {}", why, _days(names, draft, text, world))
     bounds = (_next(row, draft, world) for row in draft.requirements if row.name in names)
     return later and replace(later, constraints=(*later.constraints, *filter(None, bounds)))
 
 
 def _next(old: Requirement, draft: Draft, world: World) -> Requirement | None:
     """The bound that keeps a requirement from any release after the next one with a wheel."""
+    following = _following(old, draft, world)
+    if following is None:
+        return None
+    reason = f"the next release with a wheel for Python {draft.minor}"
+    return Requirement(
+        name=old.name, specifier=f"<={following[1]}", rung=PinSource.NEIGHBOUR, reason=reason
+    )
+
+
+def _following(old: Requirement, draft: Draft, world: World) -> tuple[datetime, str] | None:
+    """The day and the version of the first release after the date with a wheel."""
     usable, day = world.usable(old.name, draft.minor), draft.exclude_newer
     dated = [
         (row.uploaded_at, row.version)
@@ -47,13 +59,25 @@ def _next(old: Requirement, draft: Draft, world: World) -> Requirement | None:
         if day and row.uploaded_at and row.uploaded_at > day and not row.prerelease
     ]
     fitting = [row for row in dated if row[1] in usable and allows(old, row[1])]
-    if not fitting:
-        return None
-    version = min(fitting)[1]
-    reason = f"the next release with a wheel for Python {draft.minor}"
-    return Requirement(
-        name=old.name, specifier=f"<={version}", rung=PinSource.NEIGHBOUR, reason=reason
-    )
+    return min(fitting, default=None)
+
+
+_A_DAY = timedelta(days=1)  # until all files of a release are there
+
+
+def _days(names: Iterable[str], draft: Draft, text: str, world: World) -> dict[str, datetime]:
+    """The days up to which the first releases after the date come that the resolver would take."""
+    rows = {row.name: row for row in draft.requirements}
+    days = dict[str, datetime]()
+    for name in names:
+        specifiers = [releases.demand(text, name), rows[name].specifier if name in rows else ""]
+        specifier = ",".join(filter(None, specifiers))
+        row = Requirement(
+            name=name, specifier=specifier, rung=PinSource.DEPENDENCY, reason="required"
+        )
+        if following := _following(row, draft, world):
+            days[name] = following[0] + _A_DAY
+    return days
 
 
 def from_source(draft: Draft, text: str, world: World) -> Draft | None:
@@ -274,10 +298,13 @@ def _without_requirement(draft: Draft, removals: Sequence[Requirement]) -> Draft
     )
 
 
-def _show_hidden(draft: Draft, text: str, _: World) -> Draft | None:
-    """A dependency of something newer than the report has to be newer too."""
+def _show_hidden(draft: Draft, text: str, world: World) -> Draft | None:
+    """A dependency of something newer than the report has to be newer too, by no more than it
+    must.
+    """
     why = "newer than the bug report because a requested package needs it"
-    return of_any_date(draft, releases.hidden_by_date(text), "{} of any date", why)
+    names = releases.hidden_by_date(text)
+    return of_any_date(draft, names, "a later {}", why, _days(names, draft, text, world))
 
 
 def _python_with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
@@ -333,7 +360,7 @@ def _plain_tensorflow(draft: Draft, text: str, world: World) -> Draft | None:
 
 
 def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
-    """The nearest release to one that is gone."""
+    """The nearest release to one that is gone or never was, of those of before the day."""
     for old in draft.requirements:
         exact = versions.exact_version(old.specifier)
         if not exact or old.rung is PinSource.OPTION or not releases.is_mentioned(text, old.name):
@@ -341,7 +368,14 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
         offered = world.releases(old.name)
         if exact in offered or not offered:
             continue
-        near = versions.neighbours(exact, offered)[0]
+        day = draft.exclude_newer
+        dated = {
+            row.version
+            for row in world.history(old.name)
+            if day and row.uploaded_at and row.uploaded_at <= day
+        }
+        then = [version for version in offered if version in dated]
+        near = versions.neighbours(exact, then or offered)[0]
         reason = f"{exact} is not on the index; {near} is the nearest release"
         new = old.model_copy(
             update={"specifier": f"=={near}", "rung": PinSource.NEIGHBOUR, "reason": reason}
@@ -403,7 +437,7 @@ def _as_stated(draft: Draft, text: str, _: World) -> Draft | None:
     return None
 
 
-def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
+def _loosen(draft: Draft, text: str, world: World) -> Draft | None:
     """The weakest claim in the way: what already gave way, then what the repository's files ask
     for, then the last requirement that was pinned by the report, never the first one (under test).
     """
@@ -423,9 +457,27 @@ def _loosen(draft: Draft, text: str, _: World) -> Draft | None:
             )
             notes = (*draft.notes, (old.name, reason))
             return replace(
-                draft, what=f"with any {old.name}", requirements=swap(draft, old, new), notes=notes
+                _dated(draft, old, world),
+                what=f"with any {old.name}",
+                requirements=swap(draft, old, new),
+                notes=notes,
             )
     return None
+
+
+def _dated(draft: Draft, old: Requirement, world: World) -> Draft:
+    """The draft with the date binding a requirement again whose one release gives way: where that
+    is from after it, up to its day.
+    """
+    exact = versions.exact_version(old.specifier)
+    if not exact or old.name in imports.TORCH_FAMILY or draft.exclude_newer is None:
+        return draft
+    days = (row.uploaded_at for row in world.history(old.name) if row.version == exact)
+    day = next(days, None)
+    is_later = day is not None and day > draft.exclude_newer
+    windows = {**draft.windows, **({old.name: day + _A_DAY} if day and is_later else {})}
+    undated = tuple(name for name in draft.undated if name != old.name)
+    return replace(draft, windows=windows, undated=undated)
 
 
 MOVES: tuple[Move, ...] = (

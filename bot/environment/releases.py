@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from pathlib import PurePosixPath
 from typing import Final
 
-from packaging.specifiers import SpecifierSet
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from bot.environment import imports
@@ -244,6 +244,18 @@ def span(text: str, name: str) -> str:
     """The versions of a distribution that have no wheel, as a specifier; "" for all of them."""
     match = re.search(rf"(?<![\w.-]){re.escape(name)}((?:,?[<>=!~]=?[^\s,]+)+) {_HAVE_NONE}", text)
     return match[1] if match else ""
+
+
+def demand(text: str, name: str) -> str:
+    """What the resolver says that others require of a distribution, as a specifier; "" where it
+    says nothing that can be read.
+    """
+    pattern = rf"depends? on {re.escape(name)}((?:,?[<>=!~]=?[^\s,]+)+)"
+    specifier = ",".join(dict.fromkeys(re.findall(pattern, text)))
+    try:
+        return str(SpecifierSet(specifier))
+    except InvalidSpecifier:
+        return ""
 
 
 def outlying(text: str) -> list[str]:

@@ -118,7 +118,10 @@ def _where(failure: Failure, signature: CrashSignature, *, worded: bool) -> Iter
             for frame in failure.frames
         )
     place = f"{location} {signature.function}".strip()
-    says = place if agrees else f"it was not raised in {location}"
+    elsewhere = f"it was not raised in {location}"
+    if locations.raised_alike(signature.places, failure):
+        elsewhere = f"{place} was reached another way than in the bug report"
+    says = place if agrees else elsewhere
     yield Evidence(what="place", agrees=agrees, says=says)
 
 

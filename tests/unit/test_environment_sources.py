@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ from bot.environment import drafts, fallbacks, releases, torch_builds
 from bot.environment.builder import UvBuilder
 from bot.environment.drafts import Draft, World
 from bot.environment.index import PackageIndex
+from bot.kernel.bug import Release
 from bot.kernel.environment import EnvironmentSpec, PinSource, Requirement
 from sandbox import environment as prepare, indexes
 from sandbox.footprint import DiskFull
@@ -36,6 +37,66 @@ def world(
     return World(
         lambda _: offered, minors, lambda _name, _draft: Path("/w/x-1-py3-none-any.whl"), fixed
     )
+
+
+def test_a_release_that_never_was_gives_way_to_none_of_after_the_day() -> None:
+    days = {"0.12.2": -300, "0.13.2": -60, "0.14.0": 400}
+    history = tuple(
+        Release(version=version, uploaded_at=DAY + timedelta(days=days[version]))
+        for version in days
+    )
+    there = replace(world(*days), history=lambda _: history)
+    text = "there is no version of acme==13.2.2 and you require acme==13.2.2"
+    new = fallbacks.next_draft(draft(wanted("acme", "==13.2.2")), text, there, ())
+    assert new is not None
+    assert drafts.line(new.requirements[0]) == "acme==0.13.2"
+
+
+def dated_world(*rows: tuple[str, int]) -> World:
+    """Releases by their days before or after the date, all with a wheel but for the first."""
+    history = tuple(
+        Release(version=version, uploaded_at=DAY + timedelta(days=days)) for version, days in rows
+    )
+    versions = tuple(version for version, _ in rows)
+    return replace(
+        world(*versions), history=lambda _: history, usable=lambda _name, _minor: versions[1:]
+    )
+
+
+HIDDEN = (
+    "acme==1.0 depends on lib>=1.1 and there are no versions of lib. "
+    "hint: `lib` was filtered by `exclude-newer`"
+)
+NO_WHEEL = "lib==1.0 has no usable wheels and all versions of acme depend on lib>=1.1"
+
+
+@pytest.mark.parametrize("text", [HIDDEN, NO_WHEEL], ids=["hidden by the date", "without a wheel"])
+def test_what_another_needs_from_after_the_day_is_the_first_that_fits(text: str) -> None:
+    there = dated_world(("1.0", -9), ("1.0.5", 10), ("1.1", 20), ("1.2", 40), ("9.0", 900))
+    first = draft(wanted("acme", "==1.0"))
+    new = fallbacks.next_draft(first, text, there, (first,))
+    assert new is not None
+    assert dict(new.windows) == {"lib": DAY + timedelta(days=21)}
+    more = fallbacks.next_draft(new, text, there, (first, new))
+    assert more is not None
+    assert more.windows["lib"] > DAY + timedelta(days=40)
+
+
+@pytest.mark.parametrize(
+    ("days", "until"), [(-30, None), (60, 61)], ids=["of before the day", "of after the day"]
+)
+def test_a_release_that_gives_way_does_not_open_the_way_to_all_later_ones(
+    days: int, until: int | None
+) -> None:
+    there = dated_world(("1.0", -90), ("1.5", days), ("9.0", 900))
+    rows = (wanted("acme", "==1.0"), wanted("lib", "==1.5", PinSource.REPAIR))
+    first = draft(*rows, undated=("acme", "lib"))
+    text = "acme==1.0 depends on lib<1.5 and you require lib==1.5"
+    new = fallbacks.next_draft(first, text, there, (first,))
+    assert new is not None
+    assert (new.what, new.requirements[1].specifier) == ("with any lib", "")
+    assert new.undated == ("acme",)
+    assert dict(new.windows) == ({"lib": DAY + timedelta(days=until)} if until else {})
 
 
 def test_pips_settings_become_uvs(tmp_path: Path) -> None:

@@ -167,3 +167,11 @@ def test_a_version_that_works_is_kept_apart() -> None:
     found = report("It works in honestlib 1.9 but fails with honestlib 2.0.")
     assert {(claim.name, claim.version) for claim in found.versions} == {("honestlib", "2.0")}
     assert {(claim.name, claim.version) for claim in found.works_in} == {("honestlib", "1.9")}
+
+
+def test_a_listed_environment_states_the_version_of_the_package_in_question():
+    listing = "Python 3.8.3\nNumPy 1.18.5\nSciPy 1.5.0\npool 4.0.0beta\nother 1.2.3\n"
+    text = f"It fails since pool 4.0 here.\n\n```python\n{listing}```\n"
+    stated = [(claim.name, claim.version, claim.source) for claim in report(text, "").versions]
+    assert ("pool", "4.0.0beta", "dump") in stated
+    assert not [row for row in stated if row[0] == "other"]

@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from bot.issues.judge_crash import weigh
 from bot.issues.signature import locations
-from bot.kernel.attempt import Failure
-from bot.kernel.bug import Frame, Place
+from bot.kernel.attempt import Failure, Script
+from bot.kernel.bug import CrashSignature, Frame, Place
 
 OWN = Place()
 CALL, FORWARD, LINEAR = (
@@ -90,3 +91,30 @@ def test_code_that_a_library_makes_at_run_time_is_no_place(path, expected):
     last = Frame(path=path, function="check", code="raise ShapeError" if path[0] != "<" else "")
     failure = seen.model_copy(update={"frames": (*seen.frames, last)})
     assert locations.same((OWN, CALL, FORWARD, LINEAR), failure, is_reworded=True) is expected
+
+
+def test_what_runs_the_program_is_no_library_that_it_enters():
+    notebook = Place(file="IPython/core/formatters.py", function="__call__")
+    assert locations.same((OWN, notebook, LINEAR), arose(OWN, FORWARD, LINEAR), is_reworded=False)
+    assert locations.same((OWN, LINEAR), arose(OWN, notebook, LINEAR), is_reworded=False)
+    assert not locations.same((OWN, notebook), arose(OWN, FORWARD), is_reworded=False)
+
+
+def test_a_place_that_was_reached_another_way_is_not_said_to_be_another():
+    signature = CrashSignature(
+        exception="ShapeError",
+        message="no",
+        frame=LINEAR.file,
+        function="linear",
+        places=(OWN, CALL, FORWARD, LINEAR),
+    )
+    conv = Place(file="lib/nn/conv.py", function="forward")
+    other = "it was not raised in lib/functional.py"
+    for rows, reason in (
+        ((LINEAR,), "lib/functional.py linear was reached another way than in the bug report"),
+        ((conv,), other),
+        ((LINEAR, OWN), other),
+    ):
+        failure, program = arose(OWN, conv, *rows), Script(files={"repro.py": ""})
+        evidence = weigh(failure, signature, program, frozenset())
+        assert (evidence[-1].agrees, evidence[-1].says) == (False, reason)

@@ -4,13 +4,14 @@ the first question on.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from threading import Event
 
 import pytest
 
 from bot.issues import program_phrases
-from bot.kernel.bug import CrashSignature, Issue, ObservationSignature
+from bot.issues.search import interpretation
+from bot.kernel.bug import CrashSignature, Issue, ObservationSignature, Place, Release
 from bot.kernel.errors import BuildError, ModelUnavailable
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Ports
@@ -438,6 +439,65 @@ def test_a_candidate_release_that_a_model_quotes_is_installed():
     assert {row.name: row.version for row in report.environment.packages}["acme"] == "1.3.0rc1"
 
 
+def test_a_version_is_taken_as_people_write_it():
+    subject = issue(f"{BODY} With 4.0.0beta it is still there.")
+    pins = [{"name": "acme", "version": "4.0.0beta", "quote": "With 4.0.0beta it is"}]
+    report = decide(ScriptedModel(answers(write(), first=refined(pins=pins))), subject=subject)
+    assert {row.name: row.version for row in report.environment.packages}["acme"] == "4.0.0b0"
+
+
+def test_a_model_may_ask_for_the_version_that_the_report_writes_otherwise():
+    subject = issue("With acme 4.0 the boom stays.\n\n```\nacme==4.0.0beta\n```\n" + BODY)
+    move = act(action="environment", package="acme", version="4.0.0b0", reason="as reported")
+    model = ScriptedModel(answers(move, write(), first=refined(pins=[])))
+    decide(model, subject=subject)
+    assert "stays" not in model.asked[-1].messages[-1].content.rpartition("acme 4.0.0b0")[2]
+
+
+@pytest.mark.parametrize(
+    ("offered", "day", "is_taken"),
+    [
+        (("0.13.2",), 1, True),
+        (("0.13.2", "13.2.2"), 1, False),
+        (("0.13.2",), 365, False),
+        (("0.13.9",), 1, False),
+    ],
+    ids=["a slip", "no slip", "newer than the report", "no such release"],
+)
+def test_a_version_that_no_release_has_may_be_read_as_one_that_has_its_numbers(
+    offered, day, is_taken
+):
+    subject = issue("With acme 13.2.2 it stops.\n" + BODY.replace("1.2.0", "13.2.2"))
+    at = subject.created_at + timedelta(days=day - 2)
+    history = tuple(Release(version=version, uploaded_at=at) for version in offered)
+    pin = {"name": "acme", "version": "0.13.2", "quote": "With acme 13.2.2 it stops"}
+    reading = interpretation.parse(
+        refined(pins=[pin]), subject, None, history={"acme": history}.__getitem__
+    )
+    assert [row.quoted for row in reading.pins] == [is_taken]
+
+
+@pytest.mark.parametrize(
+    ("rules", "model"),
+    [
+        ("cannot reshape the kv into [0, -1] because the", "cannot reshape the kv into [0, -1] because the size is any"),
+        ("cannot reshape from shape (2,1). into shape (2,)", "cannot reshape from shape (2,1) into shape (2,)"),
+    ],
+    ids=["cut short", "a stray full stop"],
+)  # fmt: skip
+def test_a_model_s_quote_goes_before_a_misquoted_message_of_the_rules(rules, model):
+    row = {"exception": "RuntimeError", "message": model, "in_file": ""}
+    data = refined(kind="crash", observation=None, crash=row)
+    place = (Place(), Place(file="acme/nn.py", function="fit"))
+    before = CrashSignature(
+        exception="RuntimeError", message=rules, frame="acme/nn.py", places=place
+    )
+    reading = interpretation.parse(data, issue(f"{BODY}\n\nRuntimeError: {model}\n"), before)
+    assert (reading.signature.message, reading.signature.places) == (model, place)
+    other = before.model_copy(update={"message": f"{model} now"})
+    assert interpretation.parse(data, issue(f"{BODY}\n\n{model}\n"), other).signature == other
+
+
 def test_a_major_version_that_a_model_quotes_means_any_of_it():
     subject = issue(f"{BODY} It is the same with acme 3 here.")
     pins = [{"name": "acme", "version": "3", "quote": "the same with acme 3 here"}]
@@ -468,6 +528,29 @@ def test_a_version_that_cannot_be_had_is_said_to_stay():
     told = model.asked[-1].messages[-1].content
     assert "beta could not be installed: <outside id=" in told
     assert "beta 2.0 is what can be had here" in told
+
+
+class Pair(FakeBuilder):
+    """Of beta there is one build, and acme goes with it."""
+
+    def build(self, spec, *, cancel=None):
+        names = {row.name for row in spec.requirements}
+        moved = {"beta": "==2.0", **({"acme": "==1.9"} if "beta" in names else {})}
+        rows = tuple(
+            row.model_copy(update={"specifier": moved.get(row.name, row.specifier)})
+            for row in spec.requirements
+        )
+        return super().build(spec.model_copy(update={"requirements": rows}), cancel=cancel)
+
+
+def test_what_was_really_installed_is_said():
+    move = act(action="environment", package="beta", version="1.9", reason="acme.x needs it")
+    model = ScriptedModel(answers(move, write()))
+    decide(model, builder=Pair())
+    content = model.asked[-1].messages[-1].content
+    assert "beta: asked for 1.9, installed 2.0" in content
+    assert "beta 2.0 is installed now" not in content
+    assert "acme 1.9 is installed now" in content
 
 
 class Without(FakeBuilder):

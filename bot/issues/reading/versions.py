@@ -151,9 +151,12 @@ def _claims(
         counts = counts or (listing and " " not in name and _is_dumped_package(name))
         return [(distribution(name), match["version"])] if counts else []
     match = _COLUMNS.match(line) if inside or listing else None
-    name = match["name"] if match else ""
-    counts = (listing or is_known(name)) and _is_dumped_package(name)
-    return [(distribution(name), match["version"])] if match and counts else []
+    if match is None:
+        return []
+    name, version = match["name"], match["version"]
+    plain = normal(name) in words and version.count(".") < 2
+    counts = listing or is_known(name) or (normal(name) in package_names and not plain)
+    return [(distribution(name), version)] if counts and _is_dumped_package(name) else []
 
 
 def _is_dumped_package(name: str) -> bool:
@@ -254,6 +257,11 @@ class Packages:
         matches = [match for pattern in self.patterns for match in _name(pattern).finditer(text)]
         last = max(matches, key=lambda match: match.end(), default=None)
         return package_names.distribution(last[0]) if last is not None else ""
+
+    @property
+    def listed(self) -> frozenset[str]:
+        """The names that count where an environment is listed."""
+        return self.others | {self.own} - {""}
 
     @cached_property
     def variables(self) -> frozenset[str]:
@@ -474,9 +482,12 @@ def find_versions(
     """
     package = package_names.of_repository(issue.repository)
     packages = of_report(package, fences, tracebacks)
-    claims: list[VersionClaim] = [*_from_fences(fences), *_from_prose_dumps(document, packages)]
+    claims: list[VersionClaim] = [
+        *_from_fences(fences, packages),
+        *_from_prose_dumps(document, packages),
+    ]
     claims.sort(key=lambda claim: claim.source == "text")
-    good = _of_good_runs(claims, fences)
+    good = _of_good_runs(claims, fences, packages)
     claims = [claim for claim in claims if claim not in good]
     claims.extend(_from_forms([*document.prose, *_fenced_lines(document, fences)], package))
     # A number that stands alone belongs to the package beside which it stands elsewhere.
@@ -500,10 +511,12 @@ def find_versions(
     return distinct(claims, _WHICH), distinct(good, _WHICH)
 
 
-def _of_good_runs(claims: Sequence[VersionClaim], fences: Sequence[Fence]) -> list[VersionClaim]:
+def _of_good_runs(
+    claims: Sequence[VersionClaim], fences: Sequence[Fence], packages: Packages
+) -> list[VersionClaim]:
     """Versions that a run printed which did not fail, where one that failed printed others."""
     failed = [fence for fence in fences if _TRACEBACK in fence.raw]
-    bad = {(claim.name, claim.version) for fence in failed for claim in _from_dump(fence)}
+    bad = {(claim.name, claim.version) for fence in failed for claim in _from_dump(fence, packages)}
     names_of_bad = {name for name, _ in bad}
     line_numbers = {
         line
@@ -523,10 +536,10 @@ def _claim(name: str, version: str, source: Source, quote: Quote) -> VersionClai
     return VersionClaim(name=name, version=version.rstrip("."), source=source, quote=quote)
 
 
-def _from_fences(fences: Sequence[Fence]) -> Iterator[VersionClaim]:
+def _from_fences(fences: Sequence[Fence], packages: Packages) -> Iterator[VersionClaim]:
     for fence in sorted(fences, key=lambda fence: _ORDER.get(fence.kind, 3)):
         if fence.kind in _ORDER:
-            yield from _from_dump(fence)
+            yield from _from_dump(fence, packages)
         if fence.kind is FenceKind.SHELL and (match := _STARTED_PYTHON.search(fence.raw)):
             place = fence.line + fence.raw[: match.start("version")].count("\n")
             quote = Quote(text=match[0].strip(), line=place)
@@ -541,11 +554,13 @@ def _from_fences(fences: Sequence[Fence]) -> Iterator[VersionClaim]:
             yield _claim(name, match["version"], "requirements", quote)
 
 
-def _from_dump(fence: Fence) -> Iterator[VersionClaim]:
+def _from_dump(fence: Fence, packages: Packages) -> Iterator[VersionClaim]:
     inside = fence.kind in {FenceKind.ENVIRONMENT, FenceKind.REQUIREMENTS}
     source: Source = "requirements" if fence.kind is FenceKind.REQUIREMENTS else "dump"
     lines = enumerate(fence.raw.split("\n"), fence.line)
-    for name, version, number, text in claims(lines, inside=inside):
+    names = packages.listed if inside else frozenset[str]()
+    rows = claims(lines, inside=inside, package_names=names, words=packages.words)
+    for name, version, number, text in rows:
         if inside or version.count(".") >= 2 or "version" in text.lower():
             yield _claim(name, version, source, Quote(text=text[:300], line=number))
 

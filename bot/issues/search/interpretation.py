@@ -9,10 +9,14 @@ restructuring, and AssertFlip for silent failures.
 import json
 import math
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
+from packaging.version import InvalidVersion, Version
+
+from bot.environment import releases
 from bot.issues import confirm
 from bot.issues.gates import VOID, refuse
 from bot.issues.reading.markdown import polarity
@@ -30,6 +34,7 @@ from bot.kernel.bug import (
     Member,
     ObservationSignature,
     Predicate,
+    Release,
     TrainingSignature,
     VersionClaim,
     WarningSignature,
@@ -45,7 +50,11 @@ from prompts.catalog import Prompt
 
 _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
-_VERSION = re.compile(r"\d+(?:\.\d+)*(?:\.\*|(?:\.?(?:a|b|rc|post|dev)\d+)*)", re.ASCII)
+_VERSION = re.compile(
+    r"\d+(?:\.\d+)*(?:\.\*|(?:[-_.]?(?:alpha|beta|a|b|c|rc|preview|pre|post|dev)[-_.]?\d*)*)",
+    re.ASCII | re.I,
+)
+_NUMBERS = re.compile(r"\d+(?:\.\d+)+")
 _CLASS = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
 _LINES_BESIDE_FRAMES = 50
 
@@ -124,11 +133,13 @@ def parse(
     rules: AnySignature | None,
     tree: Collection[str] = (),
     works_in: tuple[VersionClaim, ...] = (),
+    history: Callable[[str], tuple[Release, ...]] = lambda _: (),
 ) -> Interpretation:
     """The answer as a value. Where the rules read the same failure, theirs stays, since it holds
     more of the report's own words; an answer that fixes nothing, or rests on no words of the
     report, does not replace theirs either. What is not taken is in its refusals. `tree` are the
-    files of the repository that programs run in, `works_in` the versions that do not fail.
+    files of the repository that programs run in, `works_in` the versions that do not fail,
+    `history` the releases of a distribution.
     """
     notes = _Notes(tree=tree)
     api = tuple(_valid_names(data["api"], _DOTTED_NAME, "api", notes))
@@ -145,7 +156,7 @@ def parse(
     weak = (
         signature is not rules and isinstance(signature, CrashSignature) and not signature.message
     )
-    pins = tuple(filter(None, (_pin(row, issue, works_in, notes) for row in data["pins"])))
+    pins = tuple(filter(None, (_pin(row, issue, works_in, history, notes) for row in data["pins"])))
     return Interpretation(
         claim=" ".join(data["claim"].split()),
         signature=signature,
@@ -173,6 +184,8 @@ def _valid_names(
 
 _STARTERS = ("runpy.run_path", "runpy.run_module")
 """What starts a program of a repository from another one."""
+# Not the points of numbers, nor the signs that give a number another value.
+_PUNCTUATION = re.compile(r"[\s;:!?'\"`]|(?<!\d)[.,]|[.,](?!\d)")
 _UNCHECKABLE = {"not_checkable", "elsewhere"}
 
 
@@ -188,6 +201,7 @@ def _choose_signature(
         return None
     if data["kind"] == "not_a_bug":
         notes.refuse("request")
+    rules = _restored(rules, model)
     alike = model is not None and rules is not None and freeze.same(rules, model)
     if data["sign_if_right"]:
         notes.refuse("sign_if_right")
@@ -202,6 +216,19 @@ def _choose_signature(
     elif not alike and rules is not None and not rests:
         notes.refuse("unfounded", signature=confirm.describe(rules))
     return rules if alike or (rules is not None and not rests) else model
+
+
+def _restored(rules: AnySignature | None, model: Member | None) -> AnySignature | None:
+    """The rules' reading with the message that a model quotes in place of one that was cut short,
+    or is the same but for punctuation.
+    """
+    if not isinstance(rules, CrashSignature) or not isinstance(model, CrashSignature):
+        return rules
+    part, whole = (_PUNCTUATION.sub("", row.message).lower() for row in (rules, model))
+    is_longer = bool(part) and "\n" not in rules.message and whole.startswith(part)
+    if not is_longer or not freeze.same(rules, model):
+        return rules
+    return rules.model_copy(update={"message": model.message, "shapes": model.shapes})
 
 
 def _loses(model: Member, rules: AnySignature) -> bool:
@@ -408,20 +435,58 @@ def _overlap(wrong: Predicate, right: Predicate) -> Any:
 
 
 def _pin(
-    row: dict[str, Any], issue: Issue, works_in: tuple[VersionClaim, ...], notes: _Notes
+    row: dict[str, Any],
+    issue: Issue,
+    works_in: tuple[VersionClaim, ...],
+    history: Callable[[str], tuple[Release, ...]],
+    notes: _Notes,
 ) -> Pin | None:
     # The build of a stated version, 2.4.0+cu121, is the host's to choose.
-    name, version, quote = row["name"], row["version"].partition("+")[0], row["quote"]
-    if not (_NAME.fullmatch(name) and _VERSION.fullmatch(version)):
-        notes.refuse("pin", name=one_line(name), version=one_line(version))
+    name, text, quote = row["name"], row["version"].partition("+")[0], row["quote"]
+    version = _as_packaged(text)
+    if not (_NAME.fullmatch(name) and version):
+        notes.refuse("pin", name=one_line(name), version=one_line(text))
         return None
-    at = quote.find(version.rstrip(".*"))
-    says = polarity(quote, at, at + len(version)) if at >= 0 else ""
-    is_good = any((one.name, one.version) == (name.lower(), version) for one in works_in)
+    at = quote.find(text.rstrip(".*"))
+    says = polarity(quote, at, at + len(text)) if at >= 0 else ""
+    is_good = any((one.name, one.version) == (name.lower(), text) for one in works_in)
     if says == "good" or (is_good and says != "bad"):
         notes.refuse("pin_works", name=name, version=version)
         return None
-    is_quoted = markdown.is_quoted(quote, issue) and at >= 0
+    is_quoted = markdown.is_quoted(quote, issue) and (
+        at >= 0 or _is_meant(version, quote, history(name), issue.created_at)
+    )
     if not is_quoted:
         notes.refuse("pin_quote", name=name, version=version)
     return Pin(name=name.lower(), version=version, quote=quote, quoted=is_quoted)
+
+
+def _as_packaged(text: str) -> str:
+    """A version as indexes write it ("4.0.0beta": "4.0.0b0"), "" for what is none."""
+    if not _VERSION.fullmatch(text):
+        return ""
+    try:
+        return str(Version(text)) if re.search(r"[A-Za-z]", text) else text
+    except InvalidVersion:
+        return ""
+
+
+def _is_meant(
+    version: str, quote: str, history: tuple[Release, ...], before: datetime | None
+) -> bool:
+    """Whether a release of before the report is what it means by a number that no release has:
+    all numbers but one of each stand in the other in a row (0.13.2 for "13.2.2").
+    """
+    release = next((row for row in history if row.version == version), None)
+    day = release and release.uploaded_at
+    if release is None or (before and day and day > before):
+        return False
+    texts = [text for text in _NUMBERS.findall(quote) if _has_in_common(text, version)]
+    return any(not any(releases.same(text, row.version) for row in history) for text in texts)
+
+
+def _has_in_common(text: str, version: str) -> bool:
+    one, other = text.split("."), version.split(".")
+    length = max(2, len(one) - 1, len(other) - 1)
+    rows = [one[at : at + length] for at in range(len(one) - length + 1)]
+    return any(other[at : at + length] in rows for at in range(len(other) - length + 1))

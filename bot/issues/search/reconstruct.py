@@ -40,6 +40,7 @@ from bot.kernel.errors import (
     TransientError,
     UserError,
 )
+from bot.kernel.outside_text import one_line
 from bot.kernel.ports import SourceIndex
 from bot.kernel.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.kernel.run import RunPlan
@@ -287,7 +288,8 @@ def _interpreted(
         question = interpretation.build(issue, draft.bug, basis.told, basis.contexts, basis.files)
         answer = budget.ask(question)
     works_in = draft.bug.works_in
-    refined = interpretation.parse(answer.data, issue, draft.signature, basis.tree, works_in)
+    more = (basis.tree, works_in, session.ports.builder.history)
+    refined = interpretation.parse(answer.data, issue, draft.signature, *more)
     if not interpretation.is_void(refined):
         return refined
     with session.stage("intake", f"asking once more: {refined.refusals[-1].says}"):
@@ -296,7 +298,7 @@ def _interpreted(
         except (BudgetExceeded, ModelUnavailable) as error:
             session.note(f"the model could not be asked once more: {error}")
             return refined
-    second = interpretation.parse(answer.data, issue, draft.signature, basis.tree, works_in)
+    second = interpretation.parse(answer.data, issue, draft.signature, *more)
     return second.model_copy(update={"refusals": (*refined.refusals, *second.refusals)})
 
 
@@ -453,23 +455,23 @@ def _requirements_of(
     """
     claims = evidence.gather_claims(bug)
     requirements_by_name = {row.name: row for row in spec.requirements}
-    pinned_versions = {pin.name: pin.version for pin in refined.pins if pin.quoted}
+    pins = {pin.name: pin for pin in refined.pins if pin.quoted}
     requirements = []
     for name in refined.packages:
         plain = canonicalize_name(name)
-        version, reason = (
-            pinned_versions.get(name.lower(), ""),
-            "a model says that the program needs it",
-        )
+        pin = pins.get(name.lower())
+        version, reason = pin.version if pin else "", "a model says that the program needs it"
         specifier = versions.specifier(version, "text") or ""  # "3" means any 3, as in prose
         old = requirements_by_name.get(plain)
         fixed = old is not None and (old.rung is PinSource.OPTION or not version)
         if plain == "python" or fixed or (old is not None and old.specifier == specifier):
             continue
         new = specify.pin_versions(plain, reason, PinSource.IMPORT, claims, None)
-        if version:
-            changes = {"specifier": specifier, "rung": PinSource.ISSUE}
-            changes["reason"] = f"the report says {version} (read by a model)"
+        if pin is not None:
+            reason = f"the report says {version} (read by a model)"
+            if version.rstrip(".*") not in pin.quote:  # a slip, or written otherwise
+                reason = f"a model reads {version} in {one_line(pin.quote)[:60]!r}"
+            changes = {"specifier": specifier, "rung": PinSource.ISSUE, "reason": reason}
             new = new.model_copy(update=changes)
         fields = {"modules": specify.modules(plain, refined.api), "named": True}
         requirements.append(new.model_copy(update=fields))

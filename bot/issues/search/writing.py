@@ -13,7 +13,7 @@ from typing import Any, Literal
 from packaging.specifiers import SpecifierSet
 from pydantic import TypeAdapter
 
-from bot.environment import imports, specify
+from bot.environment import evidence, imports, releases, specify
 from bot.issues import confirm
 from bot.issues.gates import refuse
 from bot.issues.runner import Runner, judging
@@ -622,8 +622,7 @@ class _Writer:
         if addition is None:
             return self._refuse("package_name", package=repr(action.package[:80]))
         present = next((row for row in self.spec.requirements if row.name == addition.name), None)
-        issue = self.runner.job.issue
-        is_in_report = bool(action.version) and markdown.mentions(action.version, issue)
+        is_in_report = bool(action.version) and self._is_in_report(action, addition.name)
         fixed = {PinSource.OPTION} if is_in_report else {PinSource.OPTION, PinSource.ISSUE}
         if present is not None and present.rung in fixed and self._has(present):
             version = present.specifier.removeprefix("==")
@@ -641,12 +640,38 @@ class _Writer:
         version = environment.version(addition.name)
         if not version:
             return self._not_installed(addition.name, "the environment", "it is left out")
-        is_as_asked = action.version == version.partition("+")[0]
+        public = version.partition("+")[0]
+        is_as_asked = bool(action.version) and SpecifierSet(addition.specifier).contains(
+            public, prereleases=True
+        )
         if environment.lock == self.environment.lock and not is_as_asked:
             stays = f"{addition.name} {version} is what can be had here"
             return self._not_installed(addition.name, "the environment", stays)
+        before = self.environment
         self._move(spec, environment, addition.name)
-        return self.notebook.tell(shared("installed", name=addition.name, version=version))
+        if action.version and not is_as_asked:
+            note = next((row.note for row in environment.claims if row.name == addition.name), "")
+            why = note or "what can be had here"
+            fields = {"name": addition.name, "asked": action.version, "version": version}
+            self.notebook.tell(shared("asked_row", why=why, **fields))
+        else:
+            self.notebook.tell(shared("installed", name=addition.name, version=version))
+        return self._tell_moved(before, addition.name)
+
+    def _tell_moved(self, before: Environment, name: str) -> None:
+        """Say which of the packages that were asked for have another version than before, beside
+        the one that was changed.
+        """
+        for row in self.spec.requirements:
+            version = self.environment.version(row.name)
+            if row.name != name and version and before.version(row.name) not in {"", version}:
+                self.notebook.tell(shared("installed", name=row.name, version=version))
+
+    def _is_in_report(self, action: EnvironmentAction, name: str) -> bool:
+        """Whether the report names a version, in whatever form ("4.0.0beta" for 4.0.0b0)."""
+        claims = evidence.gather_claims(self.runner.bug).get(evidence.claim_name(name), [])
+        is_claimed = any(releases.same(claim.version, action.version) for claim in claims)
+        return is_claimed or markdown.mentions(action.version, self.runner.job.issue)
 
     def _has(self, stated: Requirement) -> bool:
         """Whether the release that is stated is what is installed: one that no index has is not."""

@@ -3,6 +3,7 @@
 import builtins
 import re
 from collections.abc import Iterable
+from itertools import dropwhile
 from typing import NamedTuple
 
 from bot.environment import setup_failures
@@ -17,6 +18,8 @@ _WRAPPERS = {
     *("_wrapped_call_impl", "_call_impl", "wrapper", "wrapped", "inner", "error_handler"),
     *("decorate_context", "reraise_with_filtered_traceback", "_call_with_frames_removed"),
 }
+# What runs a program for its user, and is on the stack only where it does.
+_HOSTS = {"IPython", "ipykernel", "nbclient", "marimo", "streamlit", "pytest", "pluggy", "nose"}
 _STANDARD = "<stdlib>"
 # Code that a library makes at run time has no file; what a program types or executes has a name.
 _GENERATED = re.compile(r"<(?!string>|stdin>|stdlib>|frozen |ipython)[^>]*>", re.I)
@@ -35,20 +38,15 @@ def same(places: tuple[Place, ...], failure: Failure, *, is_reworded: bool) -> b
 
     The stacks have to meet where the library is entered and where the exception is raised: one may
     have frames around those of the other (another caller, a filter, a helper that a release has
-    added). A program's own function that a library calls is no place in the library. Where the
-    exception is raised in another function of the file, as after a change of the library, the same
-    words (`worded`) and a line of code in common stand in.
+    added). What runs the program, as a notebook does, is no library that it enters. A program's own
+    function that a library calls is no place in the library. Where the exception is raised in
+    another function of the file, as after a change of the library, the same words (`worded`) and a
+    line of code in common stand in.
     """
-    reported_spots = _spots(
-        (place.file, place.function, place.line, place.code) for place in places
-    )
+    reported_spots, observed_spots = _reported(places), _observed(failure)
     if not reported_spots or not places[-1].file:
         return True
-    last = next((row for row in failure.frames[::-1] if not _GENERATED.match(row.path)), None)
-    observed_spots = _spots(
-        (row.module_path or row.package, row.function, row.line, row.code) for row in failure.frames
-    )
-    if not observed_spots or (last is not None and not last.package):
+    if not observed_spots or _ends_in_program(failure):
         return False
     if not any(spot.function in _WRAPPERS for spot in (reported_spots[-1], observed_spots[-1])):
         reported_spots, observed_spots = _unwrap(reported_spots), _unwrap(observed_spots)
@@ -65,6 +63,28 @@ def same(places: tuple[Place, ...], failure: Failure, *, is_reworded: bool) -> b
     return is_moved and any(
         row.code and _text_of_spot(row) in map(_text_of_spot, observed_spots)
         for row in reported_spots
+    )
+
+
+def raised_alike(places: tuple[Place, ...], failure: Failure) -> bool:
+    """Whether the function that raised an exception is the reported one, whatever led to it."""
+    reported_spots, observed_spots = _reported(places), _observed(failure)
+    is_inside = bool(reported_spots) and not _ends_in_program(failure)
+    return is_inside and _among(reported_spots[-1], observed_spots[-1:])
+
+
+def _ends_in_program(failure: Failure) -> bool:
+    last = next((row for row in failure.frames[::-1] if not _GENERATED.match(row.path)), None)
+    return last is not None and not last.package
+
+
+def _reported(places: tuple[Place, ...]) -> list[_Spot]:
+    return _spots((place.file, place.function, place.line, place.code) for place in places)
+
+
+def _observed(failure: Failure) -> list[_Spot]:
+    return _spots(
+        (row.module_path or row.package, row.function, row.line, row.code) for row in failure.frames
     )
 
 
@@ -88,13 +108,16 @@ def _is_namesake(reported_spots: list[_Spot], observed_spots: list[_Spot]) -> bo
 
 
 def _spots(rows: Iterable[tuple[str, str, int | None, str]]) -> list[_Spot]:
-    """The places in libraries; those in Python's own only where there are no others."""
+    """The places in libraries, from where the program enters them; those in Python's own only where
+    there are no others.
+    """
     spots = [
         _Spot(_file(file), function.rsplit(".", 1)[-1], line, " ".join(code.split()))
         for file, function, line, code in rows
         if file
     ]
-    return [spot for spot in spots if spot.file != _STANDARD] or spots
+    entered = [spot for spot in spots if spot.file != _STANDARD] or spots
+    return list(dropwhile(lambda spot: _package(spot) in _HOSTS, entered)) or entered
 
 
 def _unwrap(spots: list[_Spot]) -> list[_Spot]:

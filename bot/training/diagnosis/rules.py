@@ -88,6 +88,10 @@ _GUESS_CONFIDENCE, _MOST_GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _SHARE_IF_EXPLAINED = 0.35
 _SPOILED = frozenset(("rate", "dynamics", "style"))
+_STANDSTILL: frozenset[str] = frozenset((
+    "update-lost", "step-never-called", "backward-never-called", "reset-after-backward",
+))  # fmt: skip
+"""Rules of code by which nothing is learned, whatever the data are like."""
 _BY_VALUE = frozenset(("decay-outweighs",))
 _DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _BESIDE_TRAINING: frozenset[Fault] = frozenset((
@@ -227,6 +231,8 @@ def _with_explanation(rule: Rule, sign: Sign, *, code_fault: str) -> Sign:
     not known to it.
     """
     spoiled = _SPOILED | {"contract"} if code_fault == "not-registered" else _SPOILED
+    if code_fault in _STANDSTILL and sign.confidence < _CERTAIN:
+        spoiled |= {"data"}
     if code_fault and rule.severity in spoiled and rule.id not in _BY_VALUE:
         return replace(sign, confidence=sign.confidence * _SHARE_IF_EXPLAINED)
     if sign.confidence >= _CERTAIN:

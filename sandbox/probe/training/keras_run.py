@@ -63,7 +63,7 @@ class KerasRun:
         self.layers = []
         self.fitted, self.offered = True, None
         self.loss = self.optimizer = None
-        self.broadcast = False
+        self.written = None
         self.own_step = type(model).train_step is not keras.Model.train_step
 
     @quiet("the start of fit")

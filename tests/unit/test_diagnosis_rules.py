@@ -1249,14 +1249,20 @@ def test_parts_whose_step_is_skipped_within_their_own_loop_are_reset_too_soon():
 def test_a_schedule_that_leaves_no_rate_for_most_of_a_run_is_told(share, told, losses):
     seen = coded(losses, schedules=(Schedule(name="LambdaLR", steps=20, line=6),))
     end = share * len(losses)
-    taken = [x.model_copy(update={"rate": 0.1 * (x.step < end)}) for x in steps(losses)]
-    found = diagnose(seen.model_copy(update={"steps": tuple(taken)})).findings
+    moving = [x.model_copy(update={"rate": 0.1 * (x.step < end)}) for x in steps(losses)]
+    still = [
+        x if x.rate else x.model_copy(update={"weights": y.weights})
+        for x, y in zip(moving, steps(losses, ratio=0.0), strict=True)
+    ]
+    found = diagnose(seen.model_copy(update={"steps": tuple(still)})).findings
     assert [x.line for x in found if x.fault == "schedule-stepped-wrong"] == [6] * told
+    others_move = seen.model_copy(update={"steps": tuple(moving)})
+    assert not _signs("schedule-stepped-wrong", others_move)
 
 
 def test_a_rate_of_zero_at_the_start_is_a_warm_up():
     seen = coded(schedules=(Schedule(name="LambdaLR", steps=500, line=6),))
-    taken = [x.model_copy(update={"rate": 0.1 * (x.step > 99)}) for x in steps(FLAT)]
+    taken = [x.model_copy(update={"rate": 0.1 * (x.step > 99)}) for x in steps(FLAT, ratio=0.0)]
     assert not _signs("schedule-stepped-wrong", seen.model_copy(update={"steps": tuple(taken)}))
 
 
@@ -1316,3 +1322,23 @@ def test_a_loss_that_a_keras_program_writes_itself_broadcasts(own: bool):
     assert [(x.also, x.line) for x in found if x.fault == "CPP"] == [
         (("broadcast-loss",), 23)
     ] * own
+
+
+@pytest.mark.parametrize(("size", "told"), [(LEARNER.size, False), (LEARNER.size + 1, True)])
+def test_frozen_layers_that_were_trained_in_another_model_are_not_at_their_start(size, told):
+    fixed = LEARNER.model_copy(update={"trainable": False, "changed": False, "root": 1})
+    head = HEAD.model_copy(update={"root": 1})
+    before = LEARNER.model_copy(update={"size": size})
+    seen = coded(parameters=(before, HEAD, fixed, head))
+    assert bool(_signs("parameters-frozen", seen)) == told
+
+
+@pytest.mark.parametrize(("count", "more"), [(3, ""), (4, "1 more layer."), (9, "6 more layers.")])
+def test_what_all_layers_have_in_common_is_not_said_of_each(count: int, more: str):
+    layers = tuple(dense(at, 64, 64, "") for at in range(count))
+    rest = (dense(count, 64, 32), dense(count + 1, 32, 10, "softmax"))
+    found = diagnose(partly_trained((*layers, *rest))).findings
+    (finding,) = (x for x in found if x.rule == "no-activation")
+    assert finding.layers == tuple(range(count))
+    assert finding.message.count("No activation follows") == 3
+    assert finding.message.endswith(more or "one linear map.")

@@ -286,13 +286,15 @@ def _too_slow(training: Training, code: ProgramCode, one: Schedule) -> Sign | No
 
 def _to_nothing(training: Training, one: Schedule) -> Sign | None:
     """A rate of zero from before the middle of the run to its end: what follows changes nothing."""
-    rates = [(step.step, step.rate) for step in training.steps if step.rate is not None]
-    nothing = _NOTHING * max((rate for _, rate in rates), default=0.0)
-    last = max((at for at, (_, rate) in enumerate(rates) if rate > nothing), default=-1)
-    idle = rates[last + 1 :]
+    rates = {step.step: step.rate for step in training.steps if step.rate is not None}
+    nothing = _NOTHING * max(rates.values(), default=0.0)
+    last = max((step for step, rate in rates.items() if rate > nothing), default=-1)
+    idle = [step for step in training.steps if step.step > last]
     if not one.steps or last < 0 or len(idle) < _LEAST_LOOKS:
         return None
-    first = idle[0][0]
+    if any(row.update_ratio for step in idle for row in step.weights):
+        return None  # the rate of other parameters is not zero
+    first = idle[0].step
     if first > _TOO_SOON * training.updates:
         return None
     text = (
@@ -302,7 +304,7 @@ def _to_nothing(training: Training, one: Schedule) -> Sign | None:
     words = f"Let `{one.name}`{in_line(one.line)} lower the rate more slowly, and not to zero."
     return code_sign(
         training, "schedule-stepped-wrong", 0.93, text, words, line=one.line, always=True,
-        measurements=(evidence("learning rate", f"{number(rates[0][1])} to 0"),),
+        measurements=(evidence("learning rate", f"{number(max(rates.values()))} to 0"),),
     )  # fmt: skip
 
 

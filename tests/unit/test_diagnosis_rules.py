@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from bot.kernel.training_code import CallSite, Clipping, Mention, Schedule, TensorUse
+from bot.kernel.training_code import CallSite, Clipping, Mention, ModeUse, Schedule, TensorUse
 from bot.kernel.training_types import (
     Data,
     Epoch,
@@ -1342,3 +1342,15 @@ def test_what_all_layers_have_in_common_is_not_said_of_each(count: int, more: st
     assert finding.layers == tuple(range(count))
     assert finding.message.count("No activation follows") == 3
     assert finding.message.endswith(more or "one linear map.")
+
+
+@pytest.mark.parametrize(
+    ("framework", "words"), [("torch", "`model.train()`"), ("keras", "`training=True`")]
+)
+def test_each_framework_has_its_own_way_to_train_in_training_mode(framework: str, words: str):
+    seen = coded(modes=(ModeUse(layers=("BatchNorm",), evaluating=20),))
+    model = seen.models[0].model_copy(update={"framework": framework})
+    (finding,) = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert finding.fault == "eval-while-training"
+    assert finding.change is not None
+    assert words in finding.change.words

@@ -63,7 +63,7 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "target-in-inputs": "the inputs contain the target",
     "schedule-stepped-wrong": "the scheduler is stepped wrongly",
     "clipping-kills": "gradients are clipped to almost nothing",
-    "accumulation-wrong": "accumulated gradients are not averaged",
+    "accumulation-wrong": "gradients are accumulated wrongly",
     "state-carried": "state is carried from batch to batch",
     "padding-counts": "padding counts in the loss",
     "metric-wrong": "the metric is computed wrongly",

@@ -72,7 +72,6 @@ _UNSTEPPED = {
 _DROPOUT = ModeUse(layers=("Dropout",), training=40, judged=20, line=22)
 _STEPPED = Schedule(name="StepLR", steps=500, settings={"step_size": 10}, line=6)
 _SCHEDULED = (*CALLS, CallSite(name="schedule", line=17, calls=500, loops=INNER))
-_RATES = tuple(x.model_copy(update={"rate": 0.1 * 0.9**x.step}) for x in steps(FLAT))
 _CLIP = Clipping(limit=1e-4, median=0.5, calls=500, line=14)
 _LIST = Unregistered(owner="Net", attribute="layers", kind="list", count=2, line=4)
 _CUT = Mention(name="detach", line=8, function="forward", names=("self", "first", "x"))
@@ -82,7 +81,20 @@ _FREEZING = Mention(name="requires_grad", line=9, names=("p",))
 def _scheduled(**changes: Any) -> TrainingTrace:
     use = _STEPPED.model_copy(update=changes)
     seen = coded(calls=_SCHEDULED, schedules=(use,))
-    return seen.model_copy(update={"steps": _RATES})
+    rates = [0.1 * 0.9 ** (x.step * use.steps // 500) for x in seen.steps]
+    taken = [x.model_copy(update={"rate": rate}) for x, rate in zip(seen.steps, rates, strict=True)]
+    return seen.model_copy(update={"steps": tuple(taken)})
+
+
+def _in_parts(loops: tuple[str, ...], resets: int) -> TrainingTrace:
+    return coded(
+        calls=(
+            CallSite(name="zero_grad", line=13, calls=resets, loops=loops),
+            CALLS[1],
+            CallSite(name="step", line=16, calls=125, loops=OUTER),
+        ),
+        totals=_counted(zero_grad=resets, step=125), facts={"looks": 60, "divided": 60},
+    )  # fmt: skip
 
 
 def _unchanging(ratio: float) -> TrainingTrace:
@@ -177,6 +189,7 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
             totals=_counted(step=125),
         ),
     ),
+    "accumulation-wrong": (_in_parts(INNER, 500), _in_parts(OUTER, 125)),
     "backward-never-called": (
         coded(
             calls=called("backward", calls=0), totals=_counted(backward=0),

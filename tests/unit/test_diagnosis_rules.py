@@ -4,7 +4,7 @@ from time import process_time
 
 import pytest
 
-from bot.kernel.training_code import CallSite, Clipping, Mention, TensorUse
+from bot.kernel.training_code import CallSite, Clipping, Mention, ModeUse, Schedule, TensorUse
 from bot.kernel.training_types import (
     Data,
     Epoch,
@@ -1221,3 +1221,136 @@ def test_states_of_a_recurrent_layer_reach_no_further_than_one(kind):
     model = model.model_copy(update={"layers": (layer,)})
     seen = seen.model_copy(update={"models": (model,), "losses": (fed,), "data": ()})
     assert bool(_signs_of("targets-out-of-reach", seen)) is (kind == "LSTM")
+
+
+@pytest.mark.parametrize(("parts", "rule"), [(60, "accumulation-wrong"), (0, "per-epoch-step")])
+def test_a_reset_before_each_part_is_no_missing_step(parts: int, rule: str):
+    calls = (*CALLS[:2], CALLS[2].model_copy(update={"loops": ("10",)}))
+    totals = {"zero_grad": 500, "backward": 500, "step": 42}
+    seen = coded(calls=calls, totals=totals, facts={"looks": 60, "divided": parts})
+    (finding,) = (x for x in diagnose(seen).findings if x.rule in _OF_STEPS)
+    assert (finding.rule, finding.line) == (rule, 13 if parts else 16)
+
+
+_OF_STEPS = ("accumulation-wrong", "per-epoch-step")
+
+
+def test_parts_whose_step_is_skipped_within_their_own_loop_are_reset_too_soon():
+    totals = {"zero_grad": 500, "backward": 500, "step": 125}
+    facts = {"looks": 60, "divided": 60}
+    assert _signs("accumulation-wrong", coded(totals=totals, facts=facts))
+    second = CALLS[1].model_copy(update={"line": 14, "calls": 250})
+    two_losses = coded(calls=(*CALLS, second), totals=totals, facts=facts)
+    assert not _signs("accumulation-wrong", two_losses)
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.2, True), (0.9, False)])
+@pytest.mark.parametrize("losses", [FLAT, GOOD], ids=["flat", "learned"])
+def test_a_schedule_that_leaves_no_rate_for_most_of_a_run_is_told(share, told, losses):
+    seen = coded(losses, schedules=(Schedule(name="LambdaLR", steps=20, line=6),))
+    end = share * len(losses)
+    moving = [x.model_copy(update={"rate": 0.1 * (x.step < end)}) for x in steps(losses)]
+    still = [
+        x if x.rate else x.model_copy(update={"weights": y.weights})
+        for x, y in zip(moving, steps(losses, ratio=0.0), strict=True)
+    ]
+    found = diagnose(seen.model_copy(update={"steps": tuple(still)})).findings
+    assert [x.line for x in found if x.fault == "schedule-stepped-wrong"] == [6] * told
+    others_move = seen.model_copy(update={"steps": tuple(moving)})
+    assert not _signs("schedule-stepped-wrong", others_move)
+
+
+def test_a_rate_of_zero_at_the_start_is_a_warm_up():
+    seen = coded(schedules=(Schedule(name="LambdaLR", steps=500, line=6),))
+    taken = [x.model_copy(update={"rate": 0.1 * (x.step > 99)}) for x in steps(FLAT, ratio=0.0)]
+    assert not _signs("schedule-stepped-wrong", seen.model_copy(update={"steps": tuple(taken)}))
+
+
+@pytest.mark.parametrize(("distinct", "told"), [(64, False), (10, True)])
+def test_rows_that_find_their_partners_in_a_batch_need_not_come_near_zero(distinct, told):
+    fed = loss(
+        "cross_entropy", activation="", rows_sum_to_one=False, one_hot=False,
+        predictions=summary((64, 64), -3, 3), targets=summary((64,), 0, 63, distinct=distinct),
+        integer_targets=True, class_shares=(1 / 64,) * 64, trivial=4.16,
+    )  # fmt: skip
+    short = trace(losses=curve(4.2, 2.6, 200), fed=fed)
+    assert bool(_signs("few-updates", short)) == told
+    stuck = trace(losses=[4.2, 4.1] * 100, fed=fed)
+    assert _signs("few-updates", stuck)
+
+
+@pytest.mark.parametrize(("samples", "told"), [(800, True), (64, False)])
+def test_rows_of_another_training_are_no_leak(samples: int, told: bool):
+    facts = {"trained_rows": 800, "judged_rows": (100.0,), "judged_trained": (30.0,)}
+    seen = coded(facts=facts)
+    plan = seen.plans[0].model_copy(update={"samples": samples})
+    assert bool(_signs("split-leak", seen.model_copy(update={"plans": (plan,)}))) == told
+
+
+@pytest.mark.parametrize(("last", "told"), [(0.1, True), (1e-5, False)])
+def test_a_loss_that_falls_as_the_rate_is_taken_away_is_not_cut_short(last: float, told: bool):
+    losses = curve(2.3, 0.6, 500, fall=0.004)
+    taken = [x.model_copy(update={"rate": 0.1}) for x in steps(losses)]
+    taken[-1] = taken[-1].model_copy(update={"rate": last})
+    assert bool(_signs("still-falling", trace(taken=tuple(taken)))) == told
+
+
+def test_data_say_nothing_where_no_step_changes_anything():
+    large = summary((800, 64), 0.0, 63.0)
+    still = steps(FLAT, ratio=0.0, rate=0.1)
+    seen = coded()
+    data = seen.data[0].model_copy(update={"inputs": large})
+    given = seen.model_copy(update={"data": (data,)})
+    assert any(x.rule == "unscaled-inputs" for x in diagnose(given).findings)
+    found = diagnose(given.model_copy(update={"steps": still})).findings
+    assert {x.fault for x in found} == {"update-lost"}
+
+
+@pytest.mark.parametrize(("low", "told"), [(0.0, False), (-3.0, True)])
+def test_values_that_lost_their_sign_passed_a_function(low: float, told: bool):
+    first = dense(0, 64, 64, "", output=summary((32, 64), -3.0, 3.0))
+    after = LAYERS[1].model_copy(update={"input": summary((32, 64), low, 3.0)})
+    found = _signs("no-activation", partly_trained((first, after, LAYERS[2])))
+    assert bool(found) == told
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_loss_that_a_keras_program_writes_itself_broadcasts(own: bool):
+    settings = {"broadcast": True} if own else {}
+    seen = one_unit("linear", "expression", summary((32,), -4.0, 9.0), settings=settings, line=23)
+    found = [x for x in diagnose(seen).findings if x.rule == "broadcast-targets"]
+    assert [(x.also, x.line) for x in found if x.fault == "CPP"] == [
+        (("broadcast-loss",), 23)
+    ] * own
+
+
+@pytest.mark.parametrize(("size", "told"), [(LEARNER.size, False), (LEARNER.size + 1, True)])
+def test_frozen_layers_that_were_trained_in_another_model_are_not_at_their_start(size, told):
+    fixed = LEARNER.model_copy(update={"trainable": False, "changed": False, "root": 1})
+    head = HEAD.model_copy(update={"root": 1})
+    before = LEARNER.model_copy(update={"size": size})
+    seen = coded(parameters=(before, HEAD, fixed, head))
+    assert bool(_signs("parameters-frozen", seen)) == told
+
+
+@pytest.mark.parametrize(("count", "more"), [(3, ""), (4, "1 more layer."), (9, "6 more layers.")])
+def test_what_all_layers_have_in_common_is_not_said_of_each(count: int, more: str):
+    layers = tuple(dense(at, 64, 64, "") for at in range(count))
+    rest = (dense(count, 64, 32), dense(count + 1, 32, 10, "softmax"))
+    found = diagnose(partly_trained((*layers, *rest))).findings
+    (finding,) = (x for x in found if x.rule == "no-activation")
+    assert finding.layers == tuple(range(count))
+    assert finding.message.count("No activation follows") == 3
+    assert finding.message.endswith(more or "one linear map.")
+
+
+@pytest.mark.parametrize(
+    ("framework", "words"), [("torch", "`model.train()`"), ("keras", "`training=True`")]
+)
+def test_each_framework_has_its_own_way_to_train_in_training_mode(framework: str, words: str):
+    seen = coded(modes=(ModeUse(layers=("BatchNorm",), evaluating=20),))
+    model = seen.models[0].model_copy(update={"framework": framework})
+    (finding,) = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert finding.fault == "eval-while-training"
+    assert finding.change is not None
+    assert words in finding.change.words

@@ -71,6 +71,15 @@ def test_the_best_constant_is_found(name: str, values: tuple[float, ...], best: 
     assert numbers.trivial(name, table, ()) == pytest.approx(best, rel=1e-3, abs=1e-9)
 
 
+@pytest.mark.parametrize(
+    ("name", "turn", "best"),
+    [("smooth_l1", 0.1, 0.95), ("huber", 0.1, 0.095), ("smooth_l1", 0.0, 1.0), ("huber", 4.0, 0.5)],
+)
+def test_the_turn_of_a_loss_counts(name: str, turn: float, best: float):
+    table = Table([[-1.0], [-1.0], [1.0], [1.0]])
+    assert numbers.trivial(name, table, (), (), turn) == pytest.approx(best, rel=1e-6)
+
+
 def test_weights_of_the_classes_count():
     labels = Table([[0.0]] * 9 + [[1.0]])
     rare = min(-(9 * 0.1 * math.log(p) + 0.9 * math.log(1 - p)) for p in _TRIED)

@@ -133,7 +133,16 @@ def _linear_between(training: Training, layer: Layer, after: Layer) -> bool:
     between = training.layers[order[layer.index] : order[after.index]]
     if any(nonlinear(x) or x.type in _FUNCTIONS or "attention" in x.type.lower() for x in between):
         return False
+    if _is_rectified(between[-1], after):
+        return False
     return not after.inputs or any(x.index in after.inputs for x in between)
+
+
+def _is_rectified(layer: Layer, after: Layer) -> bool:
+    """Whether values below zero are gone before the next layer, by a function that is no layer."""
+    low = layer.output.minimum if layer.output else None
+    least = after.input.minimum if after.input else None
+    return low is not None and least is not None and low < 0 <= least
 
 
 def squashing(training: Training) -> Signs:

@@ -201,6 +201,8 @@ def leaked_rows(training: Training) -> Signs:
     if code is None or plan is None or not plan.samples:
         return
     trained = _number(code, "trained_rows")
+    if trained > plan.samples + (plan.batch_size or 0):
+        return  # they are the rows of another training of this program
     rows, shared = _numbers(code, "judged_rows"), _numbers(code, "judged_trained")
     coverage = min(1.0, (trained + _number(code, "repeated_rows")) / plan.samples)
     if not rows or coverage < _HALF:

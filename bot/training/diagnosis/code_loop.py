@@ -31,6 +31,7 @@ _MOST_STALE, _LEAST_LOOKS, _LEAST_GROWTH = 0.8, 3, 1.05
 _RARE, _VERY_RARE = 3, 8
 _LEAST_CLIP, _TOO_LOW, _TOO_SOON = 0.02, 0.01, 0.5
 _LEAST_UPDATE = 1e-4
+_NOTHING = 1e-9  # of the highest learning rate
 _PLAIN = frozenset(("sgd", "asgd"))
 _PER_EPOCH = frozenset(
     ("StepLR", "MultiStepLR", "ExponentialLR", "CosineAnnealingLR", "PolynomialLR", "LinearLR")
@@ -160,6 +161,8 @@ def stepped_rarely(training: Training) -> Signs:
     if not steps or not outside or backwards < _RARE * steps:
         return
     inner_reset = code.site("zero_grad").loops == backward.loops
+    if inner_reset and _accumulates(code):
+        return  # it is the reset that stands in the wrong loop
     if not inner_reset and (backwards < _VERY_RARE * steps or _accumulates(code)):
         return  # parts of one batch, whose gradients are accumulated
     optimizer = receiver(code, "step", step.line, "optimizer")
@@ -172,6 +175,32 @@ def stepped_rarely(training: Training) -> Signs:
     yield code_sign(
         training, "per-epoch-step", 0.96 if inner_reset else 0.9, text, words, line=step.line,
         measurements=(evidence("steps", steps), evidence("backward passes", backwards)),
+    )  # fmt: skip
+
+
+def reset_within(training: Training) -> Signs:
+    """Gradients that are reset before each part of a batch, so that only the last part counts."""
+    code = training.code
+    if code is None or not _accumulates(code):
+        return
+    resets, backwards, steps = (code.sites(x) for x in ("zero_grad", "backward", "step"))
+    if not len(resets) == len(backwards) == len(steps) == 1:
+        return  # several losses may be summed, or several models be reset
+    updates, passes = code.totals.get("step", 0), code.totals.get("backward", 0)
+    if resets[0].loops != backwards[0].loops or code.totals.get("zero_grad", 0) < passes:
+        return
+    if not updates or passes < 2 * updates:
+        return
+    line, parts = resets[0].line, round(passes / updates)
+    text = (
+        f"Gradients are reset before each of the {parts} parts that a step is made of: `zero_grad`"
+        f"{in_line(line)} leaves only those of the last part."
+    )
+    optimizer = receiver(code, "zero_grad", line, "optimizer")
+    words = f"Call `{optimizer}.zero_grad()` once for each step{in_line(steps[0].line)}."
+    yield code_sign(
+        training, "accumulation-wrong", 0.95, text, words, line=line,
+        measurements=(evidence("backward passes", passes), evidence("steps", updates)),
     )  # fmt: skip
 
 
@@ -198,12 +227,18 @@ def never_backward(training: Training) -> Signs:
 
 
 def schedule(training: Training) -> Signs:
-    """A scheduler that is stepped at each batch for each epoch, or the other way round."""
+    """A scheduler that is stepped at each batch for each epoch, or the other way round, or that
+    leaves nothing of the learning rate.
+    """
     code = training.code
     if code is None:
         return
     for one in code.schedules:
-        sign = _too_fast(training, code, one) or _too_slow(training, code, one)
+        sign = (
+            _too_fast(training, code, one)
+            or _too_slow(training, code, one)
+            or _to_nothing(training, one)
+        )
         if sign is not None:
             yield sign
             return
@@ -247,6 +282,30 @@ def _too_slow(training: Training, code: ProgramCode, one: Schedule) -> Sign | No
     )
     words = f"Move `{name}.step()` into the loop over batches, after `step` of the optimizer."
     return code_sign(training, "schedule-stepped-wrong", 0.93, text, words, line=site.line)
+
+
+def _to_nothing(training: Training, one: Schedule) -> Sign | None:
+    """A rate of zero from before the middle of the run to its end: what follows changes nothing."""
+    rates = {step.step: step.rate for step in training.steps if step.rate is not None}
+    nothing = _NOTHING * max(rates.values(), default=0.0)
+    last = max((step for step, rate in rates.items() if rate > nothing), default=-1)
+    idle = [step for step in training.steps if step.step > last]
+    if not one.steps or last < 0 or len(idle) < _LEAST_LOOKS:
+        return None
+    if any(row.update_ratio for step in idle for row in step.weights):
+        return None  # the rate of other parameters is not zero
+    first = idle[0].step
+    if first > _TOO_SOON * training.updates:
+        return None
+    text = (
+        f"`{one.name}`{in_line(one.line)} takes the learning rate to zero at step {first} of"
+        f" {training.updates}: nothing is learned from there on."
+    )
+    words = f"Let `{one.name}`{in_line(one.line)} lower the rate more slowly, and not to zero."
+    return code_sign(
+        training, "schedule-stepped-wrong", 0.93, text, words, line=one.line, always=True,
+        measurements=(evidence("learning rate", f"{number(max(rates.values()))} to 0"),),
+    )  # fmt: skip
 
 
 def clipped(training: Training) -> Signs:
@@ -294,10 +353,13 @@ RULES: tuple[Rule, ...] = (
          "Backward passes without a step of the optimizer.", never_stepped),
     Rule("per-epoch-step", "code", ("per-epoch-step",), _SOURCE,
          "The optimizer steps once per epoch instead of once per batch.", stepped_rarely),
+    Rule("accumulation-wrong", "code", ("accumulation-wrong",), _SOURCE,
+         "Gradients that are accumulated are reset before each part.", reset_within),
     Rule("backward-never-called", "code", ("backward-never-called",), _SOURCE,
          "Steps of the optimizer without a backward pass.", never_backward),
     Rule("schedule-stepped-wrong", "code", ("schedule-stepped-wrong",), _SOURCE,
-         "A scheduler is stepped per batch instead of per epoch, or the other way round.",
+         "A scheduler is stepped per batch instead of per epoch or the other way round, or ends the"
+         " training early.",
          schedule),
     Rule("clipping-kills", "code", ("clipping-kills",), _SOURCE,
          "Gradients are clipped far below their size.", clipped),

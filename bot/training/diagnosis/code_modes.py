@@ -31,6 +31,8 @@ def evaluating(training: Training) -> Signs:
     loops = code.site("backward").loops
     where = f"at the start of the loop in line {loops[0].split(':')[-1]}" if loops else "before it"
     words = f"Call `{model}.train()` {where}."
+    if training.model.framework == "keras":
+        words = "Pass `training=True` where the training step calls the model."
     yield code_sign(
         training, "eval-while-training", 0.9, text, words, line=line, always=True,
         measurements=(evidence("steps in evaluation mode", f"{mode.evaluating} of {looked}"),),

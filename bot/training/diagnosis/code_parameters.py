@@ -117,8 +117,10 @@ def frozen(training: Training) -> Signs:
         for x in code.parameters
         if not x.trainable and x.ran and not x.restored and x.module in _LAYERS and not x.changed
     ]
+    # Other roots than those are a target or a measure.
     learning_roots = {x.root for x in code.parameters if x.trainable and x.optimizers}
-    stuck = [x for x in stuck if x.root in learning_roots]  # others are a target or a measure
+    trained = {(x.name, x.size) for x in code.parameters if x.changed}  # they may be copied
+    stuck = [x for x in stuck if x.root in learning_roots and (x.name, x.size) not in trained]
     if not stuck or _share(stuck, code) < _LEAST_SHARE:
         return
     line = _line_of(code.mentions, ("requires_grad", "requires_grad_"))

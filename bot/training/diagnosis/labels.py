@@ -244,11 +244,11 @@ def broadcast_targets(training: Training) -> Signs:
     )
     measurements = shapes if target_shape else ()
     same = "Give both the same shape, for example with `predictions.squeeze(1)`"
-    words = f"{same}, before `{loss.name}`{in_line(loss.line)}."
+    compared = "the loss" if loss.name == "expression" else f"`{loss.name}`"
+    words = f"{same}, before {compared}{in_line(loss.line)}."
     better = change("code(broadcast-loss)", ("repaired",), words)
-    is_torch = training.model.framework == "torch"
-    also: tuple[Fault, ...] = ("broadcast-loss",) if is_torch else ()
-    line = (loss.call or loss.line) if is_torch else 0
+    line = loss.call or loss.line
+    also: tuple[Fault, ...] = ("broadcast-loss",)
     yield Sign("CPP", 0.97, text, also=also, evidence=measurements, change=better, line=line)
     yield Sign("LCH", 0.3, text, evidence=measurements)
 

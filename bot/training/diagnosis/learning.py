@@ -107,6 +107,8 @@ def learning(
     points = _parts(finite)
     start = fmean(finite[: max(1, min(5, len(finite) // 20))])
     trivial, floor = _limits(losses, data)
+    if loss is not None and _matches_rows(loss):
+        trivial = None  # how well rows can be told from each other is not known
     if trivial is not None and start - floor < _UNTRAINED * (trivial - floor):
         trivial = None  # the steps' losses are on another scale
     skill = None if trivial is None else _skill(points[-1], trivial, floor)
@@ -133,6 +135,15 @@ def _meaningless(loss: Loss, data: Data | None) -> bool:
     if loss.name in SIGNED_LOSSES:  # without a negative label, whatever is large is right
         return (targets_of(loss, data).minimum or 0.0) > 0
     return loss.name in BINARY and no_shares(targets_of(loss, data))
+
+
+def _matches_rows(loss: Loss) -> bool:
+    """Whether each row is to find its own partner among those of the batch, as contrastive losses
+    have it: as many classes as rows, and each the target of one.
+    """
+    rows = loss.predictions.shape[0] if loss.predictions.shape else 0
+    square = loss.predictions.shape == (rows, rows) and loss.targets.shape == (rows,)
+    return loss.name in ENTROPIES and square and rows >= _ENOUGH and loss.targets.distinct == rows
 
 
 def targets_of(loss: Loss, data: Data | None) -> Summary:

@@ -82,12 +82,16 @@ __all__ = ["MOST", "RULES", "Rule", "diagnose", "success"]
 
 MOST = 4
 """Findings of one diagnosis."""
-_MOST_LAYERS_DESCRIBED = 12  # layers of one fault that are spoken of, each in a sentence
+_MOST_DESCRIBED = 3  # signs of one fault in several layers, each in sentences of its own
 _MIN_CONFIDENCE = 0.35
 _GUESS_CONFIDENCE, _MOST_GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _SHARE_IF_EXPLAINED = 0.35
 _SPOILED = frozenset(("rate", "dynamics", "style"))
+_STANDSTILL: frozenset[str] = frozenset((
+    "update-lost", "step-never-called", "backward-never-called", "reset-after-backward",
+))  # fmt: skip
+"""Rules of code by which nothing is learned, whatever the data are like."""
 _BY_VALUE = frozenset(("decay-outweighs",))
 _DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _BESIDE_TRAINING: frozenset[Fault] = frozenset((
@@ -227,6 +231,8 @@ def _with_explanation(rule: Rule, sign: Sign, *, code_fault: str) -> Sign:
     not known to it.
     """
     spoiled = _SPOILED | {"contract"} if code_fault == "not-registered" else _SPOILED
+    if code_fault in _STANDSTILL and sign.confidence < _CERTAIN:
+        spoiled |= {"data"}
     if code_fault and rule.severity in spoiled and rule.id not in _BY_VALUE:
         return replace(sign, confidence=sign.confidence * _SHARE_IF_EXPLAINED)
     if sign.confidence >= _CERTAIN:
@@ -237,15 +243,12 @@ def _with_explanation(rule: Rule, sign: Sign, *, code_fault: str) -> Sign:
 
 def _together(findings: list[Finding]) -> list[Finding]:
     """One finding for all layers that have the same fault, with the rule that is surest of it."""
-    by_fault: dict[tuple[str, tuple[str, ...]], Finding] = {}
+    by_fault: dict[tuple[str, tuple[str, ...]], list[Finding]] = defaultdict(list)
     for finding in sorted(findings, key=_rank, reverse=True):
-        key = (finding.fault, finding.also)
-        before = by_fault.get(key)
-        if before is None:
-            by_fault[key] = finding
-        elif finding.layers and finding.confidence >= _MIN_CONFIDENCE:
-            by_fault[key] = _join(before, finding)
-    return list(by_fault.values())
+        same = by_fault[(finding.fault, finding.also)]
+        if not same or (finding.layers and finding.confidence >= _MIN_CONFIDENCE):
+            same.append(finding)
+    return [_join(same) for same in by_fault.values()]
 
 
 def _without_effects(findings: list[Finding]) -> list[Finding]:
@@ -267,15 +270,20 @@ def _brings_about(cause: Finding, effect: Finding) -> bool:
     return surer and effect.rule in _EFFECTS.get(cause.rule, frozenset())
 
 
-def _join(one: Finding, other: Finding) -> Finding:
-    layers = tuple(sorted({*one.layers, *other.layers}))
-    if len(layers) > _MOST_LAYERS_DESCRIBED:
-        return one.model_copy(update={"layers": layers})
-    return one.model_copy(
+def _join(findings: list[Finding]) -> Finding:
+    """The surest of some findings for the layers of all; of many it says only how many they are."""
+    described = findings[:_MOST_DESCRIBED]
+    layers = {layer for finding in findings for layer in finding.layers}
+    others = len(layers - {layer for finding in described for layer in finding.layers})
+    sentences = [finding.message for finding in described]
+    if others:
+        sentences.append(f"The same fault is in {others} more layer{'s' if others > 1 else ''}.")
+    measurements = (one for finding in described for one in finding.evidence)
+    return findings[0].model_copy(
         update={
-            "layers": layers,
-            "message": f"{one.message} {other.message}",
-            "evidence": tuple(dict.fromkeys((*one.evidence, *other.evidence))),
+            "layers": tuple(sorted(layers)),
+            "message": " ".join(sentences),
+            "evidence": tuple(dict.fromkeys(measurements)),
         }
     )
 

@@ -29,6 +29,7 @@ _LARGE = 256
 _WHOLE = 0.35
 _ROOM = 0.03
 _STEEP = 0.1
+_ANNEALED = 0.05
 _SHORT, _VERY_SHORT = 100, 60
 _UNSETTLED, _WORSE = 0.25, 1.1
 _MANY = 10_000  # so many updates are no short run, whatever they still gain
@@ -117,13 +118,22 @@ def still_falling(training: Training) -> Signs:
         return
     if any(total_step(training)):
         return  # more of such steps would do, but larger ones are what is missing
-    if not learning.below(0.6) and not (learning.poor and learning.pace > _STEEP):
+    steep = learning.poor and learning.pace > _STEEP and not _is_annealed(training)
+    if not learning.below(0.6) and not steep:
         return
     text = "The loss was still falling when training ended."
     strong = min(0.45 + 2 * learning.pace, 0.75)  # a curve is never certain of its cause
     yield _more_epochs(training, strong, text, symptom=True)
     if small_steps(training):
         yield rate_sign(training, strong - 0.1, True, text, symptom=True)
+
+
+def _is_annealed(training: Training) -> bool:
+    """Whether a schedule took the rate to nearly nothing by the end: the loss falls by that, and no
+    longer once it is there.
+    """
+    rates = [step.rate for step in training.steps if step.rate is not None]
+    return bool(rates) and rates[-1] <= _ANNEALED * max(rates)
 
 
 def _below_its_band(training: Training) -> bool:

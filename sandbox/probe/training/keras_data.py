@@ -282,8 +282,8 @@ class RunDescription:
         }
         if several:
             fields["settings"] = {"weight": _weight(run.model, at, output)}
-        elif run.broadcast:
-            fields["settings"] = {"broadcast": True}
+        elif run.written is not None and run.written.broadcast:
+            fields.update(settings={"broadcast": True}, call=run.written.line)
         whole = self._targets(at, output, predictions)
         return fields if whole is None else {**fields, **self._compared(name, whole)}
 

@@ -6,7 +6,7 @@ import collections
 import math
 import sys
 
-from . import keras_layers
+from . import keras_layers, program
 from .core import patch, quiet
 from .vocabulary import KERAS_LOSSES
 
@@ -103,11 +103,12 @@ _LEAST = 1e-7
 
 class ComparedValues:
     """A loss that was written out: an object that is called as a `Loss` is, None where its name is
-    not known; what it is compared with; whether each value is compared with all others.
+    not known; what it is compared with; whether each value is compared with all others, and the
+    line that does so, 0 where it is not known.
     """
 
-    def __init__(self, loss, targets, broadcast=False):
-        self.loss, self.targets, self.broadcast = loss, targets, broadcast
+    def __init__(self, loss, targets, broadcast=False, line=0):
+        self.loss, self.targets, self.broadcast, self.line = loss, targets, broadcast, line
 
 
 class ComparisonRecorder:
@@ -160,8 +161,11 @@ def trace_loss(loss, result_tensor):
         visited.add(operation)
         if operation.type in _COMPARING:
             operands = _operands(operation, result_tensor.op)
+            if operands is not None and _broadcasts(*(one.shape for one in operands)):
+                line = _line_of(operation)
+                return ComparedValues(None, operands[1], broadcast=True, line=line)
             if operands is not None:
-                return _by_operations(operation.type, path, *operands)
+                return _by_operations(operation.type, path, operands[1])
         path = (*path, operation.type)
         waiting += [(one.op, path) for one in operation.inputs]
     return ComparedValues(None, None)
@@ -198,12 +202,17 @@ def _above(operation, output):
     return kinds
 
 
-def _by_operations(kind, path, predictions, targets):
+def _line_of(operation):
+    """The innermost line of the program's main file that made an operation; 0 for none."""
+    main = program.main_file()
+    lines = [frame.lineno for frame in operation.traceback if frame.filename == main]
+    return lines[-1] if lines else 0
+
+
+def _by_operations(kind, path, targets):
     """The loss by the operations between a comparison and the loss; one that is scaled or summed
     over the batch has no name.
     """
-    if _broadcasts(predictions.shape, targets.shape):
-        return ComparedValues(None, targets, broadcast=True)
     path = {*path, kind}
     name = None
     if "Mean" not in path or "RealDiv" in path or (kind != "Mul" and path & {"Mul", "Sum"}):

@@ -200,7 +200,7 @@ def _new(keras, optimizer, variables, line):
     run = keras_run.KerasRun(keras, model, {"x": model_input, "y": SEEN_LOOPS.targets}, line)
     run.fitted, run.loss, run.optimizer = False, SEEN_LOOPS.object, optimizer
     if SEEN_LOOPS.written is not None:
-        run.loss, run.broadcast = SEEN_LOOPS.written.loss, SEEN_LOOPS.written.broadcast
+        run.loss, run.written = SEEN_LOOPS.written.loss, SEEN_LOOPS.written
         if SEEN_LOOPS.targets is None:
             STATE.cannot_see("predictions and targets of a loss written out in a Keras loop")
     run.start()

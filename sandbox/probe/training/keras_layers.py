@@ -133,6 +133,18 @@ def _numbers(key, part):
     return numbers_by_name
 
 
+def is_evaluating(norm):
+    """Whether a batch normalization that learned has only run in evaluation mode: one step in
+    training would have moved its averages from where they begin.
+    """
+    averages = array(norm.moving_mean), array(norm.moving_variance)
+    if norm.momentum >= 1 or averages[0].any() or (averages[1] != 1).any():
+        return False
+    scale, offset = norm.gamma, norm.beta
+    is_scaled = scale is not None and bool((array(scale) != 1).any())
+    return is_scaled or (offset is not None and bool(array(offset).any()))
+
+
 def role(layer, variable):
     name = variable.name
     if "bias" in name:

@@ -6,7 +6,7 @@ import itertools
 import weakref
 
 from . import keras_data, keras_layers, keras_probe, numbers
-from .core import NO_MODEL, STATE, patch, quiet, sampled
+from .core import NO_MODEL, STATE, contained, patch, quiet, sampled
 from .records import WRITER
 
 # One call of `Model.fit`: its steps, and on sampled ones what a fixed batch shows.
@@ -19,10 +19,11 @@ class KnownModel:
         self.id = "model-%d" % number
         self.optimizer = "optimizer-%d" % number
         self.steps = self.epochs = 0
-        self.described = self.fed = False
+        self.described = self.fed = self.has_modes = False
         self.metrics = ()
 
 
+_SOME_STEPS = 20
 MODELS, _NUMBERS = weakref.WeakKeyDictionary(), itertools.count()
 ACTIVE = []
 """The models that Keras itself trains right now."""
@@ -63,7 +64,7 @@ class KerasRun:
         self.layers = []
         self.fitted, self.offered = True, None
         self.loss = self.optimizer = None
-        self.broadcast = False
+        self.written = None
         self.own_step = type(model).train_step is not keras.Model.train_step
 
     @quiet("the start of fit")
@@ -150,8 +151,18 @@ class KerasRun:
         WRITER.step(number, fields)
         self.known.steps += 1
         STATE.steps += batches
+        if self.known.steps >= _SOME_STEPS and not self.known.has_modes:
+            self.known.has_modes = True
+            self._look_at_modes()
         self._take_offered()
         self._prepare()
+
+    @contained("modes of Keras layers")
+    def _look_at_modes(self):
+        norms = [x for x in self.layers if type(x).__name__ == "BatchNormalization" and x.trainable]
+        if norms and all(keras_layers.is_evaluating(one) for one in norms):
+            mode = {"layers": ["BatchNorm"], "evaluating": self.known.steps}
+            WRITER.put("code", modes=[mode])
 
     def _loss(self, batch, steps, logs):
         """The loss of these steps alone: Keras tells the mean over the epoch so far, a `train_step`

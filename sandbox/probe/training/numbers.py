@@ -193,14 +193,18 @@ def activation(xp, rows):
 # The loss of the best constant prediction: what a model that learns nothing reaches.
 
 
-def trivial(name, rows, class_shares, weights=()):
+def trivial(name, rows, class_shares, weights=(), turn=1.0):
     """The loss on a table of targets; None where it is not known how. `weights` are those of the
-    classes; under a binary loss, of a positive label in each column or in all.
+    classes; under a binary loss, of a positive label in each column or in all. `turn` is the gap
+    at which Huber's loss stops growing with the square.
     """
     if len(rows) == 0:
         return None
     if name in BINARY:
         return _binary(rows, weights)
+    if name == "huber" or (name == "smooth_l1" and turn):
+        constant = _constant(_huber(turn))(rows, class_shares)
+        return constant / turn if name == "smooth_l1" else constant
     if weights and class_shares:
         class_shares = [one * weight for one, weight in zip(class_shares, weights)]
     find = _BY_NAME.get(name)
@@ -296,9 +300,12 @@ def _mean(distance, values, constant):
     return sum(distance(value, constant) for value in values) / len(values)
 
 
-def _huber(value, constant):
-    gap = abs(value - constant)
-    return gap * gap / 2 if gap < 1 else gap - 0.5
+def _huber(turn):
+    def distance(value, constant):
+        gap = abs(value - constant)
+        return gap * gap / 2 if gap < turn else turn * (gap - turn / 2)
+
+    return distance
 
 
 def _logcosh(value, constant):
@@ -323,8 +330,7 @@ _BY_NAME = {
     "sparse_categorical_crossentropy": _classes,
     "mse": _squares,
     "mae": _absolute,
-    "huber": _constant(_huber),
-    "smooth_l1": _constant(_huber),
+    "smooth_l1": _absolute,  # where it does not turn
     "logcosh": _constant(_logcosh),
     "log_cosh": _constant(_logcosh),
     "mape": _constant(_share),

@@ -270,6 +270,7 @@ NAMES.update({
     "triplet_margin_loss": ("triplet_margin", None),
     "ctc_loss": ("ctc", None),
 })  # fmt: skip
+_TURNS = {"huber": "delta", "smooth_l1": "beta"}
 _SETTINGS = ("reduction", "label_smoothing", "ignore_index", "log_input", "full", "delta", "beta")
 _WEIGHTS, _MOST_WEIGHTS = (
     {"cross_entropy": "weight", "nll": "weight", "bce_logits": "pos_weight"},
@@ -480,15 +481,16 @@ def describe(name, predictions, targets, activation):
     return fields, target_table
 
 
-def targets_told(canonical, target_table, integral, weights=()):
+def targets_told(canonical, target_table, integral, settings):
     """What the targets alone say: the shares of the classes and the loss of the best constant."""
     shares = numbers.shares(target_table, integral)
+    weights, turn = settings.get("weights", ()), settings.get(_TURNS.get(canonical), 1.0)
     if canonical in OF_CLASSES:  # the mean is over the weights of the samples
         whole = sum(share * weight for share, weight in zip(shares, weights))
         weights = [weight / whole for weight in weights] if whole else ()
     return {
         "class_shares": shares,
-        "trivial": trivial(canonical, target_table, shares, weights),
+        "trivial": trivial(canonical, target_table, shares, weights, turn),
         "floor": floor(canonical, target_table),
     }
 
@@ -511,8 +513,8 @@ def with_targets(model, target_table):
     fields = LOSSES.told.get(model)
     if fields is not None and len(target_table):
         integral = numbers.is_integral(target_table.reshape(-1))
-        weights = fields.get("settings", {}).get("weights", ())
-        fields_of_targets = targets_told(fields["name"], target_table, integral, weights)
+        settings = fields.get("settings", {})
+        fields_of_targets = targets_told(fields["name"], target_table, integral, settings)
         WRITER.put("loss", model=model, **fields, **fields_of_targets)
 
 

@@ -22,7 +22,7 @@ CASES = sorted(path.name.removesuffix(".buggy.py") for path in TWINS.glob("*.bug
 WITHOUT_LINE = frozenset(("split-leak", "target-in-inputs"))
 WITHOUT_EDIT = WITHOUT_LINE | {
     "state-carried", "metric-wrong", "layer-repeated", "future-leak", "mask-inverted",
-    "positions-missing",
+    "positions-missing", "accumulation-wrong",
 }  # fmt: skip
 FORMS_WITHOUT_EDIT = (
     "gradients-not-reset.own",

@@ -20,6 +20,8 @@ from tests.support.stand_in import GitHubServer, gaps
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME, PROCESSES, COUNT, GAP_S = "acme/lib", 3, 2, 0.25
+ON_THE_WAY_S = 0.02
+"""By how much one write may be later on its way than the next, on a busy machine."""
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
@@ -46,8 +48,8 @@ def test_writes_arrive_as_far_apart_as_is_promised(database: str) -> None:
         assert [process.wait(300) for process in processes] == [0] * PROCESSES
         assert len(server.writes) == PROCESSES * THREADS * COUNT
         loud = [entry for entry in server.writes if entry.path.endswith("/comments")]
-        assert min(gaps(server.writes)) >= GAP_S
-        assert min(gaps(loud)) >= 3 * GAP_S
+        assert min(gaps(server.writes)) >= GAP_S - ON_THE_WAY_S
+        assert min(gaps(loud)) >= 3 * GAP_S - ON_THE_WAY_S
 
 
 def test_the_promise_is_one_write_a_second_and_three_for_those_that_notify() -> None:

@@ -107,7 +107,9 @@ class _Worker(Worker):
     wait behind any that are in progress elsewhere: arq asks Redis three times about each of these.
     """
 
-    _filling: asyncio.Task[None] | None = None
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fillings = set[asyncio.Task[None]]()
 
     @override
     async def start_jobs(self, job_ids: list[bytes]) -> None:
@@ -122,7 +124,10 @@ class _Worker(Worker):
         try:
             await super().run_job(job_id, score)
         finally:  # its place is free once this returns, and Redis has answered later than that
-            self._filling = asyncio.create_task(self._fill())
+            if self.allow_pick_jobs:
+                filling = asyncio.create_task(self._fill())
+                self.fillings.add(filling)
+                filling.add_done_callback(self.fillings.discard)
 
     async def _fill(self) -> None:
         with suppress(RedisError, OSError):  # the next poll meets them as well
@@ -151,7 +156,8 @@ class _Lane:
             except (RedisError, OSError) as error:
                 await self._rest(error, stop)
             worker.allow_pick_jobs = False
-            left += worker.tasks.values()
+            # None may ask Redis once the connections are closed.
+            left += (*worker.tasks.values(), *worker.fillings)
         await asyncio.gather(*left, return_exceptions=True)
         self._threads.shutdown()
 

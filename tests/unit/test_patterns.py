@@ -13,8 +13,11 @@ import handlers
 
 LENGTH = 400
 SECONDS = 1.0  # of this process; the patterns that this test was written for take minutes
-PIECES = (" ", "=", "-", ".", "0", "a", ":", "= ", "a ", "0 ", "a.", "a,", "\t", "\n")
-BEGINNINGS = ("", "x ", "x = ", "got ", "1.0 ", "# ", "pip install ", "python ", "a=")
+PIECES = (
+    *(" ", "=", "-", ".", "0", "a", ":", "= ", "a ", "0 ", "a.", "a,", "\t", "\n"),
+    *("a-", "a.a-", "1.1", "1.1 ", "1."),
+)
+BEGINNINGS = ("", "x ", "x = ", "got ", "1.0 ", "# ", "pip install ", "python ", "a=", "1", "1.1")
 
 
 def patterns() -> dict[str, tuple[str, re.Pattern[str]]]:
@@ -57,6 +60,7 @@ def slow_line(pattern: re.Pattern[str]) -> str:
             signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
             try:
                 pattern.search(line)
+                pattern.fullmatch(line)
             except Slow:
                 return f"{beginning!r} and then {piece!r}"
             finally:

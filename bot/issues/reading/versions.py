@@ -20,7 +20,7 @@ from bot.kernel.source.syntax import module_of
 
 # Environment dumps: `collect_env`, `pip list`, conda, tables, `key: version` lines.
 
-VERSION = r"\d{1,4}(?:\.(?:\d{1,8}|[xX*](?![A-Za-z])))+(?:[-._]?(?:alpha|beta|a|b|c|rc|pre|post|dev)[-.]?\d{0,9})*(?:\+[\w.]{1,40})?"
+VERSION = r"\d{1,4}(?:\.(?:\d{1,8}|[xX*](?![A-Za-z])))+(?:[-._]?(?:alpha|beta|a|b|c|rc|pre|post|dev)(?:[-.]?\d{1,9})?)*(?:\+[\w.]{1,40})?"
 _PINNED_LINE = re.compile(
     r"^\s*(?:\[(?:pip3?|conda)\]\s+|[-*]\s+"
     rf"|\d+\.\s+)?[`\"']?(?P<name>[A-Za-z][\w.-]{{0,60}})(?:\[[\w,-]*\])?\s?={{2,3}}\s?(?P<version>{VERSION}|\d{{1,4}})"
@@ -427,7 +427,7 @@ _EXACT = re.compile(
     rf"^\s*[-*]?\s*(?:\[[xX]\]\s*)?[`\"'*]*(?:v|version)?\s?(?P<version>{VERSION})\s*(?:\(.*\))?[`\"'*.]*$",
     re.I,
 )
-_EXACTS = re.compile(rf"[\s`*-]*(?:v?{VERSION}[\s,;`]*){{1,6}}")
+_EXACTS = re.compile(rf"[\s`*-]*(?:v?{VERSION}(?:[\s,;`]+|\Z)){{1,6}}")
 _BEFORE_NOISE = re.compile(
     r"(?:cuda|cudnn|ubuntu|debian|centos|windows|macos|os "
     r"x|rocm|driver|glibc|gcc|llama|gpt|qwen|http|ipv4|arxiv|section"

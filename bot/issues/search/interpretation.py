@@ -51,7 +51,7 @@ from prompts.catalog import Prompt
 _DOTTED_NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 _VERSION = re.compile(
-    r"\d+(?:\.\d+)*(?:\.\*|(?:[-_.]?(?:alpha|beta|a|b|c|rc|preview|pre|post|dev)[-_.]?\d*)*)",
+    r"\d+(?:\.\d+)*(?:\.\*|(?:[-_.]?(?:alpha|beta|a|b|c|rc|preview|pre|post|dev)(?:[-_.]?\d+)?)*)",
     re.ASCII | re.I,
 )
 _NUMBERS = re.compile(r"\d+(?:\.\d+)+")

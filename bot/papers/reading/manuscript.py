@@ -19,7 +19,7 @@ _HEADINGS = (
     re.compile(r"^(?=#{1,6} )", re.MULTILINE),
 )
 _BLANKS = re.compile(r"[ \t]+")
-_EMPTY = re.compile(r"\n\s*\n\s*(?:\n\s*)*")
+_EMPTY = re.compile(r"\n\s*\n\s*")
 
 
 def manuscript(source: PaperFiles, paper: Paper, most: int = MOST_CHARACTERS) -> str:

@@ -346,16 +346,19 @@ class Git:
         somebody pulled before pushing, that line is the second parent of the merge: the first is
         what only they had until then, often for months.
         """
-        for _ in range(_MOST_PULLS if before else 0):
-            since = f"--since={before.isoformat()}" if before else ""
-            merges = ("log", "--first-parent", "--merges", since, "--format=%P%x09%s", start, "--")
-            rows = self._git(store, *where, *merges, check=False).out.splitlines()
-            pulls = (row.partition("\t")[0].split() for row in rows if _PULL.search(row))
-            public = next((parents[1] for parents in pulls if len(parents) == 2), "")
-            if not public:
-                break
-            start = public
-        until = (f"--before={before.isoformat()}",) if before else ()
+        until: tuple[str, ...] = ()
+        if before is not None:
+            until = (f"--before={before.isoformat()}",)
+            # Not `log`, which starts the program for signatures that a clone's configuration names.
+            form = ("--merges", f"--since={before.isoformat()}", "--format=%P%x09%s")
+            for _ in range(_MOST_PULLS):
+                merges = ("rev-list", "--first-parent", *form, start, "--")
+                rows = self._git(store, *where, *merges, check=False).out.splitlines()
+                pulls = (row.partition("\t")[0].split() for row in rows if _PULL.search(row))
+                public = next((parents[1] for parents in pulls if len(parents) == 2), "")
+                if not public:
+                    break
+                start = public
         newest = ("rev-list", "-1", "--first-parent", *until, start, "--")
         return self._git(store, *where, *newest, check=False).out.strip()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -129,4 +130,34 @@ def test_what_a_partial_clone_lacks_is_fetched_from_nowhere(clone: Path) -> None
         changed(partial)
     with pytest.raises(UserError):
         changed(partial, ref="0" * 40)
+    assert not ran.exists()
+
+
+def test_finding_the_commit_of_a_day_checks_no_signature(clone: Path) -> None:
+    """A partial clone is read where it is, and its configuration may name a program for that."""
+    ran, program = clone.parent / "ran", clone.parent / "gpg"
+    program.write_text(f"#!/bin/sh\ntouch {ran}\n", encoding="utf-8")
+    program.chmod(0o755)
+    git(clone, "checkout", "-q", "-b", "other", "HEAD^")
+    git(clone, "commit", "-q", "--allow-empty", "-m", "three")
+    git(clone, "checkout", "-q", "main")
+    git(clone, "merge", "-q", "--no-ff", "-m", "four", "other")
+    head, *rest = git(clone, "cat-file", "commit", "HEAD").partition("\n\n")
+    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n x\n -----END PGP SIGNATURE-----"
+    signed = clone.parent / "signed"
+    signed.write_text("".join((f"{head}\n{signature}", *rest, "\n")), encoding="utf-8")
+    git(clone, "update-ref", "HEAD", git(clone, "hash-object", "-t", "commit", "-w", str(signed)))
+    git(clone, "config", "uploadpack.allowFilter", "true")
+    partial = clone.parent / "partial"
+    git(clone.parent, "clone", "-q", "--filter=blob:none", f"file://{clone}", str(partial))
+    git(partial, "remote", "remove", "origin")
+    git(partial, "config", "log.showSignature", "true")
+    git(partial, "config", "gpg.program", str(program))
+    git(partial, "log", "-1")
+    assert ran.exists(), "git itself would start it"
+    ran.unlink()
+    reader = Git(Cache(clone.parent / "cache"), dict(os.environ))
+    source = RepoSource(url="", path=str(partial))
+    with pytest.raises(UserError):
+        reader.checkout(source, datetime(2000, 1, 1, tzinfo=UTC))
     assert not ran.exists()

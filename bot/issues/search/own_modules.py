@@ -63,7 +63,7 @@ def _with_neighbour(script: Script, tree: Tree, failure: Failure) -> Script:
     package, name = PurePosixPath(importer).parent, match["module"] if match is not None else ""
     is_beside = f"{package}/{name}.py" in tree or f"{package}/{name}/__init__.py" in tree
     place = (PurePosixPath(script.entry).parent / f"{name}.py").as_posix()
-    is_package = f"{package}/__init__.py" in tree
+    is_package = f"{package}/__init__.py" in tree and all(map(str.isidentifier, package.parts))
     if not (name.isidentifier() and is_beside and is_package) or place in {**tree, **script.files}:
         return script
     dotted = ".".join((*package.parts, name))

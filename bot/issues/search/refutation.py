@@ -5,6 +5,7 @@ share with the report, and what but a model's word says that the value is right.
 import ast
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 
 from packaging.specifiers import SpecifierSet
@@ -89,7 +90,10 @@ def _needed(tree: ast.Module, names: Set[str], *, is_prose: bool) -> Iterator[tu
     calls = [node for node in nodes(tree, ast.Call) if name_of(node.func) in names]
     if is_prose:  # `f()` is how people write the name of a function
         calls = [node for node in calls if node.args or node.keywords]
-    flows = [*data_flow.assignment_flows(tree)]
+    values_by_name = defaultdict[str, list[ast.AST]](list)
+    for bound_names, value in data_flow.assignment_flows(tree):
+        for name in bound_names:
+            values_by_name[name].append(value)
     waiting: list[ast.AST] = [*calls]
     visited = set[int]()
     constants = _constants(tree)
@@ -99,8 +103,8 @@ def _needed(tree: ast.Module, names: Set[str], *, is_prose: bool) -> Iterator[tu
             continue
         visited.add(id(node))
         yield _form(node, constants), ast.unparse(node)
-        inputs = data_flow.names_in(node)
-        waiting += [value for bound, value in flows if bound & inputs]
+        for name in data_flow.names_in(node):
+            waiting += values_by_name.pop(name, [])
 
 
 def _forms(tree: ast.Module) -> set[str]:
@@ -111,12 +115,12 @@ def _forms(tree: ast.Module) -> set[str]:
 def _constants(tree: ast.AST) -> dict[str, ast.AST]:
     """The names that are set once, to a literal."""
     rows = [*data_flow.assignment_flows(tree)]
-    times = [name for names, _ in rows for name in names]
+    times = Counter(name for names, _ in rows for name in names)
     return {
         name: value
         for names, value in rows
         for name in names
-        if len(names) == 1 and times.count(name) == 1 and _is_literal(value)
+        if len(names) == 1 and times[name] == 1 and _is_literal(value)
     }
 
 

@@ -147,7 +147,7 @@ def as_mended(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         )
         return NeedsHardware(reason=reason, needs=("a GPU",))
     if inline_code.INLINE in whys:
-        reason = "the calls in the bug report's sentences may not be all of its program"
+        reason = "the calls quoted in the bug report may not be its whole program"
         return undecided(verdict, f"{verdict.reason}; {reason}")
     if script_fixes.TOO_LONG in whys:
         reason = "the shortened program did not fail, and the full program exceeds the time limit"
@@ -177,8 +177,8 @@ def as_elsewhere(
         return NeedsHardware(reason=f"{reason}; the bug report is about a {name}", needs=needs)
     is_value = all(isinstance(member, _VALUES) for member in members_of(signature))
     if isinstance(verdict, Reproduced) and is_value and bug.cpu_is_right is not None:
-        says = f"the bug report says of the CPU: {bug.cpu_is_right.text}"
-        reason = f"the runs on the CPU show such a value, so it is not the one of the {name}"
+        says = f"of the CPU the bug report says: {bug.cpu_is_right.text}"
+        reason = f"the CPU gives such a value too, so it is not what goes wrong on the {name}"
         return NeedsHardware(reason=f"{reason}; {says}", needs=needs)
     return verdict
 
@@ -245,7 +245,7 @@ def if_contradicted(verdict: AnyVerdict | None, by_rules: AnyVerdict) -> AnyVerd
     """
     if not isinstance(verdict, NotReproduced) or not isinstance(by_rules, DifferentFailure):
         return verdict
-    reason = f"the reporter's own program fails otherwise ({by_rules.seen or by_rules.reason})"
+    reason = f"the reporter's own program fails in another way ({by_rules.seen or by_rules.reason})"
     return undecided(verdict, f"{verdict.reason}, but {reason}")
 
 

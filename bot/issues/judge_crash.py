@@ -120,7 +120,7 @@ def _where(failure: Failure, signature: CrashSignature, *, worded: bool) -> Iter
     place = f"{location} {signature.function}".strip()
     elsewhere = f"it was not raised in {location}"
     if locations.raised_alike(signature.places, failure):
-        elsewhere = f"{place} was reached another way than in the bug report"
+        elsewhere = f"{place} was reached in another way than in the bug report"
     says = place if agrees else elsewhere
     yield Evidence(what="place", agrees=agrees, says=says)
 

@@ -71,7 +71,7 @@ def _without_data_set(
     if match is None or not (script.command and environment.tree):
         return None
     name = match["owner"] or match["module"]
-    reason = f"the program downloads the data set `{name}`, which is not at hand; {_PROVIDE}"
+    reason = f"the program downloads the data set `{name}`, which is not available here; {_PROVIDE}"
     return NeedsInfo(reason=reason, items=(f"the data set `{name}`",), from_operator=True)
 
 

@@ -229,7 +229,7 @@ def _without_comments(text: str, lines: Sequence[str]) -> list[str]:
                 row, column = token.start
                 bare[row - 1] = lines[row - 1][:column]
     except (tokenize.TokenError, SyntaxError):
-        return [line for line in lines if not line.lstrip().startswith("#")]
+        return ["" if line.lstrip().startswith("#") else line for line in lines]
     for first, last in _docstrings(module_of(text)):
         bare[first - 1 : last] = [""] * (last - first + 1)
     return bare

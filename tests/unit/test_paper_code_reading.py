@@ -192,6 +192,13 @@ def test_configurations_that_the_program_names_are_read_with_it() -> None:
     assert text.line_of("./train.py", "print(open('settings.json'))") == 2
 
 
+def test_lines_of_a_file_that_cannot_be_read_keep_their_numbers() -> None:
+    tree = {"train.py": b"# a remark\n\nrate = 0.1\nprint 'old'\nnames = (\n"}
+    text = program_text(Script(files={}, entry="train.py"), tree)
+    assert text.line_of("train.py", "rate = 0.1") == 3
+    assert not text.line_of("train.py", "# a remark")
+
+
 def test_of_a_long_program_the_definitions_are_shown_that_share_words_with_the_statements() -> None:
     filler = "".join(f"def plot_{at}():\n    return {'moon ' * 300!r}\n\n\n" for at in range(60))
     loss = "def loss_of(error):\n    return (error ** 2).mean()\n"

@@ -111,7 +111,7 @@ def test_a_place_that_was_reached_another_way_is_not_said_to_be_another():
     conv = Place(file="lib/nn/conv.py", function="forward")
     other = "it was not raised in lib/functional.py"
     for rows, reason in (
-        ((LINEAR,), "lib/functional.py linear was reached another way than in the bug report"),
+        ((LINEAR,), "lib/functional.py linear was reached in another way than in the bug report"),
         ((conv,), other),
         ((LINEAR, OWN), other),
     ):

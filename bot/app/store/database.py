@@ -145,11 +145,11 @@ class Database:
             yield connection
 
     @contextmanager
-    def writing(self, statements: int = 2) -> Iterator[Connection]:
+    def writing(self, *, is_single: bool = False) -> Iterator[Connection]:
         """A transaction that writes. SQLite allows one at a time; PostgreSQL locks single rows, and
         is asked once for a single statement: that is a transaction by itself.
         """
-        engine = self._reader if statements == 1 and not self.sqlite else self._writer
+        engine = self._reader if is_single and not self.sqlite else self._writer
         with self._alone(self.sqlite), self._translated_errors(), engine.begin() as connection:
             yield connection
 

@@ -97,7 +97,7 @@ class _SharedConnection(Database):
 
     @override
     @contextmanager
-    def writing(self, statements: int = 2) -> Iterator[Connection]:
+    def writing(self, *, is_single: bool = False) -> Iterator[Connection]:
         yield self._connection
 
 
@@ -192,7 +192,7 @@ class SqlDeliveries(SqlPart, AppStore):
         """How often delivery had failed before, of those that are open now because of this call."""
         common = {**_FRESH, "offered_at": self._clock()}
         rows = [{**common, "guid": guid, "body": body} for guid, body in bodies.items()]
-        with self._db.writing(statements=len(rows)) as connection:
+        with self._db.writing(is_single=len(rows) == 1) as connection:
             return {row.guid: row.tries for row in connection.execute(self._keeping, rows)}
 
     @override

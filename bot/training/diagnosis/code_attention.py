@@ -18,7 +18,7 @@ def _count(code: ProgramCode, name: str) -> int:
 
 
 def future_leak(training: Training) -> Signs:
-    """Each target is the code that follows, and the model sees it: attention without a mask, or a
+    """Each target is the token that follows, and the model sees it: attention without a mask, or a
     recurrent layer that also reads backwards.
     """
     code = training.code
@@ -34,13 +34,13 @@ def future_leak(training: Training) -> Signs:
         words += f": `bidirectional=False`{in_line(line)}."
     elif _count(code, "attention_open") >= _LEAST_LOOKS and not _count(code, "attention_closed"):
         line = _count(code, "attention_line_open")
-        what = f"attention{in_line(line)} has no mask over places"
+        what = f"attention{in_line(line)} has no causal mask"
         words = f"Pass a causal mask{in_line(line)}."
     else:
         return
     text = (
-        f"Each target is the code that follows in the inputs, and {what}: the model reads the"
-        " answer instead of predicting it."
+        f"Each target is the next token of the inputs, and {what}: the model reads the answer"
+        " instead of predicting it."
     )
     yield code_sign(
         training, "future-leak", 0.93, text, words, line=line, always=True,
@@ -49,7 +49,7 @@ def future_leak(training: Training) -> Signs:
 
 
 def mask_inverted(training: Training) -> Signs:
-    """A mask of padding that hides the codes and shows the padding."""
+    """A mask of padding that hides the tokens and shows the padding."""
     code = training.code
     inverted, looks = (
         (_count(code, "attention_inverted"), _looks(code)) if code is not None else (0, 0)
@@ -58,10 +58,10 @@ def mask_inverted(training: Training) -> Signs:
         return
     line = _count(code, "attention_line_inverted")
     text = (
-        f"The padding mask{in_line(line)} is inverted: it is true, which means hidden, where there"
-        " are codes, and false where there is padding."
+        f"The padding mask{in_line(line)} is inverted: it hides the tokens and shows the padding"
+        " (true means hidden)."
     )
-    words = f"Pass `codes == padding` as `key_padding_mask`{in_line(line)}."
+    words = f"Pass `tokens == padding` as `key_padding_mask`{in_line(line)}."
     yield code_sign(
         training, "mask-inverted", 0.95, text, words, line=line, always=True,
         measurements=(evidence("calls with an inverted mask", f"{inverted} of {looks}"),),
@@ -80,22 +80,22 @@ def positions_missing(training: Training) -> Signs:
     if not training.learning.poor or loss is None or data is None:
         return
     if math.prod(loss.targets.shape) != math.prod(data.inputs.shape):
-        return  # one answer for all codes may need no order
+        return  # one answer for all tokens may need no order
     line = _count(code, "attention_line_placeless")
     text = (
-        f"Attention{in_line(line)} reads embeddings to which no position was added: it sees a bag"
-        " of codes, and cannot tell their order."
+        f"Attention{in_line(line)} reads embeddings to which no position was added: it cannot tell"
+        " in which order the tokens stand."
     )
-    words = f"Add an embedding of the position to what goes in{in_line(line)}."
+    words = f"Add a positional embedding to its inputs{in_line(line)}."
     yield code_sign(training, "positions-missing", 0.85, text, words, line=line)
 
 
 _SOURCE = "public questions"
 RULES: tuple[Rule, ...] = (
     Rule("future-leak", "code", ("future-leak",), _SOURCE,
-         "A model that predicts the next place sees it.", future_leak),
+         "A model sees the token that it has to predict.", future_leak),
     Rule("mask-inverted", "code", ("mask-inverted",), _SOURCE,
-         "A padding mask hides what is no padding.", mask_inverted),
+         "A padding mask hides tokens instead of padding.", mask_inverted),
     Rule("positions-missing", "code", ("positions-missing",), _SOURCE,
          "Attention over embeddings without positions.", positions_missing),
 )  # fmt: skip

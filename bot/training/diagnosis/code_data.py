@@ -120,10 +120,10 @@ def single_places(training: Training) -> Signs:
         line = next((x.line for x in code.mentions if x.name in _MAKERS), 0) if code else 0
         shape = layer.input.shape if layer.input else ()
         text = (
-            f"{label(layer).capitalize()} gets sequences of a single place, {shape}, each from an"
+            f"{label(layer).capitalize()} gets sequences of length 1, {shape}, each from an"
             " empty state: its recurrent weights never have a gradient, and it remembers nothing."
         )
-        words = "Give it several places of each sample, as (batch, places, features)."
+        words = "Give it sequences of several steps, as (batch, steps, features)."
         yield code_sign(
             training, "axis-mixed", 0.82, text, words, line=line,
             measurements=(evidence("gradient of its recurrent weights", "0"),),

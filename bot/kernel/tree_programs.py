@@ -69,15 +69,18 @@ def commands(bug: BugReport) -> tuple[ShellCommand, ...]:
 
 def _as_tested(command: ShellCommand) -> ShellCommand:
     """`setup.py test`, which today's setuptools no longer has, as the tests that it ran."""
-    is_of_setup = PurePosixPath(command.argv[0]).name == "setup.py"
-    if not is_of_setup or command.argv[1:2] not in {("test",), ("pytest",)}:
-        return command
-    return command.model_copy(update={"argv": PYTEST})
+    is_test = _setup_step(command) in {"test", "pytest"}
+    return command.model_copy(update={"argv": PYTEST}) if is_test else command
 
 
 def _installs(command: ShellCommand) -> bool:
+    return _setup_step(command) in {"install", "develop", "build"}
+
+
+def _setup_step(command: ShellCommand) -> str:
+    """What `setup.py` is asked to do, "" where a command starts another program."""
     is_of_setup = PurePosixPath(command.argv[0]).name == "setup.py"
-    return is_of_setup and command.argv[1:2] in {("install",), ("develop",), ("build",)}
+    return next(iter(command.argv[1:2]), "") if is_of_setup else ""
 
 
 def _as_launched(command: ShellCommand, bug: BugReport) -> ShellCommand:

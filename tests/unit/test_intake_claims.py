@@ -458,3 +458,106 @@ def test_versions_in_a_title() -> None:
     both = report("It fails.", "Works in numpy 1.26 but fails in numpy 2.0")
     assert (used(both), good(both)) == ({("numpy", "2.0")}, {("numpy", "1.26")})
     assert used(report("It fails.", "Loss is 2.5 after 10 steps")) == set()
+
+
+WISHES = [
+    "The value should also be `1.0` rather than `nan`.",
+    "It should be 1.0 instead of nan.",
+    "I would expect it to be 1.0 rather than nan.",
+    "It must always return 1.0 instead of nan.",
+    "I'd like to get 1.0 instead of nan.",
+]
+
+
+@pytest.mark.parametrize("text", WISHES)
+def test_the_first_value_of_a_wish_is_the_expected_one(text: str) -> None:
+    found = {row.role: row.text for row in report(text).outputs}
+    assert found == {"expected": "1.0", "observed": "nan"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It looks like the result is nan instead of 1.0.",
+        "I expected a number, but it returns nan instead of 1.0.",
+    ],
+)
+def test_what_a_wish_says_of_something_else_swaps_nothing(text: str) -> None:
+    found = {row.role: row.text for row in report(text).outputs}
+    assert found == {"expected": "1.0", "observed": "nan"}
+
+
+NOTHING = [
+    "(no error message)",
+    "No error message, just fails silently",
+    "No error.",
+    "There is no traceback.",
+    "no output",
+    "No errors were raised",
+]
+
+
+@pytest.mark.parametrize("words", NOTHING)
+def test_words_for_no_output_are_no_output(words: str) -> None:
+    body = "```python\nimport lib\nprint(lib.f(3))\n```\n\n### Error message\n\n```shell\n"
+    assert not report(f"{body}{words}\n```\n").outputs
+
+
+def test_words_for_no_output_count_where_the_program_prints_them() -> None:
+    program = "```python\nimport lib\nlib.f(3)\nprint('no output')\n```\n\nOutput:\n\n"
+    assert [row.text for row in report(f"{program}```\nno output\n```\n").outputs] == ["no output"]
+
+
+@pytest.mark.parametrize("words", ["No module named 'x'", "no errors found: 3", "No improvement"])
+def test_other_words_with_no_are_an_output(words: str) -> None:
+    body = "```python\nimport lib\nprint(lib.f(3))\n```\n\nOutput:\n\n```\n"
+    assert [row.text for row in report(f"{body}{words}\n```\n").outputs] == [words]
+
+
+ASKED_FOR = [
+    (
+        (
+            "import sys, scipy, numpy; print(scipy.__version__, numpy.__version__, sys.version_info)\n"
+            "1.2.1 1.16.2 sys.version_info(major=3, minor=6, micro=5, releaselevel='final', serial=0)"
+        ),
+        {("scipy", "1.2.1"), ("numpy", "1.16.2"), ("python", "3.6.5")},
+    ),
+    (
+        (
+            "import numpy as np\nimport lightgbm\nprint(np.__version__)\nprint(lightgbm.__version__)\n\n"
+            "1.26.4\n4.6.0"
+        ),
+        {("numpy", "1.26.4"), ("lightgbm", "4.6.0")},
+    ),
+    (
+        ">>> import torch\n>>> torch.__version__\n'2.1.0'",
+        {("torch", "2.1.0")},
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "claims"), ASKED_FOR)
+def test_versions_that_a_pasted_line_asked_for(text: str, claims: set[tuple[str, str]]) -> None:
+    found = report(f"```python\n{text}\n```")
+    assert used(found) == claims
+    assert not found.programs
+
+
+def test_a_program_that_does_more_than_show_versions_is_one() -> None:
+    found = report("```python\nimport torch\nprint(torch.__version__, torch.ones(3))\n```")
+    assert found.programs
+
+
+@pytest.mark.parametrize("text", ["version is 1.11.0", "My version was 1.11.0."])
+def test_a_version_without_a_name_is_the_repositorys(text: str) -> None:
+    assert used(report(text, repository="pytorch/pytorch")) == {("torch", "1.11.0")}
+
+
+def test_a_message_goes_on_behind_the_ticks_around_its_call() -> None:
+    found = report("I get `TypeError: __init__()` got an unexpected keyword argument 'multiclass'.")
+    signature = freeze(found)
+    assert isinstance(signature, CrashSignature)
+    assert signature.message == "__init__() got an unexpected keyword argument 'multiclass'"
+    other = freeze(report("I get `TypeError: f() failed` in every run of my program."))
+    assert isinstance(other, CrashSignature)
+    assert other.message == "f() failed"

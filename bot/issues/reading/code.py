@@ -276,7 +276,8 @@ def next_repair(text: str, error: SyntaxError) -> ProgramRepair | None:
     lines = text.split("\n")
     at = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
     return (
-        _prose(lines, at)
+        _full_stop(lines, at)
+        or _prose(lines, at)
         or _tail(lines, at)
         or _placeholder(lines, at)
         or _empty_body(lines, error.msg or "")
@@ -286,6 +287,22 @@ def next_repair(text: str, error: SyntaxError) -> ProgramRepair | None:
 
 def _repaired(lines: list[str], what: str, why: str) -> ProgramRepair:
     return ProgramRepair("\n".join(lines), ScriptFix(what=what, why=why))
+
+
+_STOPPED = re.compile(r"^(?P<code>[^#\n]*[)\]])\.+(?P<rest>\s*(?:#.*)?)$")
+
+
+def _full_stop(lines: list[str], at: int) -> ProgramRepair | None:
+    """Remove the mark that ends a sentence, not a statement: `f(x).  # works`."""
+    for place in (at, at - 1):
+        match = _STOPPED.match(lines[place]) if place >= 0 else None
+        tree = pasted_tree(match["code"].strip()) if match else None
+        if match and tree is not None and evidence(tree) == "strong":
+            line = match["code"] + match["rest"]
+            what = f"removed the mark behind `{match['code'].strip()[:100]}`"
+            new_lines = [*lines[:place], line, *lines[place + 1 :]]
+            return _repaired(new_lines, what, "it ends a sentence, not a statement")
+    return None
 
 
 def _prose(lines: list[str], at: int) -> ProgramRepair | None:

@@ -215,7 +215,11 @@ def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
         if ": " not in sentence.text or _is_expectation(sentence):
             continue
         quotes = [
-            (match["exc"], match["msg"].strip(), code_span.start(1))
+            (
+                match["exc"],
+                _whole(match["msg"].strip(), sentence.text[code_span.end() :]),
+                code_span.start(1),
+            )
             for code_span in _CODE_SPAN.finditer(sentence.text)
             if (match := _message_in_code(code_span[1], sentence.text[: code_span.start()]))
             and match["msg"]
@@ -230,6 +234,19 @@ def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
             if is_wished(sentence.text[:start].rstrip("` *"), following):
                 continue
             yield Traceback(exception=exception, message=message, line=sentence.line_at(start))
+
+
+_CALL_NAME = re.compile(r"[\w.]+\(\)")
+_UNBOUND = re.compile(
+    r"\s*((?:got (?:an unexpected|multiple|some|\d)|missing \d|takes (?:\d|no|exactly|at|from))"
+    r"[^.;\n`]{0,200})"
+)
+
+
+def _whole(message: str, following: str) -> str:
+    """A message of which only the name of the call is in ticks, with what Python says of it."""
+    rest = _UNBOUND.match(following) if _CALL_NAME.fullmatch(message) else None
+    return f"{message} {rest[1].strip(' ,!?')}" if rest else message
 
 
 def _message_in_code(text: str, before: str) -> re.Match[str] | None:

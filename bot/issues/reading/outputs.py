@@ -77,6 +77,12 @@ _STATED = re.compile(
     rf" (?P<value>{VALUE})[.!]?$",
     re.I,
 )
+_WISHED_FIRST = re.compile(
+    r"\b(?:should|must|would|ought|supposed|expect\w*|want\w*|(?:i|we)'d)\b"
+    r"(?:(?!\b(?:but|yet|while|whereas|however|and|got|actual\w*)\b)[^.,;:!?]){0,40}$",
+    re.I,
+)
+"""Words of a wish right before a value: "it should be 1 instead of 2"."""
 # Only in comments: a typo is told the same way.
 _BEGINNING: tuple[tuple[re.Pattern[str], Side], ...] = (
     (
@@ -100,6 +106,14 @@ _VERSION_ROW = re.compile(
     r"|(?:python|cuda|[\w.]{1,40} version)\s{0,4}[:= ]=?\s{0,4}['\"]?\d{1,4}(?:\.\d{1,4}){0,3})['\"]?",
     re.I,
 )
+_NOTHING_SHOWN = re.compile(
+    r"\W*(?:there (?:is|are|was|were) |(?:it |this )?(?:gives|shows|raises|prints|has) )?"
+    r"(?:no|none)\b,? ?(?:(?:\w+ ){0,2}?(?:errors?|exceptions?|tracebacks?|outputs?|messages?"
+    r"|warnings?|logs?)\b(?: (?:is|are|was|were|at all|message|raised|thrown|shown|printed|given)\b)*)"
+    r"(?:[.,;:)\]*_]|\W*$|\W+(?:just|but|only|it|the)\b).*",
+    re.I,
+)
+"""What people write in a field that asks for an error message or an output, for want of one."""
 _WISH = re.compile(r"\b(?:should|would|must|approximately|expected to)\b", re.I)
 
 
@@ -113,6 +127,8 @@ def from_fence(
     if fence.role is Role.UNSTATED and echoes(fence.raw, literals):
         side = "observed"
     if side is None or fence.kind not in _PRINTED_KINDS:
+        return None
+    if is_nothing(fence.raw) and not echoes(fence.raw, literals):
         return None
     covered_lines = {i for span in spans for i in range(span.start, span.end)}
     lines = [
@@ -131,6 +147,12 @@ def from_fence(
         return None
     text = "\n".join(line.rstrip() for _, line in output_lines).rstrip()
     return Output(text=text, role=side, fence=fence.index, line=output_lines[0][0])
+
+
+def is_nothing(text: str) -> bool:
+    """Whether a block says that there is no error, or nothing to show."""
+    words = " ".join(text.split())
+    return len(words) <= 120 and _NOTHING_SHOWN.fullmatch(words) is not None
 
 
 def lists_versions(text: str) -> bool:
@@ -235,6 +257,8 @@ def pairs_in(sentence: Sentence, fence: int | None = None, home: str = "") -> It
         if match and references.is_about_reference(sentence.text[: match.start()], home):
             return
         if match:
+            before = sentence.text[: match.start("a")]
+            first = "expected" if _WISHED_FIRST.search(before) else first
             second: Side = "expected" if first == "observed" else "observed"
             for side, value in ((first, "a"), (second, "b")):
                 line = sentence.line_at(match.start(value))

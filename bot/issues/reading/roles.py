@@ -72,7 +72,8 @@ def classify(text: str, tag: str, cleaned: Cleaned, spans: list[TracebackSpan]) 
     if _is_mostly_traceback(lines, spans):
         return FenceKind.TRACEBACK
     if is_program(tag, cleaned):
-        return FenceKind.PROGRAM
+        is_listing = versions.prints_versions(cleaned.text)
+        return FenceKind.ENVIRONMENT if is_listing else FenceKind.PROGRAM
     if _is_traceback(lines, spans):
         return FenceKind.TRACEBACK
     if versions.is_requirements(text, tag):

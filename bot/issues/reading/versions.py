@@ -179,6 +179,53 @@ def is_dump(text: str) -> bool:
     return is_listing and has_versions and not all(map(_PIN.match, lines))
 
 
+_VERSION_OF_MODULE = re.compile(r"(?<![\w.])(?P<name>[A-Za-z_]\w*)(?:\.\w+)?\.__version__")
+_ALIAS = re.compile(r"\bimport (?P<module>\w+)(?:\.\w+)* as (?P<name>\w+)")
+_VERSION_CODE = re.compile(r"(?:>>> ?|In \[\d+\]: ?)?(?:(?:import|from)\s|.*__version__)")
+_VERSION_NAMES = frozenset({"__version__", "version", "version_info", "show_versions", "platform"})
+
+
+def prints_versions(text: str) -> bool:
+    """Whether a program does nothing but show the versions that are installed."""
+    body = module_of(text).body
+    shows = [node for node in body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    return bool(shows) and all(isinstance(node, ast.Expr) and _shows(node.value) for node in shows)
+
+
+def _shows(node: ast.expr) -> bool:
+    """Whether an expression is a version, or prints nothing else."""
+    match node:
+        case ast.Attribute(attr=name) | ast.Call(func=ast.Attribute(attr=name)):
+            return name in _VERSION_NAMES
+        case ast.JoinedStr(values=parts) | ast.Call(func=ast.Name(id="print" | "repr"), args=parts):
+            return any(map(_shows, parts)) and all(
+                isinstance(part, ast.Constant) or _shows(part) for part in parts
+            )
+        case ast.FormattedValue(value=value):
+            return _shows(value)
+    return False
+
+
+def printed(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[str, str, int, str]]:
+    """The versions that a pasted program of that kind has printed below its code, in the order in
+    which it asks for them: distribution, version, line number and line.
+    """
+    code: list[str] = []
+    versions: list[tuple[str, int, str]] = []
+    for number, line in lines:
+        own = _OWN_VERSION.search(line)
+        text = line[: own.start()] if own else line.strip(" '\"")
+        if _VERSION_CODE.match(line.strip()):
+            code.append(line)
+        elif _EXACTS.fullmatch(text):
+            versions += [(match["version"], number, line.strip()) for match in _BARE.finditer(text)]
+    whole = "\n".join(code)
+    modules = {match["name"]: match["module"] for match in _ALIAS.finditer(whole)}
+    names = [match["name"] for match in _VERSION_OF_MODULE.finditer(whole)]
+    for name, row in zip(names, versions, strict=False) if len(names) == len(versions) else ():
+        yield distribution(modules.get(name, name)), *row
+
+
 def is_requirements(text: str, tag: str) -> bool:
     """Whether a text is a requirements file: most of its lines are pinned requirements."""
     lines = [line.split("#")[0].strip() for line in text.split("\n")[:600]]
@@ -441,7 +488,7 @@ _BEFORE_VERSION = re.compile(
     re.I,
 )
 _PLAINLY = re.compile(
-    r"(?:^|[.,;(]\s*|\b(?:pip|package|library|lib|in|on|using|with|for|the|current|latest|installed|my)\s+)versions?\s*[=(]?\s*[`\"']*$",
+    r"(?:^|[.,;(]\s*|\b(?:pip|package|library|lib|in|on|using|with|for|the|current|latest|installed|my)\s+)versions?(?:\s+(?:is|was))?\s*[=(]?\s*[`\"']*$",
     re.I,
 )
 _OF_VERSIONS = re.compile(
@@ -563,6 +610,8 @@ def _from_dump(fence: Fence, packages: Packages) -> Iterator[VersionClaim]:
     for name, version, number, text in rows:
         if inside or version.count(".") >= 2 or "version" in text.lower():
             yield _claim(name, version, source, Quote(text=text[:300], line=number))
+    for name, version, number, text in printed(enumerate(fence.raw.split("\n"), fence.line)):
+        yield _claim(name, version, source, Quote(text=text[:300], line=number))
 
 
 def _from_prose_dumps(document: ReportDocument, packages: Packages) -> Iterator[VersionClaim]:

@@ -11,6 +11,7 @@ Part = Literal["reading", "amendment", "environment", "action", "program"]
 
 GATES: dict[str, Part] = {
     "api": "reading",
+    "api_absent": "reading",
     "package": "reading",
     "pin": "reading",
     "pin_quote": "reading",
@@ -38,6 +39,7 @@ GATES: dict[str, Part] = {
     "package_name": "environment",
     "stated_version": "environment",
     "not_installed": "environment",
+    "withdrawn": "environment",
     "no_probes": "action",
     "after_program": "action",
     "undocumented": "action",

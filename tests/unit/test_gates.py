@@ -110,6 +110,7 @@ def program(source, contrast="", **more):
 ALWAYS = by_source(kv_2=crash("acme/nn.py"), kv_4=crash("acme/nn.py"))
 TRIGGERS = {
     "api": first(refined(api=["acme.nn.Layer", "the layer"])),
+    "api_absent": first(refined(api=["acme.nn.Layer", "acme.nn.Leier"]), sources=True),
     "package": first(refined(packages=["acme", "-r x"])),
     "pin": first(refined(pins=[{"name": "acme", "version": "newest", "quote": "acme"}])),
     "pin_quote": first(refined(pins=[{"name": "acme", "version": "3.0", "quote": "acme 3.0"}])),
@@ -154,6 +155,7 @@ TRIGGERS = {
         acts({**INSTALL, "package": "beta"}),
         builder=FakeBuilder(wrong={"beta is not installed": "it belongs to another", "beta": ""}),
     ),
+    "withdrawn": then(acts({**INSTALL, "package": "beta", "version": "-"})),
     "command": then(
         acts({"action": "run", "command": "rm -r .", "change": ""}),
         builder=FakeBuilder(on_build=in_a_tree),

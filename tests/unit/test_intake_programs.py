@@ -249,3 +249,14 @@ def test_the_full_stop_behind_a_statement_is_removed(mark: str) -> None:
     fence = program(f"```python\nimport torch\n\ntorch.relu(x){mark}\ntorch.tanh(x)  # fails\n```")
     assert fence.text.split("\n")[2].partition("#")[0].strip() == "torch.relu(x)"
     assert [fix.why for fix in fence.fixes] == ["it ends a sentence, not a statement"]
+
+
+@pytest.mark.parametrize(
+    ("mark", "value"),
+    [("Out[3]: ", "nan"), (">>", "[0.2, 0.25,\n       0.8]"), ("=> ", "(2, 3)"), ("--> ", "3")],
+)
+def test_a_value_behind_a_mark_is_an_output(mark: str, value: str) -> None:
+    found = report(f"```python\nfrom lib import f\nf(1)\n{mark}{value}\nf(2)\n```\n")
+    (fence,) = found.programs
+    assert [ast.unparse(node) for node in ast.parse(fence.text).body][1:] == ["f(1)", "f(2)"]
+    assert [row.text for row in found.outputs] == [value]

@@ -145,7 +145,7 @@ def _program(
     if refined.signature is None:
         return None
     material = _material(session, draft, refined, basis)
-    refined = _with_locations(refined, material)
+    refined = _with_absent_names(_with_locations(refined, material), material)
     assert refined.signature is not None
     reconstruction.update(refined=refined)
     reconstruction.refuse(refined.refusals)
@@ -218,6 +218,20 @@ def _with_locations(refined: Interpretation, material: Material) -> Interpretati
     elsewhere = signature.model_copy(update={"frame": "", "function": "", "places": ()})
     refusals = (*refined.refusals, refuse("file_absent", file=signature.frame))
     return refined.model_copy(update={"signature": elsewhere, "refusals": refusals})
+
+
+def _with_absent_names(refined: Interpretation, material: Material) -> Interpretation:
+    """The reading with a word on each name in question that the sources of its package lack."""
+    sources = material.sources
+    if sources is None:
+        return refined
+    packages = {path.partition("/")[0].removesuffix(".py") for path in sources.files()}
+    refusals = [*refined.refusals]
+    for name in refined.api:
+        package, last = name.partition(".")[0], name.rpartition(".")[2]
+        if package in packages and not (sources.symbol(last, 1) or sources.literal(last, 1)):
+            refusals.append(refuse("api_absent", name=name, package=package))
+    return refined.model_copy(update={"refusals": tuple(refusals)})
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from packaging.specifiers import SpecifierSet
 from pydantic import TypeAdapter
 
-from bot.environment import evidence, imports, releases, specify
+from bot.environment import evidence, imports, releases, specify, versions
 from bot.issues import confirm
 from bot.issues.gates import refuse
 from bot.issues.runner import Runner, judging
@@ -89,6 +89,8 @@ _PATCHES = re.compile(r"^\s*(?:setattr\(|unittest\.mock|mock\.patch|monkeypatch)
 _CUDA = re.compile(r"\.cuda\(|device\s*=\s*[\"']cuda|\.to\([\"']cuda")
 MOST_LINES = 400
 _MOST_LINES_OF_FILE, _SHORTEST_QUOTE = 20_000, 20
+WITHDRAWN = "-"
+"""In place of a version: what a model asked for of the package no longer holds."""
 
 
 def objections(
@@ -399,14 +401,17 @@ def write_program(
         last = CompletedRun(runner.attempts[-1])
         command = " ".join(("python", *runner.attempts.programs[last.attempt.script].command))
         notebook.ran(prompt_text.outcome(last, "own_outcome", command), "")
+    spec = material.spec
     return _Writer(
-        runner, budget, refined, material, reconstruction, material.spec, notebook
+        runner, budget, refined, material, reconstruction, spec, notebook, first=spec
     ).loop()
 
 
 @dataclass(slots=True)
 class _Writer:
-    """The program at hand, and what the model has learned from the tries so far."""
+    """The program at hand, and what the model has learned from the tries so far. `first` is what
+    was asked for before it changed anything, `additions` the packages that it has asked for since.
+    """
 
     runner: Runner
     budget: ModelBudget
@@ -415,10 +420,12 @@ class _Writer:
     written: Reconstructed
     spec: EnvironmentSpec
     notebook: Notebook
+    first: EnvironmentSpec
     program: str = ""
     contrast: str = ""
     programs: int = 0
     last: SearchResult | None = None
+    additions: set[str] = field(default_factory=set)
 
     @property
     def environment(self) -> Environment:
@@ -506,7 +513,7 @@ class _Writer:
         text = refutation.documentation(path, own.text if own is not None else whole)
         top = path.split("/", 1)[0].removesuffix(".py")
         is_own = top in packages or path in self.material.tree
-        return is_own and len(quote) >= _SHORTEST_QUOTE and quote in text
+        return is_own and len(quote) >= _SHORTEST_QUOTE and markdown.contains(text, quote)
 
     def _refute(self, action: RefuteAction) -> SearchResult | None:
         """Run a program that is to show that the library is right. The result where it does, and
@@ -618,10 +625,17 @@ class _Writer:
         """Build the environment with another package or version. What the host asked for stays,
         and so does what the report states, unless it names the new version too.
         """
-        addition = specify.by_model(action.package, action.version, action.reason, self._imported())
+        if action.package.strip().lower() == "python":
+            return self._change_python(action)
+        is_withdrawn = action.version.strip() == WITHDRAWN
+        wanted = "" if is_withdrawn else action.version
+        addition = specify.by_model(action.package, wanted, action.reason, self._imported())
         if addition is None:
             return self._refuse("package_name", package=repr(action.package[:80]))
-        present = next((row for row in self.spec.requirements if row.name == addition.name), None)
+        base = self._as_first(addition.name)
+        if is_withdrawn:
+            return self._go_back(base, addition.name)
+        present = next((row for row in base.requirements if row.name == addition.name), None)
         is_in_report = bool(action.version) and self._is_in_report(action, addition.name)
         fixed = {PinSource.OPTION} if is_in_report else {PinSource.OPTION, PinSource.ISSUE}
         if present is not None and present.rung in fixed and self._has(present):
@@ -630,7 +644,7 @@ class _Writer:
             return self._refuse(
                 "stated_version", package=present.name, version=version, reason=reason
             )
-        spec, notes = self.runner.ports.builder.matched(specify.add(self.spec, addition))
+        spec, notes = self.runner.ports.builder.matched(specify.add(base, addition))
         if refusals := [note for note in notes if note.startswith(f"{addition.name} ")]:
             return self._not_installed(addition.name, "the index", refusals[0])
         try:
@@ -648,6 +662,7 @@ class _Writer:
             stays = f"{addition.name} {version} is what can be had here"
             return self._not_installed(addition.name, "the environment", stays)
         before = self.environment
+        self.additions.add(addition.name)
         self._move(spec, environment, addition.name)
         if action.version and not is_as_asked:
             note = next((row.note for row in environment.claims if row.name == addition.name), "")
@@ -657,6 +672,50 @@ class _Writer:
         else:
             self.notebook.tell(shared("installed", name=addition.name, version=version))
         return self._tell_moved(before, addition.name)
+
+    def _as_first(self, name: str) -> EnvironmentSpec:
+        """What is asked for now, with a package as it was before a model asked for it."""
+        if name not in self.additions:
+            return self.spec
+        first = tuple(row for row in self.first.requirements if row.name == name)
+        rows = tuple(row for row in self.spec.requirements if row.name != name)
+        return self.spec.model_copy(update={"requirements": (*rows, *first)})
+
+    def _go_back(self, spec: EnvironmentSpec, name: str) -> None:
+        """Take back what a model asked for."""
+        if name not in self.additions:
+            return self._refuse("withdrawn", package=name)
+        before = self.environment
+        self.additions.discard(name)
+        self._move(spec, self.runner.build(spec))
+        version = self.environment.version(name) or shared("not_there")
+        self.notebook.tell(shared("installed", name=name, version=version))
+        return self._tell_moved(before, name)
+
+    def _change_python(self, action: EnvironmentAction) -> None:
+        """Build the environment for another Python, unless the host or the report says which."""
+        asked, minor = f"python {action.version}"[:80], versions.python_minor(action.version)
+        if not minor:
+            return self._refuse("package_name", package=repr(asked))
+        stated = evidence.gather_claims(self.runner.bug).get("python", [])
+        is_other = all(versions.python_minor(claim.version) != minor for claim in stated)
+        if self.runner.job.environment.python or (stated and is_other):
+            version, reason = self.environment.python, self.spec.python_why
+            return self._refuse("stated_version", package="python", version=version, reason=reason)
+        why = f"a model asked for it: {action.reason}".removesuffix(": ")
+        changed = self.spec.model_copy(update={"python": minor, "python_why": why})
+        spec, _ = self.runner.ports.builder.matched(changed)
+        try:
+            environment = self.runner.build(spec)
+        except BuildError as error:
+            return self._not_installed(asked, "the builder", str(error))
+        if versions.python_minor(environment.python) != minor:
+            stays = f"Python {environment.python} is what can be had here"
+            return self._not_installed(asked, "the environment", stays)
+        before = self.environment
+        self._move(spec, environment)
+        self.notebook.tell(shared("installed", name="Python", version=environment.python))
+        return self._tell_moved(before, "")
 
     def _tell_moved(self, before: Environment, name: str) -> None:
         """Say which of the packages that were asked for have another version than before, beside

@@ -395,9 +395,15 @@ def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> 
         for frame in trace.frames
         if frame.package
     }
-    unexplained = [
-        name for name in imports.undefined(source) if not imports.conventional(name, source)
-    ]
+    by_custom = {
+        undefined: imports.conventional(undefined, source)
+        for undefined in imports.undefined(source)
+    }
+    unexplained = [undefined for undefined, line in by_custom.items() if not line]
+    distributions |= {
+        imports.distribution(module.partition(".")[0])
+        for module in symbols.imported_modules("\n".join(by_custom.values()))
+    }
     if not (
         distribution or name in claims or name in distributions or unexplained or not source.strip()
     ):

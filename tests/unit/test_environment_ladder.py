@@ -166,6 +166,12 @@ def test_a_guess_from_the_repositorys_name_needs_a_second_sign() -> None:
     assert "example-dl" in names(traced)
 
 
+def test_a_name_that_custom_gives_a_package_is_a_sign_of_it() -> None:
+    source = "a = np.arange(10)\na.mean(axis=2)"
+    assert names(spec(source, repository="numpy/numpy")) == {"numpy"}
+    assert "scipy" not in names(spec(source, repository="scipy/scipy"))
+
+
 @pytest.mark.parametrize(
     ("source", "distribution"),
     [

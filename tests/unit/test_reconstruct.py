@@ -603,6 +603,45 @@ def test_a_model_changes_the_environment_but_not_what_the_report_states():
     assert rows["acme"].version == "1.2.0"
 
 
+def test_a_model_takes_back_what_it_has_asked_for():
+    wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
+    back = act(action="environment", package="beta", version="-", reason="it does not")
+    model = ScriptedModel(answers(wanted, back, write()))
+    report = decide(model)
+    assert "beta" not in {row.name for row in report.environment.packages}
+    assert (
+        "what you asked for is taken back; installed now: nothing of it"
+        in model.asked[-1].messages[-1].content
+    )
+
+
+def test_what_a_model_asks_for_replaces_what_it_has_asked_for_before():
+    wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
+    newest = act(action="environment", package="beta", version="", reason="the newest")
+    builder = FakeBuilder(known={"beta": ("2.1", "3.0")})
+    report = decide(ScriptedModel(answers(wanted, newest, write())), builder=builder)
+    assert {row.name: row.version for row in report.environment.packages}["beta"] == "3.0"
+
+
+def test_a_model_may_ask_for_another_python_where_the_report_names_none():
+    wanted = act(action="environment", package="python", version="3.9", reason="its wording")
+    model = ScriptedModel(answers(wanted, write()))
+    report = decide(model)
+    assert report.environment.python == "3.9"
+    assert "Python 3.9 is installed now" in model.asked[-1].messages[-1].content
+
+
+@pytest.mark.parametrize(
+    "options", [{"python": "3.11"}, {"subject": issue(f"{BODY}\n\nPython 3.10")}]
+)
+def test_the_python_of_the_host_or_the_report_stays(options):
+    wanted = act(action="environment", package="python", version="3.9", reason="its wording")
+    model = ScriptedModel(answers(wanted, write()))
+    report = decide(model, **options)
+    assert report.environment.python != "3.9"
+    assert "stays: " in model.asked[-1].messages[-1].content
+
+
 def test_after_a_change_of_the_environment_the_sources_are_read_anew():
     wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
     indexer = FakeIndexer(FakeSourceIndex({"acme/nn.py": "class Layer:\n    bias = 1\n"}))

@@ -689,7 +689,7 @@ class _Writer:
         self.additions.discard(name)
         self._move(spec, self.runner.build(spec))
         version = self.environment.version(name) or shared("not_there")
-        self.notebook.tell(shared("installed", name=name, version=version))
+        self.notebook.tell(shared("taken_back", name=name, version=version))
         return self._tell_moved(before, name)
 
     def _change_python(self, action: EnvironmentAction) -> None:

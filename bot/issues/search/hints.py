@@ -1,7 +1,9 @@
 """What in a report leads to which code: words, names, quoted lines."""
 
+import ast
 import builtins
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import islice
@@ -23,8 +25,8 @@ from bot.kernel.environment import Chunk
 from bot.kernel.ports import SourceIndex
 from bot.kernel.source import index, objects, symbols
 from bot.kernel.source.index import Name, identifiers, index_words, query_words
-from bot.kernel.source.outline import Segment, body, outline, size
-from bot.kernel.source.syntax import tree_of
+from bot.kernel.source.outline import Segment, body, outline, size, without_docstrings
+from bot.kernel.source.syntax import docstrings, tree_of, tree_of_lines
 from prompts import shared
 
 # The Python files that a report's words name, and which definitions of such a file to look at.
@@ -129,12 +131,29 @@ def _definitions(name: str, sources: SourceIndex) -> Sequence[Chunk]:
     for member in (*objects.ENTRIES.get(last, ()), last) if owner else ():
         if method := _member(owner, member, sources):
             return [*_overridden(owner, last, member, sources), *method]
+    if owner and (made_of := _class_of_instance(owner, sources)):
+        return [method for one in made_of for method in _member(one, last, sources)]
     chunks = [
         piece
         for piece in sources.symbol(name, 5)
         if (piece.kind != "module" or "." in name) and not _is_foreign(piece, name)
     ]
     return chunks or (_member(owner, "__getattr__", sources) if owner and "__" not in last else ())
+
+
+def _class_of_instance(name: str, sources: SourceIndex) -> Sequence[str]:
+    """The classes that a module makes an object of this name of, as `norm = norm_gen(name="norm")`
+    does.
+    """
+    last = name.rpartition(".")[2]
+    hits = sources.literal(f"{last} =", _MANY) if last.isidentifier() else ()
+    owners = list[str]()
+    for hit in hits:
+        made = objects.objects_of(tree_of_lines(hit.text) or ast.Module([], []))
+        if hit.kind == "module" and (owner := made.get(last, "")):
+            classes = sources.symbol(owner, 3)
+            owners += [one.name for one in classes if one.kind == "class" and one.path == hit.path]
+    return list(dict.fromkeys(owners))
 
 
 def _is_foreign(chunk: Chunk, name: str) -> bool:
@@ -200,7 +219,7 @@ def _receiver(name: str, chunk: Chunk, sources: SourceIndex) -> str:
     if chunk.kind != "method" or not owner:
         return ""
     classes = [one.name for one in sources.symbol(owner, 1) if one.kind == "class"]
-    return next(iter(classes), "")
+    return next(iter(classes or _class_of_instance(owner, sources)), "")
 
 
 def names_of_reading(refined: Interpretation) -> Iterator[Name]:
@@ -252,7 +271,10 @@ def messages(
         chunks: dict[tuple[str, int], Chunk] = {}
         for words in index.windows(message)[:_MOST_WINDOWS]:
             hits = [hit for hit in sources.literal(words, _MANY) if hit.score >= _OWN]
+            pattern = index.literal_pattern(words)
             for chunk in hits if len(hits) < _MANY else ():
+                if not any(pattern.search(row.text) for row in without_docstrings(chunk)):
+                    continue  # an example in its documentation
                 chunks.setdefault((chunk.path, chunk.start), chunk)
                 counts[chunk.path, chunk.start] += 1
         most = max(counts.values(), default=0)
@@ -308,7 +330,9 @@ def holders(
 
 
 def _telling_parts(name: str) -> Iterator[str]:
-    for part in name.replace("()", "").split("."):
+    """The parts of a name that tell where it belongs; one of Python's own modules has none."""
+    parts = name.replace("()", "").split(".")
+    for part in parts if parts[0] not in sys.stdlib_module_names else ():
         if "_" in part.strip("_") or not (part.islower() or part.isupper()):
             yield part
 
@@ -365,7 +389,12 @@ def gather(
     ]
     in_clone = any(hint.chunk.origin == "clone" for hint in hints)
     hints += _quieter(messages(bug, issue, sources, refined), in_clone)
-    undefined = [name for name in names if not _definitions(name.text, sources)]
+    packages = {path.partition("/")[0].lower() for path in all_files}
+    undefined = [
+        name
+        for name in names
+        if name.text.lower() not in packages and not _definitions(name.text, sources)
+    ]
     hints += holders(undefined, sources, hints)
     hints += files(issue, sources, hints, refined)
     goal = _Goal(bug, issue, refined)
@@ -517,13 +546,18 @@ class _Goal:
         texts = dict.fromkeys(_quoted_messages(bug, issue, refined))
         windows = (window for text in texts for window in index.windows(text)[:_MOST_WINDOWS])
         self.patterns = [index.literal_pattern(window) for window in dict.fromkeys(windows)]
-        self.patterns += map(_raising, dict.fromkeys(_own_exceptions(bug, issue)))
+        self.patterns += map(_raising, dict.fromkeys(_own_exceptions(bug, issue, refined)))
         self.words = set(query_words(f"{issue.title} {index.prose(issue)}", 200))
 
     def message(self, text: str) -> int:
         """The line (from 0) of a text that holds words of the message; -1 for none."""
-        hits = [hit for pattern in self.patterns if (hit := pattern.search(text))]
-        return text.count("\n", 0, hits[0].start()) if hits else -1
+        quoted = docstrings(text)
+        for pattern in self.patterns:
+            for hit in pattern.finditer(text):
+                line = text.count("\n", 0, hit.start())
+                if line not in quoted:
+                    return line
+        return -1
 
     def closeness(self, chunk: Chunk) -> float:
         """How much a piece shares with the words of the report: 0.5 for nothing, 1.6 for much."""
@@ -562,10 +596,17 @@ def _methods(owner: Chunk, sources: SourceIndex) -> Iterator[Chunk]:
                     yield chunk.model_copy(update={"focus": 0})
 
 
-def _own_exceptions(bug: BugReport, issue: Issue) -> Iterator[str]:
+def _own_exceptions(
+    bug: BugReport, issue: Issue, refined: Interpretation | None
+) -> Iterator[str]:
     """Names of the exceptions that the report speaks of and that are not Python's own: few places
-    raise one.
+    raise one. Where a model has read which one escapes, the others are what the report wishes for.
     """
+    signature = refined.signature if refined is not None else None
+    if isinstance(signature, CrashSignature):
+        name = signature.exception.rpartition(".")[2]
+        yield from [name] if name and not hasattr(builtins, name) else []
+        return
     raised = (traceback.exception.rpartition(".")[2] for traceback in bug.tracebacks[:3])
     mentions = _EXCEPTION.findall(f"{issue.title}\n{index.prose(issue)}")
     yield from (name for name in (*raised, *mentions[:4]) if name and not hasattr(builtins, name))

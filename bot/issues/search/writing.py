@@ -78,8 +78,11 @@ from prompts.catalog import fence
 _REACHES = re.compile(
     r"\b(?:requests|httpx)\.(?:get|post|put|patch|delete|head|options|request|stream)\s*\("
     r"|\b(?:urllib\.request|urlopen|urlretrieve|socket\.create_connection|ftplib|wget|gdown|"
-    r"hf_hub_download|snapshot_download|load_dataset|subprocess|os\.system|os\.popen|pip\.main)\b"
+    r"hf_hub_download|snapshot_download|subprocess|os\.system|os\.popen|pip\.main)\b"
 )
+# What several libraries call so, some for files of their own.
+_HUB_DATA = re.compile(r"\bload_dataset\b")
+_HUBS = frozenset({"datasets", "seaborn", "evaluate"})
 _WEIGHTS = re.compile(
     r"\.from_pretrained\(\s*[\"'][\w.-]+(?:/[\w.-]+)?[\"']|\bpretrained\s*=\s*True|\bdownload\s*=\s*True"
     r"|\bweights\s*=\s*[\"']"
@@ -114,7 +117,7 @@ def _of(
         yield refuse("long", lines=MOST_LINES)
     if lacking := imports.undefined(source):
         yield refuse("undefined", names=", ".join(lacking[:8]))
-    if match := _REACHES.search(source):
+    if match := _REACHES.search(source) or _hub_data(source):
         yield refuse("network", found=match[0][:80])
     if call := next(_absent_weights(source, weights), ""):
         yield refuse("weights", found=call[:80])
@@ -130,6 +133,13 @@ def _of(
         if line := staged.staged(source, member):
             observing = isinstance(member, ObservationSignature)
             yield refuse("constant" if observing else "staged", line=line[:160])
+
+
+def _hub_data(source: str) -> re.Match[str] | None:
+    """A data set that is loaded from a hub, not from files that the program has."""
+    tops = {name.partition(".")[0] for name in symbols.imported_modules(source)}
+    is_remote = bool(tops & _HUBS) and "data_files" not in source
+    return _HUB_DATA.search(source) if is_remote else None
 
 
 def _absent_weights(source: str, weights: Sequence[str]) -> Iterator[str]:

@@ -397,10 +397,17 @@ def _decorators(tree: ast.AST) -> Iterator[tuple[str, bool]]:
                 yield name, publishes(decorator)
 
 
+_ASKING = frozenset({"isinstance", "issubclass", "hasattr", "getattr", "type", "id", "repr"})
+
+
 def _arguments(tree: ast.AST) -> Iterator[str]:
-    """Names that are given to calls: functions among them are called there."""
+    """Names that are given to calls: functions among them are called there, but for those of which
+    only the kind is asked.
+    """
     bound = {argument.arg for argument in syntax.nodes(tree, ast.arg)}
     for call in syntax.nodes(tree, ast.Call):
+        if syntax.name_of(call.func) in _ASKING:
+            continue
         for value in (*call.args, *(keyword.value for keyword in call.keywords)):
             name = syntax.dotted(value)
             if name and name.partition(".")[0] not in bound and name != "super":

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from bot.environment import imports
+from bot.environment import imports, specify
 from bot.issues import script_fixes, triage
 from bot.issues.missing_inputs import lacking
 from bot.issues.observe import Functions, operation
@@ -181,6 +181,29 @@ def as_elsewhere(
         reason = f"the CPU gives such a value too, so it is not what goes wrong on the {name}"
         return NeedsHardware(reason=f"{reason}; {says}", needs=needs)
     return verdict
+
+
+def as_released(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
+    """The verdict where no release of the package under test from the day of the report can be
+    installed: that another one does not fail refutes nothing.
+    """
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    target = specify.under_test(result.spec, runner.bug, runner.job.issue)
+    environments = (environment for _, environment in runner.environments.values())
+    releases = [
+        package
+        for environment in environments
+        for package in environment.packages
+        if target is not None and package.name == target.name
+    ]
+    if not releases or any(row.rung is not PinSource.NEIGHBOUR for row in releases):
+        return verdict
+    name, version = releases[0].name, result.environment.version(releases[0].name)
+    reason = (
+        f"no {name} of the day of the bug report can be installed here, and {version} may differ"
+    )
+    return undecided(verdict, f"{verdict.reason}; {reason}")
 
 
 def as_unsaid(verdict: AnyVerdict, bug: BugReport, signature: AnySignature) -> AnyVerdict:
@@ -499,6 +522,7 @@ def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
     device = runner.job.environment.device
     verdict = as_elsewhere(verdict, runner.bug, device, runner.signature)
     verdict = check_reach(runner, result, as_mended(verdict, result.script))
+    verdict = as_released(runner, result, verdict)
     return verdict, Match.MATCHED if decision == "fails" else result.judgement.match
 
 

@@ -771,3 +771,66 @@ def report(body: str) -> Issue:
 def shown(subject: Issue, sources: FakeSourceIndex) -> str:
     bug = reading_issue.read_issue(subject)
     return prompt_text.show_contexts(contexts.contexts(bug, subject, sources))
+
+
+OBJECTS = FakeSourceIndex(
+    {
+        "dist/base.py": "class Base:\n"
+        "    def pmf(self, k):\n"
+        "        if isinstance(self, Sample):\n            return 0\n"
+        "        return self._pmf(k)\n\n"
+        "    def _pmf(self, k):\n        return self._cdf(k) - self._cdf(k - 1)\n\n\n"
+        "class Sample(Base):\n"
+        "    def __init__(self, values):\n        self.values = values\n",
+        "dist/coins.py": "from dist.base import Base\n\n\n"
+        "class coin_gen(Base):\n"
+        "    def _pmf(self, k):\n        return 0.5 + k\n\n\n"
+        'coin = coin_gen(name="coin")\n',
+        "dist/dice.py": "class dice:\n    def pmf(self, k):\n        return 1 / 6\n",
+        "dist/checks.py": "def check(axis):\n"
+        '    """Check it.\n\n    Examples\n    --------\n'
+        "    Stops with: the axis is out of bounds here\n"
+        '    """\n'
+        "    return axis\n\n\n"
+        "def stop(axis):\n"
+        '    raise ValueError("the axis is out of bounds here")\n',
+    },
+    main=("dist",),
+)
+
+
+def names_shown(title: str, body: str = "") -> list[str]:
+    issue = Issue(title=title, body=body, repository="o/dist")
+    bug = reading_issue.read_issue(issue)
+    return [row.name for row in contexts.ranking(bug, issue, OBJECTS)]
+
+
+def test_an_object_that_a_module_makes_leads_to_the_methods_of_its_class() -> None:
+    names = names_shown("`dist.coin.pmf` is wrong for 0.5")
+    assert names[0] == "dist.base.Base.pmf"
+    assert "dist.coins.coin_gen._pmf" in names
+    assert "dist.dice.dice.pmf" not in names
+
+
+def test_a_class_of_which_only_the_kind_is_asked_is_not_called() -> None:
+    names = names_shown("`Base.pmf` is wrong for 0.5")
+    assert "dist.base.Base._pmf" in names
+    assert "dist.base.Sample.__init__" not in names
+
+
+def test_words_of_a_message_in_an_example_raise_nothing() -> None:
+    names = names_shown("It stops", "ValueError: the axis is out of bounds here")
+    assert "dist.checks.stop" in names
+    assert "dist.checks.check" not in names
+
+
+def test_the_name_of_the_package_and_of_pythons_modules_lead_nowhere() -> None:
+    texts = {"dist/a.py": "import sys\n\nif sys.version_info > (3, 12):\n    raise RuntimeError\n"}
+    sources = FakeSourceIndex({**texts, "dist/b.py": "NAME = 'DIST of Dist'\n"}, main=("dist",))
+    issue = Issue(
+        title="It breaks",
+        body="In `Dist` it is `sys.version_info` that counts.",
+        repository="o/dist",
+    )
+    ranked_chunks = contexts.ranking(reading_issue.read_issue(issue), issue, sources)
+    assert not [row for row in ranked_chunks if any("holds" in why for why in row.why)]

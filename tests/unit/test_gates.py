@@ -315,3 +315,18 @@ def test_importing_the_module_in_question_is_using_it():
     assert not objections(program, reading, device="cpu")
     (refusal,) = objections(program.replace("acme.nn", "acme.core"), reading, device="cpu")
     assert refusal.gate == "unrelated"
+
+
+@pytest.mark.parametrize(
+    ("line", "is_refused"),
+    [
+        ("from datasets import load_dataset\nload_dataset('imdb')", True),
+        ("import seaborn as sns\nsns.load_dataset('tips')", True),
+        ("from acme import load_dataset\nload_dataset('raa')", False),
+        ("from datasets import load_dataset\nload_dataset('json', data_files='a.json')", False),
+    ],
+)
+def test_a_data_set_of_a_hub_is_refused_and_none_of_a_librarys_own(line, is_refused):
+    reading = Interpretation(claim="x", signature=CrashSignature(exception="ImportError"))
+    gates = {row.gate for row in objections(f"{line}\n", reading, device="cpu")}
+    assert gates == ({"network"} if is_refused else set())

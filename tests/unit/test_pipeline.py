@@ -8,6 +8,7 @@ import pytest
 
 from bot.kernel.attempt import Attempt
 from bot.kernel.bug import Issue
+from bot.kernel.environment import Environment, Package, PinSource
 from bot.kernel.job import PROOFS, ReproduceIssue
 from bot.kernel.journal import ATTEMPTS
 from bot.kernel.ports import Ports
@@ -99,6 +100,20 @@ def test_a_verdict_says_why_its_program_can_confirm_nothing(program, doubt):
     assert found.verdict.kind == "reproduced"
     assert bool(found.verdict.doubt) == bool(doubt)
     assert found.verdict.doubt.startswith(doubt)
+
+
+@pytest.mark.parametrize(
+    ("rung", "kind"), [("neighbour", "inconclusive"), ("repository", "not_reproduced")]
+)
+def test_a_release_that_is_not_of_the_day_of_the_report_refutes_nothing(rung, kind):
+    def of_another_day(spec):
+        package = Package(name="lib", version="2.0", rung=PinSource(rung))
+        return Environment(id="here", python="3", interpreter="python", packages=(package,))
+
+    subject = report().model_copy(update={"body": f"lib 1.0\n\n{report().body}"})
+    found = decide(subject, lambda spec: OK, FakeBuilder(on_build=of_another_day))
+    assert found.verdict.kind == kind
+    assert ("2.0 may differ" in found.verdict.reason) is (kind == "inconclusive")
 
 
 def test_a_program_that_never_fails_is_not_reproduced_after_nine_runs():

@@ -596,9 +596,7 @@ def _methods(owner: Chunk, sources: SourceIndex) -> Iterator[Chunk]:
                     yield chunk.model_copy(update={"focus": 0})
 
 
-def _own_exceptions(
-    bug: BugReport, issue: Issue, refined: Interpretation | None
-) -> Iterator[str]:
+def _own_exceptions(bug: BugReport, issue: Issue, refined: Interpretation | None) -> Iterator[str]:
     """Names of the exceptions that the report speaks of and that are not Python's own: few places
     raise one. Where a model has read which one escapes, the others are what the report wishes for.
     """

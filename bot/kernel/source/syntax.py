@@ -9,7 +9,9 @@ import re
 import textwrap
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
+from threading import Lock
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 # The one door to Python's parser for text from outside: bounded in size and depth, and never an
@@ -38,6 +40,8 @@ NOT_CODE = (
 """A joined line, a comment or a string, in a pattern with DOTALL."""
 _LONGEST_CACHED = 300_000
 _TOKEN = re.compile(rf"{NOT_CODE}|\w+|[^\w\s]", re.DOTALL)
+_PARSING = Lock()
+_MOST_MEETINGS = 5
 
 
 class Unreadable(SyntaxError):
@@ -55,12 +59,22 @@ def parse(text: str, longest: int = LONGEST, tokens: int = MAX_TOKENS) -> ast.Mo
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse(text)
+            tree = _parsed(text)
         except (ValueError, MemoryError, RecursionError) as error:
             raise Unreadable(str(error) or "it is nested too deeply") from None
     if _is_deep(tree):
         raise Unreadable("it is nested too deeply")
     return tree
+
+
+def _parsed(text: str) -> ast.Module:
+    """The tree, by one thread at a time: CPython 3.11 to 3.13 count the depth of all trees that are
+    being built in one place, and raise SystemError where the counts of two threads meet.
+    """
+    for _ in range(_MOST_MEETINGS):
+        with _PARSING, suppress(SystemError):  # not all who parse come through here
+            return ast.parse(text)
+    raise Unreadable("the parser was disturbed by other threads")
 
 
 def tree_of(text: str) -> ast.Module | None:

@@ -82,7 +82,7 @@ _MORE = re.compile(r"^\s*\.\.\.(?: (?P<code>.*))?$")
 _IN = re.compile(r"^\s*In ?\[[\d ]*\]:(?: |$)(?P<code>.*)$")
 _CONTINUED = re.compile(r"^\s*\.{3,}: ?(?P<code>.*)$")
 _OUT = re.compile(r"^\s*Out ?\[[\d ]*\]: ?(?P<code>.*)$")
-_SHOWN = re.compile(r"^\s*(?:>>(?!>)|={1,2}>|-{1,3}>|Out ?\[[\d ]*\]:) ?(?P<code>\S.*)$")
+_VALUE_MARK = re.compile(r"^\s*(?:>>(?!>)|={1,2}>|-{1,3}>|Out ?\[[\d ]*\]:) ?(?P<code>\S.*)$")
 """A mark before a value that is shown, in a program without prompts."""
 _BANNER = re.compile(
     r"^(?:Python \d\.\d+.*|\[GCC .*|\[Clang .*|Type \"help\".*|IPython \d.*|Type '.*|\$? "
@@ -114,7 +114,7 @@ def parse_transcript(text: str) -> Transcript | None:
     if any(map(_IN.match, lines)):
         return _assemble(_entries(lines, _IN, _CONTINUED))
     if not any(map(_DOCTEST.match, lines)):
-        return _from_values(lines) if any(map(_SHOWN.match, lines)) else None
+        return _from_values(lines) if any(map(_VALUE_MARK.match, lines)) else None
     first = next((line for line in lines if line.strip() and not _BANNER.match(line.strip())), "")
     if not _DOCTEST.match(first):
         return _from_marks(lines)
@@ -196,7 +196,7 @@ def _from_values(lines: list[str]) -> Transcript | None:
     """
     code, outputs = list[str](), list[tuple[int, list[str]]]()
     for at, line in enumerate(lines):
-        match, last = _SHOWN.match(line), outputs[-1][1] if outputs else []
+        match, last = _VALUE_MARK.match(line), outputs[-1][1] if outputs else []
         is_open = bool(last) and code[-1:] != [lines[at - 1]] and _is_open("\n".join(last))
         if match:
             outputs.append((at, [match["code"].rstrip()]))
@@ -204,9 +204,9 @@ def _from_values(lines: list[str]) -> Transcript | None:
             last.append(line.rstrip())
         code.append("# " + line.strip() if match or is_open else line)
     fix = ScriptFix(what="commented out values behind marks", why="they show output, not code")
-    shown = tuple((at, "\n".join(rows)) for at, rows in outputs)
+    values = tuple((at, "\n".join(rows)) for at, rows in outputs)
     text = "\n".join(code)
-    return Transcript(text, shown, (fix,)) if _evidence_of(text) == "strong" else None
+    return Transcript(text, values, (fix,)) if _evidence_of(text) == "strong" else None
 
 
 def _is_open(text: str) -> bool:

@@ -131,8 +131,8 @@ def _definitions(name: str, sources: SourceIndex) -> Sequence[Chunk]:
     for member in (*objects.ENTRIES.get(last, ()), last) if owner else ():
         if method := _member(owner, member, sources):
             return [*_overridden(owner, last, member, sources), *method]
-    if owner and (made_of := _class_of_instance(owner, sources)):
-        return [method for one in made_of for method in _member(one, last, sources)]
+    if owner and (owners := _class_of_instance(owner, sources)):
+        return [method for one in owners for method in _member(one, last, sources)]
     chunks = [
         piece
         for piece in sources.symbol(name, 5)
@@ -149,8 +149,8 @@ def _class_of_instance(name: str, sources: SourceIndex) -> Sequence[str]:
     hits = sources.literal(f"{last} =", _MANY) if last.isidentifier() else ()
     owners = list[str]()
     for hit in hits:
-        made = objects.objects_of(tree_of_lines(hit.text) or ast.Module([], []))
-        if hit.kind == "module" and (owner := made.get(last, "")):
+        classes_by_name = objects.objects_of(tree_of_lines(hit.text) or ast.Module([], []))
+        if hit.kind == "module" and (owner := classes_by_name.get(last, "")):
             classes = sources.symbol(owner, 3)
             owners += [one.name for one in classes if one.kind == "class" and one.path == hit.path]
     return list(dict.fromkeys(owners))

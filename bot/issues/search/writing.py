@@ -638,8 +638,8 @@ class _Writer:
         if action.package.strip().lower() == "python":
             return self._change_python(action)
         is_withdrawn = action.version.strip() == WITHDRAWN
-        wanted = "" if is_withdrawn else action.version
-        addition = specify.by_model(action.package, wanted, action.reason, self._imported())
+        version = "" if is_withdrawn else action.version
+        addition = specify.by_model(action.package, version, action.reason, self._imported())
         if addition is None:
             return self._refuse("package_name", package=repr(action.package[:80]))
         base = self._as_first(addition.name)
@@ -704,9 +704,9 @@ class _Writer:
 
     def _change_python(self, action: EnvironmentAction) -> None:
         """Build the environment for another Python, unless the host or the report says which."""
-        asked, minor = f"python {action.version}"[:80], versions.python_minor(action.version)
+        request, minor = f"python {action.version}"[:80], versions.python_minor(action.version)
         if not minor:
-            return self._refuse("package_name", package=repr(asked))
+            return self._refuse("package_name", package=repr(request))
         stated = evidence.gather_claims(self.runner.bug).get("python", [])
         is_other = all(versions.python_minor(claim.version) != minor for claim in stated)
         if self.runner.job.environment.python or (stated and is_other):
@@ -718,10 +718,10 @@ class _Writer:
         try:
             environment = self.runner.build(spec)
         except BuildError as error:
-            return self._not_installed(asked, "the builder", str(error))
+            return self._not_installed(request, "the builder", str(error))
         if versions.python_minor(environment.python) != minor:
             stays = f"Python {environment.python} is what can be had here"
-            return self._not_installed(asked, "the environment", stays)
+            return self._not_installed(request, "the environment", stays)
         before = self.environment
         self._move(spec, environment)
         self.notebook.tell(shared("installed", name="Python", version=environment.python))

@@ -834,3 +834,29 @@ def test_the_name_of_the_package_and_of_pythons_modules_lead_nowhere() -> None:
     )
     ranked_chunks = contexts.ranking(reading_issue.read_issue(issue), issue, sources)
     assert not [row for row in ranked_chunks if any("holds" in why for why in row.why)]
+
+
+def test_a_function_of_another_package_is_no_namesake_of_the_packages_own() -> None:
+    texts = {
+        "dist/fit.py": "import numpy as np\n\n\ndef fit(x):\n    return np.squareroot(x)\n",
+        "dist/links.py": "class squareroot:\n    def __init__(self):\n        self.power = 0.5\n",
+    }
+    issue = Issue(title="`fit` is wrong", body="It fails.", repository="o/dist")
+    sources = FakeSourceIndex(texts, main=("dist",))
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, sources)
+    assert [row.name for row in rows] == ["dist.fit.fit"]
+
+
+def test_a_word_that_is_rare_in_the_package_counts_whatever_its_dependencies_hold() -> None:
+    texts = {
+        "dist/fit.py": "def fit(x):\n    return x\n\n\ndef walk(x, step_size=1):\n"
+        "    return x + step_size\n",
+        "base/many.py": "\n\n".join(
+            f"def step_{n}(step_size):\n    return step_size + {n}\n" for n in range(7)
+        ),
+    }
+    issue = Issue(title="`step_size` is ignored by `dist.fit`", body="", repository="o/dist")
+    sources = FakeSourceIndex(texts, main=("dist",))
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, sources)
+    assert "dist.fit.walk" in [row.name for row in rows]
+    assert not [row for row in rows if row.package == "base"]

@@ -320,8 +320,9 @@ def holders(
         for part in _telling_parts(name.text):
             hits = [hit for hit in sources.literal(part, _MANY) if hit.score >= _OWN]
             best = max((hit.score for hit in hits), default=0.0)
+            hits = [hit for hit in hits if hit.score == best]  # not those of its dependencies
             rare = 1.0 if len(hits) < 3 else 0.6 if len(hits) < _MANY else 0.3
-            for place, chunk in enumerate([hit for hit in hits if hit.score == best][:4]):
+            for place, chunk in enumerate(hits[:4]):
                 if exact and rare < 1.0 and (chunk.path, chunk.start) not in positions:
                     continue
                 why = shared("why_word", name=part, where=name.where)

@@ -436,6 +436,9 @@ def _target(
     last = name.rpartition(".")[2]
     if definition is not None or "." not in name or last in _COMMON or len(last) < 4:
         return definition
+    module = bindings(store.text(caller.path) or "", caller.path).names.get(name.partition(".")[0])
+    if module and module.partition(".")[0] != module_of(caller.path).partition(".")[0]:
+        return None  # another package's, such as `np.sqrt`
     namesakes = store.named(last)
     same = [other for other in namesakes if _package(other) == _package(caller)]
     return same[0] if len(same) == 1 and len(namesakes) <= _MAX_NAMESAKES else None

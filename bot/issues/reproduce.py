@@ -21,7 +21,7 @@ from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
 from bot.issues.reading import issue as reading_issue
 from bot.issues.runner import IssueSession, Runner, judging
-from bot.issues.search import quoted_calls, report_programs
+from bot.issues.search import quoted_calls, report_programs, reported_statement
 from bot.issues.search.commit_fit import fitting_commit
 from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
@@ -198,7 +198,7 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     no_use = draft.self_made or not is_open or (is_library and not draft.commands)
     if not options.repo or no_use or draft.training is not None:
         return draft
-    if options.for_commands and not (draft.commands or _lacks_modules(session, draft)):
+    if options.for_commands and not _may_be_in_clone(session, draft):
         return draft
     specified = specify.in_place(specify.specify(bug, job.issue, options, ""), options)
     specified = specified.model_copy(update={"requirements": (), "constraints": ()})
@@ -213,7 +213,7 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     if not options.ref and specified.repo is not None:
         options, tree = _at_quoted_commit(session, bug, specified, environment, options, tree)
     draft = _without_quotations(draft, tree)
-    scripts = tree_programs.propose(draft.commands, tree) if draft.signature is not None else ()
+    scripts = _programs_of_tree(session, draft, tree)
     snippet = draft.script
     if snippet is not None and not tree_programs.starts_in(bug, scripts, snippet, tree):
         return _with_modules(draft, options, tree)
@@ -231,6 +231,18 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     verdict = None if scripts else draft.verdict
     changes = {"script": next(iter(scripts), None), "others": scripts[1:], "contrasts": ()}
     return draft.model_copy(update={**changes, "spec": spec, "verdict": verdict})
+
+
+def _programs_of_tree(session: IssueSession, draft: RunPlan, tree: Tree) -> tuple[Script, ...]:
+    """The programs of a plan's commands; for want of any, the statement that the report shows."""
+    if draft.signature is None:
+        return ()
+    scripts = tree_programs.propose(draft.commands, tree)
+    if scripts or draft.script is not None or _is_library(session.job):
+        return scripts
+    issue = session.job.issue
+    alone = reported_statement.run_alone(draft.bug, issue, draft.signature, tree, None)
+    return (alone,) if alone is not None else ()
 
 
 def _without_quotations(draft: RunPlan, tree: Tree) -> RunPlan:
@@ -280,6 +292,14 @@ def _at_quoted_commit(
         f"{environment.commit[:12]}"
     )
     return options.model_copy(update={"ref": commit.id}), moved_tree
+
+
+def _may_be_in_clone(session: IssueSession, draft: RunPlan) -> bool:
+    """Whether a clone can have the program of a report."""
+    points = draft.signature is not None and reported_statement.points_at_names(
+        draft.bug, session.job.issue, draft.signature
+    )
+    return bool(draft.commands) or points or _lacks_modules(session, draft)
 
 
 def _lacks_modules(session: IssueSession, draft: RunPlan) -> bool:

@@ -19,6 +19,7 @@ from bot.issues.search import (
     missing_weights,
     own_modules,
     program_options,
+    reported_statement,
     required_options,
     stand_ins,
 )
@@ -68,7 +69,27 @@ class Fix:
 def run(
     runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
 ) -> SearchResult:
-    """Run a program once, and get past what the environment lacks, as long as there is a way."""
+    """Run a program once, and get past what the environment lacks, as long as there is a way; where
+    a repository's own then still does not get to the reported statement, that alone.
+    """
+    result = _run(runner, spec, script, change, doing)
+    is_ours = any(fix.why == reported_statement.ALONE for fix in script.fixes)
+    is_open = result.judgement.match not in {Match.MATCHED, Match.PASSED}
+    if not script.command or is_ours or not is_open:
+        return result
+    tree = read_tree(result.environment.tree)
+    alone = reported_statement.run_alone(
+        runner.bug, runner.job.issue, runner.signature, tree, script
+    )
+    if alone is None:
+        return result
+    reached = _run(runner, result.spec, alone, alone.fixes[-1].what)
+    return reached if reached.judgement.match is Match.MATCHED else result
+
+
+def _run(
+    runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
+) -> SearchResult:
     environment, seed = runner.build(spec), runner.job.limits.seed
     with runner.stage("search", doing or change):
         completed = runner.run(script, environment, seed, "search", change)

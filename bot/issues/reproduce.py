@@ -21,12 +21,17 @@ from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
 from bot.issues.reading import issue as reading_issue
 from bot.issues.runner import IssueSession, Runner, judging
-from bot.issues.search import quoted_calls, report_programs, reported_statement
+from bot.issues.search import (
+    console_scripts,
+    quoted_calls,
+    report_programs,
+    reported_statement,
+)
 from bot.issues.search.commit_fit import fitting_commit
 from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
 from bot.issues.signature import freeze
-from bot.kernel import commands as reading_commands, tree_programs
+from bot.kernel import commands as reading_commands, tree_programs, usage_errors
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import (
     AnySignature,
@@ -237,7 +242,8 @@ def _programs_of_tree(session: IssueSession, draft: RunPlan, tree: Tree) -> tupl
     """The programs of a plan's commands; for want of any, the statement that the report shows."""
     if draft.signature is None:
         return ()
-    scripts = tree_programs.propose(draft.commands, tree)
+    console = console_scripts.started_scripts(draft.bug, session.job.issue, tree)
+    scripts = (*console, *tree_programs.propose(draft.commands, tree))
     if scripts or draft.script is not None or _is_library(session.job):
         return scripts
     issue = session.job.issue
@@ -299,7 +305,10 @@ def _may_be_in_clone(session: IssueSession, draft: RunPlan) -> bool:
     points = draft.signature is not None and reported_statement.points_at_names(
         draft.bug, session.job.issue, draft.signature
     )
-    return bool(draft.commands) or points or _lacks_modules(session, draft)
+    is_refused = any(row.exception == usage_errors.EXCEPTION for row in draft.bug.tracebacks)
+    starts = (frame.path for row in draft.bug.tracebacks for frame in row.frames[:1])
+    is_console = is_refused or any("/bin/" in path for path in starts)
+    return bool(draft.commands) or points or is_console or _lacks_modules(session, draft)
 
 
 def _lacks_modules(session: IssueSession, draft: RunPlan) -> bool:

@@ -55,6 +55,20 @@ def test_other_words_are_no_failure(title: str) -> None:
     assert read(title) == []
 
 
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ('There is a name error in your code. No variable defined as "models" is there.', "models"),
+        ("There is a name error in train.py. There `build` is not imported.", "build"),
+        ("Nothing of it runs: `build` is not imported.", ""),
+        ("A NameError, since the name is not defined.", ""),
+    ],
+)
+def test_a_name_error_in_other_words_is_pythons(body: str, name: str) -> None:
+    messages = [("NameError", f"name '{name}' is not defined")] if name else []
+    assert [row for row in read("Typo", body) if "'" in row[1]] == messages
+
+
 def test_a_traceback_goes_before_bare_words() -> None:
     body = (
         "```\nTraceback (most recent call last):\n"

@@ -150,3 +150,16 @@ def test_who_names_nothing_is_asked():
     draft = plan(issue_job(Issue(title="Help", body="It stops."), repo="/clone"))
     assert draft.verdict is not None
     assert draft.verdict.kind == "needs_info"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "I ran fit.py. The error was related to the import of `Part` from the `pool.kinds` library.",
+        "In fit.py importing Part from pool.kinds is not possible: ImportError.",
+    ],
+)
+def test_an_import_that_is_put_in_words_is_the_statement(body):
+    bug = read(body, title="It fails")
+    assert bug.tracebacks[0].message == "cannot import name 'Part' from 'pool.kinds'"
+    assert bug.named_programs[0].argv[1] == "from pool.kinds import Part"

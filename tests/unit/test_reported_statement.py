@@ -134,6 +134,15 @@ def test_a_line_that_words_name_needs_no_program(tmp_path: Path) -> None:
     assert "name 'undefined_name' is not defined" in last_lines(script, tmp_path)
 
 
+def test_a_name_or_a_function_alone_is_looked_for(tmp_path: Path) -> None:
+    title = "name 'undefined_name' is not defined"
+    script = alone(Issue(title=title, body="Please fix it.", repository="acme/nets"))
+    assert script is not None
+    assert title in last_lines(script, tmp_path)
+    title = "missing() got an unexpected keyword argument 'net'"
+    assert alone(Issue(title=title, body="Please fix it.", repository="acme/nets")) is None
+
+
 def test_a_quoted_call_of_a_class_of_the_repository_is_made(tmp_path: Path) -> None:
     body = "`r = Rollout(net, head='max')` causes `TypeError: __init__() got an unexpected keyword argument 'head'`."
     issue = Issue(title="it fails", body=body, repository="acme/nets")

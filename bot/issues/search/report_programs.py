@@ -13,7 +13,13 @@ from bot.issues import confirm as issues_confirm, script_fixes
 from bot.issues.confirm import Decision, confirm
 from bot.issues.reading import code
 from bot.issues.runner import Runner, judging
-from bot.issues.search import recovery, reported_statement, required_options, stand_ins
+from bot.issues.search import (
+    console_scripts,
+    recovery,
+    reported_statement,
+    required_options,
+    stand_ins,
+)
 from bot.issues.signature import freeze, values
 from bot.kernel import tree_programs
 from bot.kernel.attempt import Match, Script
@@ -413,6 +419,7 @@ def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         script_fixes.UNTRAINED,
         stand_ins.ABSENT,
         reported_statement.ALONE,
+        console_scripts.DOCUMENTED,
         *required_options.WHYS,
     }
     changes = [fix.what for fix in script.fixes if fix.why in why]

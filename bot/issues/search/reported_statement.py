@@ -24,7 +24,7 @@ _ANY = '__import__("unittest.mock").mock.MagicMock()'
 """A value that takes part in everything: none of them decides whether a name is there."""
 _UNDEFINED = re.compile(r"^name '(?P<name>\w{1,100})' is not defined")
 _BINDING = re.compile(
-    r"^(?:[\w<>]{1,100}\.){0,8}\w{1,100}\(\) "
+    r"^(?:[\w<>]{1,100}\.){0,8}(?P<function>\w{1,100})\(\) "
     r"(?:got an unexpected keyword argument '(?P<name>\w{1,100})'"
     r"|got multiple values for|missing \d{1,2} required|takes )"
 )
@@ -37,7 +37,7 @@ _AT_LINE = re.compile(
     re.IGNORECASE,
 )
 _SPAN = re.compile(r"(?<!`)`([^`\n]{4,300})`(?!`)")
-_MOST_PLACES, _MOST_TEXT, _MOST_SPANS = 20, 60_000, 40
+_MOST_PLACES, _MOST_TEXT, _MOST_SPANS, _MOST_FILES = 20, 60_000, 40, 20
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -60,6 +60,7 @@ class _Error:
 
     kind: str
     name: str = ""
+    function: str = ""
 
     def concerns(self, node: ast.AST, certain: set[str], unsure: set[str]) -> bool:
         """Whether a statement is one that raises it, whatever the values of its names are: what it
@@ -98,7 +99,8 @@ def run_alone(
     error = next(filter(None, map(_error, members_of(signature))), None)
     if error is None:
         return None
-    for place in _places(bug, issue, tree, program):
+    places = _places(bug, issue, tree, program)
+    for place in chain(places, _searched(error, tree) if not _shows_frames(bug) else ()):
         source = _source(place.path, tree, program)
         alone = _Alone.find(source, place, error)
         if alone is not None:
@@ -111,9 +113,9 @@ def points_at_names(bug: BugReport, issue: Issue, signature: AnySignature) -> bo
     if not any(map(_error, members_of(signature))):
         return False
     text = f"{issue.title}\n{issue.body}"[:_MOST_TEXT]
-    frames = (frame for row in bug.tracebacks for frame in row.frames if not frame.package)
     links = (row for row in source_index.links(text) if row.start)
-    return bool(any(frames) or any(links) or _AT_LINE.search(text) or _SPAN.search(text))
+    points = any(links) or _AT_LINE.search(text) or _SPAN.search(text)
+    return bool(points or _shows_frames(bug) or bug.named_programs)
 
 
 def _error(member: object) -> _Error | None:
@@ -127,7 +129,8 @@ def _error(member: object) -> _Error | None:
     ):
         match = pattern.match(message) if name == exception else None
         if match is not None:
-            return _Error(kind, match.groupdict().get("name") or "")
+            groups = match.groupdict(default="")
+            return _Error(kind, groups.get("name", ""), groups.get("function", ""))
     return None
 
 
@@ -148,6 +151,30 @@ def _places(bug: BugReport, issue: Issue, tree: Tree, program: Script | None) ->
         path = source_index.installed_file(name, list(tree))
         if path is not None and path.endswith(".py"):
             yield _Place(path, int(line))
+
+
+def _shows_frames(bug: BugReport) -> bool:
+    return any(not frame.package for row in bug.tracebacks for frame in row.frames)
+
+
+def _searched(error: _Error, tree: Tree) -> Iterator[_Place]:
+    """The lines on which an undefined name is used, or a function called by the name that the error
+    gives it, in the files nearest to the root first.
+    """
+    word = error.name if error.kind == "undefined" else error.function
+    if error.kind == "attribute" or not word or word.startswith("__"):
+        return
+    mark = re.compile(rb"\b" + re.escape(word).encode() + rb"\b")
+    rows = (path for path, text in tree.items() if path.endswith(".py") and mark.search(text))
+    for path in sorted(rows, key=lambda path: (path.count("/"), path))[:_MOST_FILES]:
+        module = module_of(tree[path].decode("utf-8", "replace"))
+        kind = ast.Name if error.kind == "undefined" else ast.Call
+        parts = (row for row in nodes(module, kind) if word in {name_of(row), _called(row)})
+        yield from (_Place(path, row.lineno) for row in parts)
+
+
+def _called(node: ast.AST) -> str:
+    return name_of(node.func) if isinstance(node, ast.Call) else ""
 
 
 def _source(path: str, tree: Tree, program: Script | None) -> str:
@@ -171,11 +198,11 @@ class _Alone:
         for owners, statement in _statements(module, lines, place):
             functions = [node for node in owners if isinstance(node, _DEFINITIONS)]
             shape = "".join("c" if isinstance(one, ast.ClassDef) else "f" for one in functions)
-            kept = _kept(statement)
-            if kept is None or shape not in {"", "f", "cf"}:
+            core = _core_of(statement)
+            if core is None or shape not in {"", "f", "cf"}:
                 continue
-            writing = _Writing(module, lines, functions, owners, statement, kept)
-            if error.concerns(kept, writing.certain(), writing.unsure(error)):
+            writing = _Writing(module, lines, functions, owners, statement, core)
+            if error.concerns(core, writing.certain(), writing.unsure(error)):
                 return cls(statement.lineno, writing.text())
         return None
 
@@ -208,7 +235,7 @@ def _header_end(node: ast.stmt) -> int:
     return max(node.lineno, end or node.lineno)
 
 
-def _kept(statement: ast.stmt) -> ast.stmt | ast.expr | None:
+def _core_of(statement: ast.stmt) -> ast.stmt | ast.expr | None:
     """What is run of a statement: of a block the expression of its head."""
     match statement:
         case ast.If() | ast.While():
@@ -233,9 +260,9 @@ class _Writing:
         definitions: Sequence[ast.AST],
         owners: Sequence[ast.AST],
         statement: ast.stmt,
-        kept: ast.stmt | ast.expr,
+        core: ast.stmt | ast.expr,
     ) -> None:
-        self.module, self.lines, self.statement, self.kept = module, lines, statement, kept
+        self.module, self.lines, self.statement, self.core = module, lines, statement, core
         self.function = next((one for one in definitions if isinstance(one, _FUNCTIONS)), None)
         self.owner = next((one for one in definitions if isinstance(one, ast.ClassDef)), None)
         self.owners = owners
@@ -254,7 +281,7 @@ class _Writing:
             names.add(self.function.name)
         if any(row.name == "*" for node in self.real for row in getattr(node, "names", ())):
             # What no line binds comes from there.
-            names |= {row.id for row in nodes(self.kept, ast.Name)} - bound_names(self.module)
+            names |= {row.id for row in nodes(self.core, ast.Name)} - bound_names(self.module)
         return names
 
     def unsure(self, error: _Error) -> set[str]:
@@ -273,7 +300,7 @@ class _Writing:
     def text(self) -> str:
         """The file's text: the other lines are blank."""
         text = [""] * (len(self.lines) + 1)
-        needed = {*_loaded(self.kept)}
+        needed = {*_loaded(self.core)}
         self._write_outer(text, needed - self._parameters() - self._local_names(needed))
         depth = 0
         if self.owner is not None:
@@ -293,7 +320,7 @@ class _Writing:
         return "\n".join(text).rstrip() + "\n"
 
     def _write_statement(self, text: list[str], indent: str) -> None:
-        node = self.kept
+        node = self.core
         first, last = node.lineno - 1, node.end_lineno or node.lineno
         rows = list(self.lines[first:last])
         if isinstance(node, ast.expr):
@@ -310,32 +337,33 @@ class _Writing:
 
     def _write_outer(self, text: list[str], needed: set[str]) -> None:
         """The file's own imports and definitions that a statement needs, through others as well."""
-        chosen, waiting = dict[int, ast.stmt](), list(needed)
+        selection, waiting = dict[int, ast.stmt](), list(needed)
         always = [node for node in self.outer if _is_always(node)]
         for node in always:
-            chosen[node.lineno] = node
+            selection[node.lineno] = node
             waiting += _loaded(node)
-        seen = set[str]()
+        names_met = set[str]()
         while waiting:
             name = waiting.pop()
-            if name in seen:
+            if name in names_met:
                 continue
-            seen.add(name)
+            names_met.add(name)
             for node in self.outer:
-                if name in _bound(node) and node.lineno not in chosen:
-                    chosen[node.lineno] = node
+                if name in _bound(node) and node.lineno not in selection:
+                    selection[node.lineno] = node
                     waiting += _loaded(node) if node in self.real else []
-        for node in chosen.values():
+        for node in selection.values():
             first = min([node.lineno, *(row.lineno for row in getattr(node, "decorator_list", ()))])
             if node in self.real or node in always:
                 text[first - 1 : node.end_lineno] = self.lines[first - 1 : node.end_lineno]
             else:
-                names = sorted(_bound(node) & seen)
+                names = sorted(_bound(node) & names_met)
                 text[node.lineno - 1] = " = ".join([*names, _ANY])
 
     def _write_local(self, text: list[str], needed: set[str], indent: str) -> None:
         for node in self._before():
-            if isinstance(node, (*_IMPORTS, ast.Global)):
+            is_needed = isinstance(node, _IMPORTS) and _bound(node) & needed
+            if is_needed or isinstance(node, ast.Global):
                 rows = self.lines[node.lineno - 1 : node.end_lineno]
                 text[node.lineno - 1 : node.end_lineno] = [indent + row.strip() for row in rows]
         for node in self._local():

@@ -163,3 +163,27 @@ def test_an_import_that_is_put_in_words_is_the_statement(body):
     bug = read(body, title="It fails")
     assert bug.tracebacks[0].message == "cannot import name 'Part' from 'pool.kinds'"
     assert bug.named_programs[0].argv[1] == "from pool.kinds import Part"
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("It is raised in `agent.py`.", ("rl/train.py",)),
+        ("It is raised in `solo.py`.", ("rl/solo.py",)),
+        ("Running rl/tool.py crashes", ("rl/tool.py",)),
+    ],
+)
+def test_a_file_that_only_defines_is_started_by_what_uses_it(body, command):
+    main = b"import other\nif __name__ == '__main__':\n    print(1)\n"
+    tree = {
+        "rl/agent.py": b"SIZE = 3\nclass Agent:\n    pass\n",
+        "rl/solo.py": b"class Solo:\n    pass\n",
+        "rl/tool.py": b"from agent import Agent\nprint(Agent)\n",
+        "rl/other.py": b"from agent import Agent\n",
+        "rl/train.py": main,
+        "rl/a_test.py": main,
+        "main.py": main,
+    }
+    (script,) = proposed(body, tree)
+    assert script.command == command
+    assert [fix.why for fix in script.fixes] == [GUESSED]

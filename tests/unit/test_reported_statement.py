@@ -8,7 +8,12 @@ from pathlib import Path
 import pytest
 
 from bot.issues.reading.issue import read_issue
-from bot.issues.search.reported_statement import ALONE, points_at_names, run_alone
+from bot.issues.search.reported_statement import (
+    ALONE,
+    points_at_names,
+    run_alone,
+    takes_every_name,
+)
 from bot.issues.signature import freeze
 from bot.kernel import tree_programs
 from bot.kernel.attempt import Script
@@ -181,3 +186,12 @@ def test_only_an_error_about_names_with_a_place_points_at_one() -> None:
         signature = freeze.freeze(bug)
         assert signature is not None
         assert points_at_names(bug, issue, signature) is points
+
+
+def test_what_a_star_import_would_give_is_not_known() -> None:
+    frame = ("src/main.py", 20, "main", "undefined_name(net, width)")
+    script = alone(report("NameError: name 'undefined_name' is not defined", frame))
+    assert script is not None
+    assert takes_every_name(script, "helpers")
+    assert not takes_every_name(script, "help")
+    assert not takes_every_name(script.model_copy(update={"fixes": ()}), "helpers")

@@ -81,7 +81,7 @@ def started_scripts(bug: BugReport, issue: Issue, tree: Tree) -> tuple[Script, .
     ]
     scripts = list[Script]()
     for name, target, mention in rows[:1]:
-        arguments, fixes = mention, ()
+        arguments, fixes = mention, tuple[ScriptFix, ...]()
         if not mention:
             documented = _mention(name, readme) or ()
             added = () if {*refused[:1]} <= {*documented} else tuple(refused)

@@ -73,9 +73,10 @@ def run(
     a repository's own then still does not get to the reported statement, that alone.
     """
     result = _run(runner, spec, script, change, doing)
-    is_ours = any(fix.why == reported_statement.ALONE for fix in script.fixes)
-    is_open = result.judgement.match not in {Match.MATCHED, Match.PASSED}
-    if not script.command or is_ours or not is_open:
+    whys = {fix.why for fix in result.script.fixes}
+    is_guess = tree_programs.GUESSED in whys and result.judgement.match is Match.PASSED
+    is_open = is_guess or result.judgement.match not in {Match.MATCHED, Match.PASSED}
+    if not script.command or reported_statement.ALONE in whys or not is_open:
         return result
     tree = read_tree(result.environment.tree)
     alone = reported_statement.run_alone(
@@ -437,7 +438,9 @@ def _without_module(
     if failure.module not in {name.partition(".")[0] for name in symbols.imported_modules(text)}:
         return
     fixed = stand_ins.with_stand_in(script, failure.module, tree)
-    if fixed is not script:
+    # A name that nothing defines may be one that the module would have given.
+    is_open = reported_statement.takes_every_name(script, failure.module)
+    if fixed is not script and not is_open:
         yield Fix(spec, fixed, fixed.fixes[-1].what)
 
 

@@ -118,6 +118,14 @@ def points_at_names(bug: BugReport, issue: Issue, signature: AnySignature) -> bo
     return bool(points or _shows_frames(bug) or bug.named_programs)
 
 
+def takes_every_name(script: Script, module: str) -> bool:
+    """Whether a statement that is run alone takes all names of a module, by a star import."""
+    if all(fix.why != ALONE for fix in script.fixes):
+        return False
+    pattern = re.compile(rf"^\s*from {re.escape(module)}(?:\.\w+)* import \*", re.MULTILINE)
+    return any(pattern.search(script.files[path]) for path in script.edited)
+
+
 def _error(member: object) -> _Error | None:
     if not isinstance(member, CrashSignature):
         return None

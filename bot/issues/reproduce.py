@@ -78,7 +78,7 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     draft_report = build_report.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
-        proofs_to_run = _proofs(job, bug, signature, result.script)
+        proofs_to_run = proofs_for(job, bug, signature, result.script)
         failing = Failing(
             result.script, result.spec, result.environment, draft_report, decision.contrasts
         )
@@ -87,7 +87,7 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     return build_report.finish(draft_report, session, started)
 
 
-def _proofs(
+def proofs_for(
     job: ReproduceIssue, bug: BugReport, signature: AnySignature, script: Script
 ) -> tuple[Proof, ...]:
     """The proofs that can say something. What makes a training learn too little is in the program:
@@ -96,7 +96,9 @@ def _proofs(
     repository is made of it.
     """
     useful: tuple[Proof, ...] = PROOFS
-    if script.command:
+    if any(fix.why == reported_statement.ALONE for fix in script.fixes):
+        useful = ("minimize",)  # at another commit its file would be that of this one
+    elif script.command:
         useful = ("bisect", "minimize") if script.is_repositorys else ()
     elif trains(signature):
         useful = ("control",) if bug.works_in else ()

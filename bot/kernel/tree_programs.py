@@ -24,7 +24,12 @@ from bot.kernel.commands import (
 from bot.kernel.environment import Chunk, DataMount
 from bot.kernel.source.syntax import module_of
 from bot.kernel.trees import Tree
-from bot.kernel.usage_errors import refused_options
+from bot.kernel.usage_errors import (
+    EXCEPTION,
+    refused_arguments,
+    refused_options,
+    refusing_program,
+)
 
 GUESSED = "the bug report names it but gives no command for it"
 """Why a program was started in a way of ours: that it does not fail so says nothing."""
@@ -64,10 +69,19 @@ def commands(bug: BugReport) -> tuple[ShellCommand, ...]:
         ShellCommand(argv=(*NOTEBOOK, name), quote=Quote(text=name)) for name in bug.notebooks
     )
     own = [_as_launched(command, bug) for command in map(_as_tested, bug.commands)]
-    others = (*starts, *notebooks, *bug.named_programs)
+    others = (*starts, *notebooks, *_refusing(bug), *bug.named_programs)
     # The environment is there: installing is a program of the report only where there is no other.
     programs = [command for command in own if not _installs(command)]
     return (*(programs if programs or others else own), *others)
+
+
+def _refusing(bug: BugReport) -> Iterator[ShellCommand]:
+    """The programs whose usage errors the report quotes, with the arguments that they refuse."""
+    for row in bug.tracebacks:
+        if row.exception == EXCEPTION and (path := refusing_program(row.message)):
+            argv = (path, *refused_arguments(row.message))
+            quote = Quote(text=row.message, line=row.line)
+            yield ShellCommand(argv=argv, source="named", quote=quote)
 
 
 def _as_tested(command: ShellCommand) -> ShellCommand:

@@ -64,6 +64,12 @@ def usage_error(line: str, *, in_prose: bool = False) -> str:
     return words[: end.start() if end else None].rstrip(_MARKS)
 
 
+def refusing_program(message: str) -> str:
+    """The file that a usage error says it comes from, "" where it names none."""
+    match = re.match(r"(?P<path>[\w./\\-]{1,200}\.py): error: ", message)
+    return match["path"] if match else ""
+
+
 def is_about_missing(message: str) -> bool:
     """Whether a usage error says that arguments are missing, as any run without them shows."""
     return bool(_REQUIRED.search(message))

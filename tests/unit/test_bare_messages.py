@@ -34,6 +34,11 @@ def read(title: str, body: str = "See the script.") -> list[tuple[str, str]]:
             "TypeError",
             "fit() got an unexpected keyword argument 'x'",
         ),
+        (
+            "Unexpected keyword argument `size` in cell 3",
+            "TypeError",
+            "got an unexpected keyword argument 'size'",
+        ),
         ("name 'K' is not defined in model.py", "NameError", "name 'K' is not defined"),
     ],
 )

@@ -187,3 +187,14 @@ def test_a_file_that_only_defines_is_started_by_what_uses_it(body, command):
     (script,) = proposed(body, tree)
     assert script.command == command
     assert [fix.why for fix in script.fixes] == [GUESSED]
+
+
+def test_a_traceback_without_its_last_line_names_the_program():
+    body = """There is an ImportError: cannot import name Linear.
+Traceback (most recent call last):
+  File "fit.py", line 2, in <module>
+    from lib import Linear
+
+Could you help?"""
+    (script,) = proposed(body)
+    assert script.command == ("fit.py",)

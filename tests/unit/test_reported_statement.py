@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from bot.issues.reading.issue import read_issue
+from bot.issues.reproduce import proofs_for
 from bot.issues.search.reported_statement import (
     ALONE,
     points_at_names,
@@ -18,6 +19,7 @@ from bot.issues.signature import freeze
 from bot.kernel import tree_programs
 from bot.kernel.attempt import Script
 from bot.kernel.bug import Issue
+from tests.support.jobs import issue_job
 
 MAIN = """import sys
 import no_such_package
@@ -195,3 +197,16 @@ def test_what_a_star_import_would_give_is_not_known() -> None:
     assert takes_every_name(script, "helpers")
     assert not takes_every_name(script, "help")
     assert not takes_every_name(script.model_copy(update={"fixes": ()}), "helpers")
+
+
+def test_no_other_commit_is_tried_with_a_statement_of_this_one() -> None:
+    frame = ("src/main.py", 20, "main", "undefined_name(net, width)")
+    issue = report("NameError: name 'undefined_name' is not defined", frame)
+    script, bug = alone(issue), read_issue(issue)
+    signature = freeze.freeze(bug)
+    assert script is not None
+    assert signature is not None
+    job = issue_job(issue)
+    assert proofs_for(job, bug, signature, script) == ("minimize",)
+    whole = script.model_copy(update={"fixes": ()})
+    assert proofs_for(job, bug, signature, whole) == ("bisect", "minimize")

@@ -47,6 +47,9 @@ _UNDEFINED = re.compile(
 )
 _NAME_ERROR = re.compile(r"\bname ?errors?\b", re.IGNORECASE)
 """What a report says of a name that nothing defines, beside the name of Python's error."""
+_UNEXPECTED = re.compile(
+    r"\b[Uu]nexpected (?:keyword )?argument:? ['\"`](?P<name>[A-Za-z_]\w{0,80})"
+)
 _ELSEWHERE = re.compile(r"\b(?:not|no longer|instead of|rather than|used to|was|were)\b[^.]{0,40}$")
 _MOST = 200
 
@@ -65,6 +68,12 @@ def find_bare_messages(issue: Issue, words: Sequence[Sentence]) -> Iterator[Trac
                 )
                 yield Traceback(exception=exception, message=message, frames=(), line=line)
                 return
+    for text, line in texts:
+        match = _UNEXPECTED.search(text[:2000])
+        if match is not None and not _ELSEWHERE.search(text[: match.start()]):
+            message = f"got an unexpected keyword argument '{match['name']}'"
+            yield Traceback(exception="TypeError", message=message, frames=(), line=line)
+            return
     if any(_NAME_ERROR.search(text[:2000]) for text, _ in texts):
         rows = ((_UNDEFINED.search(text[:2000]), line) for text, line in texts)
         match, line = next((row for row in rows if row[0]), (None, 0))

@@ -55,6 +55,7 @@ _ARGUMENTS = re.compile(
     re.IGNORECASE,
 )
 """The arguments that the words behind a file quote."""
+_FRAME = re.compile(r"[\s>]*File \"(?P<path>[^\"\n]{1,300}\.py)\", line \d{1,6}, in <module>")
 _COMMAND = re.compile(
     r"(?:\b(?:[Pp]ython[\d.]*|bash|sh|torchrun|launch|pytest|pip|source|cat|vim?|cp|mv)\s+(?:-\S+\s+){0,6}"
     r"|File [\"'])$"
@@ -76,6 +77,7 @@ def find_named_programs(
         for sentence in _texts(issue, sentences, prose)
         for row in _scripts(sentence.text, sentence.quote)
     ]
+    rows += _cut_tracebacks(prose)
     for fence in fences:
         match = _PATH.fullmatch(fence.raw.strip()) if len(fence.raw) < 400 else None
         if match is not None:
@@ -117,6 +119,16 @@ def _scripts(text: str, quote: Quote) -> Iterator[tuple[int, ShellCommand]]:
             arguments = _ARGUMENTS.match(text[end : end + _MOST_AFTER])
             words = arguments["words"] if arguments else ""
             yield rank, _start(match["path"].removeprefix("_" * is_italic), quote, words)
+
+
+def _cut_tracebacks(prose: Sequence[ProseLine]) -> Iterator[tuple[int, ShellCommand]]:
+    """The file in which a traceback of the text starts, which may lack its last line."""
+    for line in prose[:_MOST_LINES]:
+        match = _FRAME.match(line.text[:600])
+        if match is not None and "-packages/" not in match["path"]:
+            quote = Quote(text=line.text.strip()[:600], line=line.number)
+            yield 0, _start(match["path"], quote)
+            return
 
 
 def _start(path: str, quote: Quote, words: str = "") -> ShellCommand:

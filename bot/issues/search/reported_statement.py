@@ -24,7 +24,7 @@ _ANY = '__import__("unittest.mock").mock.MagicMock()'
 """A value that takes part in everything: none of them decides whether a name is there."""
 _UNDEFINED = re.compile(r"^name '(?P<name>\w{1,100})' is not defined")
 _BINDING = re.compile(
-    r"^(?:[\w<>]{1,100}\.){0,8}(?P<function>\w{1,100})\(\) "
+    r"^(?:(?:[\w<>]{1,100}\.){0,8}(?P<function>\w{1,100})\(\) )?"
     r"(?:got an unexpected keyword argument '(?P<name>\w{1,100})'"
     r"|got multiple values for|missing \d{1,2} required|takes )"
 )

@@ -11,6 +11,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
 from bot.environment import imports, releases, versions
 from bot.environment.drafts import Draft, Move, World, allows, of_any_date, omit, swap
+from bot.kernel.bug import Release
 from bot.kernel.environment import PinSource, Requirement
 
 # The moves of the ladder for what has no wheel on the day, or for the Python: a later release, a
@@ -33,10 +34,18 @@ def with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
     direct = {row.name for row in draft.requirements}.intersection(releases.for_other_pythons(text))
     names = [*releases.without_wheel(text), *sorted(direct)]
     names = [name for name in names if name not in names_to_keep]
+    names = [name for name in names if _may_have_wheel(world.history(name))]
     why = "had no wheel on the date of the bug report; a later release was used"
     later = of_any_date(draft, names, "a later {}", why, _days(names, draft, text, world))
     bounds = (_next(row, draft, world) for row in draft.requirements if row.name in names)
     return later and replace(later, constraints=(*later.constraints, *filter(None, bounds)))
+
+
+def _may_have_wheel(history: Sequence[Release]) -> bool:
+    """Whether any release may have a wheel: of what only ever came as source, a later one helps
+    nobody.
+    """
+    return not history or any(row.wheels != "none" for row in history)
 
 
 def _next(old: Requirement, draft: Draft, world: World) -> Requirement | None:
@@ -97,6 +106,25 @@ def from_source(draft: Draft, text: str, world: World) -> Draft | None:
                 wheels=(*draft.wheels, wheel),
                 notes=(*draft.notes, note),
             )
+    return None
+
+
+def without_extras(draft: Draft, text: str, _: World) -> Draft | None:
+    """Extras that ask for what can be neither installed nor built go, and the package stays."""
+    for old in draft.requirements:
+        name = re.escape(old.name)
+        asking = re.findall(rf"(?<![\w.-]){name}\[[\w,. -]+\]\S* depends on ([\w.-]+)", text)
+        lacking = {*asking}.intersection(_without_wheel(text)) - {old.name}
+        if not old.extras or not lacking or old.rung is PinSource.OPTION:
+            continue
+        reason = f"its extras ask for {', '.join(sorted(lacking))}, which cannot be installed here"
+        new = old.model_copy(update={"extras": ()})
+        return replace(
+            draft,
+            what=f"with {old.name} without its extras",
+            requirements=swap(draft, old, new),
+            notes=(*draft.notes, (old.name, reason)),
+        )
     return None
 
 
@@ -490,6 +518,7 @@ MOVES: tuple[Move, ...] = (
     _plain_tensorflow,
     with_wheels,
     from_source,
+    without_extras,
     relaxed,
     near_release,
     _drop_all_constraints,

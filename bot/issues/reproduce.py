@@ -21,12 +21,17 @@ from bot.issues.proof import proofs
 from bot.issues.proof.outcome import Failing
 from bot.issues.reading import issue as reading_issue
 from bot.issues.runner import IssueSession, Runner, judging
-from bot.issues.search import quoted_calls, report_programs
+from bot.issues.search import (
+    console_scripts,
+    quoted_calls,
+    report_programs,
+    reported_statement,
+)
 from bot.issues.search.commit_fit import fitting_commit
 from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
 from bot.issues.signature import freeze
-from bot.kernel import commands as reading_commands, tree_programs
+from bot.kernel import commands as reading_commands, tree_programs, usage_errors
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import (
     AnySignature,
@@ -73,7 +78,7 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     draft_report = build_report.draft(session, decision, budget)
     result, bug, signature = decision.result, decision.bug, decision.signature
     if isinstance(decision.verdict, Reproduced) and result and bug and signature:
-        proofs_to_run = _proofs(job, bug, signature, result.script)
+        proofs_to_run = proofs_for(job, bug, signature, result.script)
         failing = Failing(
             result.script, result.spec, result.environment, draft_report, decision.contrasts
         )
@@ -82,7 +87,7 @@ def run(job: ReproduceIssue, ports: Ports, extension: Extension | None = None) -
     return build_report.finish(draft_report, session, started)
 
 
-def _proofs(
+def proofs_for(
     job: ReproduceIssue, bug: BugReport, signature: AnySignature, script: Script
 ) -> tuple[Proof, ...]:
     """The proofs that can say something. What makes a training learn too little is in the program:
@@ -91,7 +96,9 @@ def _proofs(
     repository is made of it.
     """
     useful: tuple[Proof, ...] = PROOFS
-    if script.command:
+    if any(fix.why == reported_statement.ALONE for fix in script.fixes):
+        useful = ("minimize",)  # at another commit its file would be that of this one
+    elif script.command:
         useful = ("bisect", "minimize") if script.is_repositorys else ()
     elif trains(signature):
         useful = ("control",) if bug.works_in else ()
@@ -198,7 +205,7 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     no_use = draft.self_made or not is_open or (is_library and not draft.commands)
     if not options.repo or no_use or draft.training is not None:
         return draft
-    if options.for_commands and not (draft.commands or _lacks_modules(session, draft)):
+    if options.for_commands and not _may_be_in_clone(session, draft):
         return draft
     specified = specify.in_place(specify.specify(bug, job.issue, options, ""), options)
     specified = specified.model_copy(update={"requirements": (), "constraints": ()})
@@ -213,7 +220,7 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     if not options.ref and specified.repo is not None:
         options, tree = _at_quoted_commit(session, bug, specified, environment, options, tree)
     draft = _without_quotations(draft, tree)
-    scripts = tree_programs.propose(draft.commands, tree) if draft.signature is not None else ()
+    scripts = _programs_of_tree(session, draft, tree)
     snippet = draft.script
     if snippet is not None and not tree_programs.starts_in(bug, scripts, snippet, tree):
         return _with_modules(draft, options, tree)
@@ -231,6 +238,19 @@ def _in_tree(session: IssueSession, draft: RunPlan) -> RunPlan:
     verdict = None if scripts else draft.verdict
     changes = {"script": next(iter(scripts), None), "others": scripts[1:], "contrasts": ()}
     return draft.model_copy(update={**changes, "spec": spec, "verdict": verdict})
+
+
+def _programs_of_tree(session: IssueSession, draft: RunPlan, tree: Tree) -> tuple[Script, ...]:
+    """The programs of a plan's commands; for want of any, the statement that the report shows."""
+    if draft.signature is None:
+        return ()
+    console = console_scripts.started_scripts(draft.bug, session.job.issue, tree)
+    scripts = (*console, *tree_programs.propose(draft.commands, tree))
+    if scripts or draft.script is not None or _is_library(session.job):
+        return scripts
+    issue = session.job.issue
+    alone = reported_statement.run_alone(draft.bug, issue, draft.signature, tree, None)
+    return (alone,) if alone is not None else ()
 
 
 def _without_quotations(draft: RunPlan, tree: Tree) -> RunPlan:
@@ -280,6 +300,17 @@ def _at_quoted_commit(
         f"{environment.commit[:12]}"
     )
     return options.model_copy(update={"ref": commit.id}), moved_tree
+
+
+def _may_be_in_clone(session: IssueSession, draft: RunPlan) -> bool:
+    """Whether a clone can have the program of a report."""
+    points = draft.signature is not None and reported_statement.points_at_names(
+        draft.bug, session.job.issue, draft.signature
+    )
+    is_refused = any(row.exception == usage_errors.EXCEPTION for row in draft.bug.tracebacks)
+    starts = (frame.path for row in draft.bug.tracebacks for frame in row.frames[:1])
+    is_console = is_refused or any("/bin/" in path for path in starts)
+    return bool(draft.commands) or points or is_console or _lacks_modules(session, draft)
 
 
 def _lacks_modules(session: IssueSession, draft: RunPlan) -> bool:

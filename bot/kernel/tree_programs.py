@@ -24,7 +24,12 @@ from bot.kernel.commands import (
 from bot.kernel.environment import Chunk, DataMount
 from bot.kernel.source.syntax import module_of
 from bot.kernel.trees import Tree
-from bot.kernel.usage_errors import refused_options
+from bot.kernel.usage_errors import (
+    EXCEPTION,
+    refused_arguments,
+    refused_options,
+    refusing_program,
+)
 
 GUESSED = "the bug report names it but gives no command for it"
 """Why a program was started in a way of ours: that it does not fail so says nothing."""
@@ -41,6 +46,9 @@ _CELLS = "reprise_notebook.py"
 _IMPORT = "reprise_import.py"
 _MOST_IMPORTERS = 60
 _SHORTEST_QUOTATION = 12
+_MAIN_BLOCK = re.compile(rb"^if __name__ == ['\"]__main__['\"]", re.MULTILINE)
+_STARTER = re.compile(r"(?:train|main|run|demo)", re.IGNORECASE)
+_MOST_STARTERS = 12
 _RANKS = {"--local-rank", "--local_rank"}
 _WITH_RANK = {"torch.distributed.launch", "deepspeed"}
 """The launchers that pass the number of the process as an option."""
@@ -61,10 +69,19 @@ def commands(bug: BugReport) -> tuple[ShellCommand, ...]:
         ShellCommand(argv=(*NOTEBOOK, name), quote=Quote(text=name)) for name in bug.notebooks
     )
     own = [_as_launched(command, bug) for command in map(_as_tested, bug.commands)]
-    others = (*starts, *notebooks, *bug.named_programs)
+    others = (*starts, *notebooks, *_refusing(bug), *bug.named_programs)
     # The environment is there: installing is a program of the report only where there is no other.
     programs = [command for command in own if not _installs(command)]
     return (*(programs if programs or others else own), *others)
+
+
+def _refusing(bug: BugReport) -> Iterator[ShellCommand]:
+    """The programs whose usage errors the report quotes, with the arguments that they refuse."""
+    for row in bug.tracebacks:
+        if row.exception == EXCEPTION and (path := refusing_program(row.message)):
+            argv = (path, *refused_arguments(row.message))
+            quote = Quote(text=row.message, line=row.line)
+            yield ShellCommand(argv=argv, source="named", quote=quote)
 
 
 def _as_tested(command: ShellCommand) -> ShellCommand:
@@ -107,7 +124,7 @@ def propose(commands: Sequence[ShellCommand], tree: Tree) -> tuple[Script, ...]:
         (command.source, script)
         for command in commands
         for one in _expanded(command, tree)
-        if (script := _of_command(one, tree)) is not None
+        if (script := _of_command(_as_starter(one, tree), tree)) is not None
     ]
     own = [script for source, script in rows if not source or _is_named_test(source, script)]
     started = [script for source, script in rows if source == "frame"]
@@ -307,6 +324,33 @@ def _of_command(command: ShellCommand, tree: Tree) -> Script | None:
         origin=_origin(command, entry, argv)[:200],
         fixes=_guess(command, argv),
     )
+
+
+def _as_starter(command: ShellCommand, tree: Tree) -> ShellCommand:
+    """A guessed command with the program that uses its file, where that only defines things: one
+    in its folder or above it, the likeliest name first.
+    """
+    path = _file(command.argv[0], "", tree, is_vague=True) if command.source else ""
+    if not path.endswith(".py") or is_test_file(path) or _is_started(tree[path]):
+        return command
+    folders = {parent.as_posix() for parent in PurePosixPath(path).parents}
+    near = (one for one in tree if one.endswith(".py") and _MAIN_BLOCK.search(tree[one]))
+    starters = [one for one in near if PurePosixPath(one).parent.as_posix() in folders]
+    starters.sort(
+        key=lambda one: (-one.count("/"), not _STARTER.match(PurePosixPath(one).name), one)
+    )
+    uses = (one for one in starters[:_MOST_STARTERS] if path in reachable([one], tree))
+    starter = next(uses, "")
+    return command.model_copy(update={"argv": (starter,)}) if starter else command
+
+
+def _is_started(data: bytes) -> bool:
+    """Whether a file does anything but define things when it is started."""
+    inert = (ast.Import, ast.ImportFrom, ast.ClassDef, *_FUNCTIONS, ast.Assign, ast.AnnAssign)
+    body = module_of(data.decode("utf-8", "replace")).body
+    texts = (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) for node in body)
+    rows = zip(body, texts, strict=True)
+    return not body or any(not (isinstance(node, inert) or is_text) for node, is_text in rows)
 
 
 def _folder_of(command: ShellCommand, entry: str) -> str:

@@ -18,12 +18,15 @@ _INSTALLED = ("/site-packages/", "/dist-packages/", "/lib/python")
 
 def tree_files(frame: Frame, tree: Tree) -> list[str]:
     """The Python files of a tree that a frame may be in: its path ends with theirs, wherever the
-    reporter's clone lies.
+    reporter's clone lies; a path from a folder of it may be the end of that of one file.
     """
-    path = frame.path.replace("\\", "/")
+    path = frame.path.replace("\\", "/").removeprefix("./")
     if any(part in path for part in _INSTALLED):
         return []
-    return [one for one in tree if one.endswith(".py") and f"/{path}".endswith(f"/{one}")]
+    files = [one for one in tree if one.endswith(".py")]
+    paths = [one for one in files if f"/{path}".endswith(f"/{one}")]
+    below = [one for one in files if path and one.endswith(f"/{path}")]
+    return paths or (below if len(below) == 1 else [])
 
 
 @lru_cache(maxsize=2)

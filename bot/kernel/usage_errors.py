@@ -34,6 +34,13 @@ _REQUIRED = re.compile(r"error: (?:the following arguments are required|too few|
 _UNRECOGNIZED = re.compile(r"error: unrecognized arguments: (?P<options>.*)")
 
 
+_IN_SENTENCE = re.compile(
+    r"(?<!\w)[Uu]nrecogni[sz]ed arguments?(?: error)?:? {1,3}[`\"]?"
+    r"(?P<options>--?[A-Za-z][^\n`\"]{0,400})"
+)
+_ERROR_AFTER = re.compile(r"[ ,]+(?:errors?|for|in|from|when|while|is|was|are|and)\b.*")
+
+
 def find_usage_errors(lines: Sequence[str], *, in_prose: bool = False) -> list[TracebackSpan]:
     """The usage errors in lines, each as the exit that it is; in prose, a message ends where the
     sentence goes on.
@@ -41,21 +48,37 @@ def find_usage_errors(lines: Sequence[str], *, in_prose: bool = False) -> list[T
     return [
         span_of(at, at + 1, EXCEPTION, message)
         for at, line in enumerate(lines)
-        if "error: " in line and (message := usage_error(line, in_prose=in_prose))
+        if ("error: " in line or (in_prose and "ecogni" in line))
+        and (message := usage_error(line, in_prose=in_prose))
     ]
 
 
 def usage_error(line: str, *, in_prose: bool = False) -> str:
     """The message of the usage error in a line, with the name of its program; "" for none."""
     match = _LINE.search(line[:4000])
+    if match is None and in_prose and (sentence := _IN_SENTENCE.search(line[:4000])) is not None:
+        options = _ERROR_AFTER.sub("", sentence["options"])
+        return f"error: unrecognized arguments: {options}".rstrip(f"{_MARKS}.,;)")
     words = match[0] if match else ""
     end = _SENTENCE.search(words) if in_prose else None
     return words[: end.start() if end else None].rstrip(_MARKS)
 
 
+def refusing_program(message: str) -> str:
+    """The file that a usage error says it comes from, "" where it names none."""
+    match = re.match(r"(?P<path>[\w./\\-]{1,200}\.py): error: ", message)
+    return match["path"] if match else ""
+
+
 def is_about_missing(message: str) -> bool:
     """Whether a usage error says that arguments are missing, as any run without them shows."""
     return bool(_REQUIRED.search(message))
+
+
+def refused_arguments(message: str) -> tuple[str, ...]:
+    """The words that a usage error calls unrecognized."""
+    match = _UNRECOGNIZED.search(message)
+    return tuple(match["options"].split()) if match else ()
 
 
 def refused_options(message: str) -> tuple[str, ...]:

@@ -401,3 +401,64 @@ def test_an_installation_that_fails_is_the_program_where_there_is_no_other(tmp_p
     body = "`python setup.py install` ends with\n\n```\nValueError: no version\n```\n"
     report = reproduced(tmp_path, files, body)
     assert report.verdict.kind == "reproduced"
+
+
+NET = "class Net:\n    def __init__(self, width):\n        self.width = width\n"
+REFUSED = "TypeError: __init__() got an unexpected keyword argument 'depth'"
+
+
+def refusal(line: int, code: str, error: str = REFUSED) -> str:
+    return (
+        '`python main.py`\n\n```\nTraceback (most recent call last):\n  File "main.py", '
+        f"line {line}, in <module>\n    {code}\n{error}\n```\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [("net = Net(rows, depth=2)", "reproduced"), ("net = Net(rows)", "needs_info")],
+)
+def test_an_error_about_names_arises_without_the_data_that_is_read_before(
+    tmp_path: Path, call: str, kind: str
+) -> None:
+    source = f"from net import Net\nrows = open('data/rows.csv').read()\n{call}\n"
+    report = reproduced(tmp_path, {"main.py": source, "net.py": NET}, refusal(3, call))
+    assert report.verdict.kind == kind, report.verdict
+    assert report.script is not None
+    changes = [fix.what for fix in report.script.fixes]
+    assert any("ran line 3 of `main.py`" in what for what in changes) is (kind == "reproduced")
+
+
+def test_what_a_statement_alone_shows_says_nothing_else(tmp_path: Path) -> None:
+    """The class takes the argument at this commit: the file that is missing stays the reason."""
+    call = "net = Net(rows, depth=2)"
+    source = f"from net import Net\nrows = open('data/rows.csv').read()\n{call}\n"
+    files = {"main.py": source, "net.py": NET.replace("width)", "width, depth)")}
+    report = reproduced(tmp_path, files, refusal(3, call))
+    assert report.verdict.kind == "needs_info"
+    assert "data/rows.csv" in report.verdict.reason
+
+
+def test_a_line_that_the_report_links_is_run_where_it_has_no_program(tmp_path: Path) -> None:
+    files = {"nets/deep.py": "class Deep:\n    def make(self, size):\n        return Layer(size)\n"}
+    body = (
+        "NameError: name 'Layer' is not defined\n\n"
+        "https://github.com/acme/acme/blob/main/nets/deep.py#L3\n"
+    )
+    report = reproduced(tmp_path, files, body)
+    assert report.verdict.kind == "reproduced", report.verdict
+    files["nets/deep.py"] += "class Layer: ...\n"
+    report = reproduced(tmp_path / "other", files, body)
+    assert report.verdict.kind == "inconclusive", report.verdict
+
+
+def test_a_console_script_is_started_with_the_arguments_of_the_report(tmp_path: Path) -> None:
+    files = {
+        "setup.py": "setup(entry_points={'console_scripts': ['acme-go = acme.main:start']})\n",
+        "src/acme/__init__.py": "",
+        "src/acme/main.py": "import sys\nfrom parts import go\n\ndef start():\n"
+        "    assert sys.argv == ['acme-go', '--rows', '0'], sys.argv\n    go([])\n",
+    }
+    trace = TRACE.replace("/home/me/acme/main.py", "/home/me/env/bin/acme-go")
+    report = reproduced(tmp_path, files, f"```\n$ acme-go --rows 0\n```\n{trace}")
+    assert report.verdict.kind == "reproduced", report.verdict

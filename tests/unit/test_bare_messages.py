@@ -34,6 +34,11 @@ def read(title: str, body: str = "See the script.") -> list[tuple[str, str]]:
             "TypeError",
             "fit() got an unexpected keyword argument 'x'",
         ),
+        (
+            "Unexpected keyword argument `size` in cell 3",
+            "TypeError",
+            "got an unexpected keyword argument 'size'",
+        ),
         ("name 'K' is not defined in model.py", "NameError", "name 'K' is not defined"),
     ],
 )
@@ -53,6 +58,20 @@ def test_the_words_say_which_class_it_is(title: str, exception: str, message: st
 )
 def test_other_words_are_no_failure(title: str) -> None:
     assert read(title) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "name"),
+    [
+        ('There is a name error in your code. No variable defined as "models" is there.', "models"),
+        ("There is a name error in train.py. There `build` is not imported.", "build"),
+        ("Nothing of it runs: `build` is not imported.", ""),
+        ("A NameError, since the name is not defined.", ""),
+    ],
+)
+def test_a_name_error_in_other_words_is_pythons(body: str, name: str) -> None:
+    messages = [("NameError", f"name '{name}' is not defined")] if name else []
+    assert [row for row in read("Typo", body) if "'" in row[1]] == messages
 
 
 def test_a_traceback_goes_before_bare_words() -> None:

@@ -397,3 +397,19 @@ def test_of_the_choices_that_a_usage_shows_the_first_is_taken():
     command = read_command("python agg.py [LOAD|TRAIN|EVAL] --mode {a|b} [x] a|b")
     assert command is not None
     assert command.argv == ("agg.py", "LOAD", "--mode", "a", "[x]", "a|b")
+
+
+def test_a_title_may_be_the_command():
+    bug = read_issue(Issue(title="python fit.py --size 3", body="KeyError: 'x'"))
+    assert [row.argv for row in bug.commands] == [("fit.py", "--size", "3")]
+    assert read_issue(Issue(title="Running python fails", body="KeyError: 'x'")).commands == ()
+
+
+def test_a_usage_error_names_its_program_and_the_arguments_that_it_refuses():
+    body = (
+        "I get\n```\nusage: fit.py [-h]\nfit.py: error: unrecognized arguments: --size=3 --b 1\n```"
+    )
+    (script,) = tree_programs.propose(
+        tree_programs.commands(read_issue(Issue(title="It fails", body=body))), {"a/fit.py": b"1"}
+    )
+    assert script.command == ("a/fit.py", "--size=3", "--b", "1")

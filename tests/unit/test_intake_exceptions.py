@@ -375,3 +375,9 @@ def test_a_class_that_is_raised_is_read_without_its_message(words, exception):
     program = "```python\nimport acme\nacme.f(-1)\n```\n\n"
     found = issue.read_issue(Issue(title="f of a negative size", body=program + words))
     assert [row.exception for row in found.tracebacks] == ([exception] if exception else [])
+
+
+def test_a_quotation_that_ends_a_sentence_is_no_part_of_its_message() -> None:
+    body = "There occurs \"load(x) TypeError: load() missing 1 required positional argument: 'L'\"."
+    (row,) = issue.read_issue(Issue(title="It fails", body=body)).tracebacks
+    assert row.message == "load() missing 1 required positional argument: 'L'"

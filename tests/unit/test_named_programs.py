@@ -150,3 +150,51 @@ def test_who_names_nothing_is_asked():
     draft = plan(issue_job(Issue(title="Help", body="It stops."), repo="/clone"))
     assert draft.verdict is not None
     assert draft.verdict.kind == "needs_info"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "I ran fit.py. The error was related to the import of `Part` from the `pool.kinds` library.",
+        "In fit.py importing Part from pool.kinds is not possible: ImportError.",
+    ],
+)
+def test_an_import_that_is_put_in_words_is_the_statement(body):
+    bug = read(body, title="It fails")
+    assert bug.tracebacks[0].message == "cannot import name 'Part' from 'pool.kinds'"
+    assert bug.named_programs[0].argv[1] == "from pool.kinds import Part"
+
+
+@pytest.mark.parametrize(
+    ("body", "command"),
+    [
+        ("It is raised in `agent.py`.", ("rl/train.py",)),
+        ("It is raised in `solo.py`.", ("rl/solo.py",)),
+        ("Running rl/tool.py crashes", ("rl/tool.py",)),
+    ],
+)
+def test_a_file_that_only_defines_is_started_by_what_uses_it(body, command):
+    main = b"import other\nif __name__ == '__main__':\n    print(1)\n"
+    tree = {
+        "rl/agent.py": b"SIZE = 3\nclass Agent:\n    pass\n",
+        "rl/solo.py": b"class Solo:\n    pass\n",
+        "rl/tool.py": b"from agent import Agent\nprint(Agent)\n",
+        "rl/other.py": b"from agent import Agent\n",
+        "rl/train.py": main,
+        "rl/a_test.py": main,
+        "main.py": main,
+    }
+    (script,) = proposed(body, tree)
+    assert script.command == command
+    assert [fix.why for fix in script.fixes] == [GUESSED]
+
+
+def test_a_traceback_without_its_last_line_names_the_program():
+    body = """There is an ImportError: cannot import name Linear.
+Traceback (most recent call last):
+  File "fit.py", line 2, in <module>
+    from lib import Linear
+
+Could you help?"""
+    (script,) = proposed(body)
+    assert script.command == ("fit.py",)

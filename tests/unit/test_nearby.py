@@ -170,3 +170,41 @@ def test_a_release_after_the_report_is_not_years_too_old_though_newer_ones_came(
     history = (*HISTORY, row("2.0", 2027))
     assert releases.outlier("tools", "0.15", history, DAY) == ""
     assert "years older than 2.0" in releases.outlier("tools", "0.15", history, None)
+
+
+def test_an_extra_that_cannot_be_installed_goes_and_its_package_stays() -> None:
+    rows = (
+        Requirement(name="tools", extras=("boxes",), rung=PinSource.IMPORT, reason=""),
+        Requirement(name="others", extras=("boxes",), rung=PinSource.IMPORT, reason=""),
+    )
+    draft = Draft("first", "3.11", rows, exclude_newer=DAY)
+    world = World(lambda _: (), ("3.11",), lambda *_: None)
+    words = (
+        "Because boxes-py==2 has no usable wheels and tools[boxes]>=0.9 depends on boxes-py==2, we "
+        "can conclude that tools[boxes]>=0.9 cannot be used."
+    )
+    drafts = [draft]
+    while drafts[-1].what != "with tools without its extras":
+        following = fallbacks.next_draft(drafts[-1], words, world, drafts)
+        assert following is not None
+        assert {row.name for row in following.requirements} == {"tools", "others"}
+        drafts.append(following)
+    assert [row.extras for row in drafts[-1].requirements] == [(), ("boxes",)]
+    assert "boxes-py" in dict(drafts[-1].notes)["tools"]
+
+
+@pytest.mark.parametrize(("wheels", "what"), [("none", "build"), ("any", "with a later tools")])
+def test_what_never_had_a_wheel_is_built_as_of_its_day(wheels: str, what: str) -> None:
+    wanted = Requirement(name="tools", rung=PinSource.IMPORT, reason="")
+    draft = Draft("first", "3.11", (wanted,), exclude_newer=DAY)
+    rows = (row("0.13", 2024, wheels="none"), row("0.15", 2024, 8, wheels=wheels))
+    days = list[datetime | None]()
+
+    def build(_: str, of: Draft) -> None:
+        days.append(of.exclude_newer)
+
+    world = World(lambda _: (), ("3.11",), build, history=lambda _: rows)
+    words = "Because all versions of tools have no usable wheels and you require tools"
+    following = fallbacks.next_draft(draft, words, world, (draft,))
+    assert (days == [DAY]) is (what == "build")
+    assert following is None or (following.what == what) is (what != "build")

@@ -8,7 +8,7 @@ import pytest
 
 from bot.kernel import launch, tree_programs, trees
 from bot.kernel.attempt import Script
-from bot.kernel.bug import CrashSignature, ScriptFix
+from bot.kernel.bug import CrashSignature, Frame, ScriptFix
 from bot.kernel.environment import Environment
 from sandbox.port import RunSpec
 from tests.support.jobs import job_options
@@ -105,3 +105,19 @@ def test_tests_of_unittest_are_run_by_pytest(command, ids):
 @pytest.mark.parametrize("command", ["python -m unittest", "python -m unittest tests.test_other"])
 def test_tests_of_unittest_that_are_not_there_are_none(command):
     assert tree_programs.of_command(command, TESTED) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "files"),
+    [
+        ("train.py", ["code/train.py"]),
+        ("./train.py", ["code/train.py"]),
+        ("/home/me/net/code/train.py", ["code/train.py"]),
+        ("run.py", []),
+        ("rain.py", []),
+        ("/venv/lib/python3.8/site-packages/code/train.py", []),
+    ],
+)
+def test_a_frame_is_in_the_only_file_whose_path_ends_so(path: str, files: list[str]) -> None:
+    tree = dict.fromkeys(("code/train.py", "a/run.py", "b/run.py"), b"")
+    assert trees.tree_files(Frame(path=path), tree) == files

@@ -10,7 +10,7 @@ from bot.issues.signature.freeze import freeze
 from bot.kernel.attempt import Match, Script
 from bot.kernel.bug import CrashSignature, Issue, ScriptFix
 from bot.kernel.tree_programs import GUESSED
-from bot.kernel.usage_errors import usage_error
+from bot.kernel.usage_errors import refused_arguments, usage_error
 from tests.unit.test_judge import seen
 
 UNKNOWN = "fit.py: error: unrecognized arguments: --depth 3"
@@ -103,3 +103,18 @@ def test_words_that_a_snippet_writes_itself_are_no_usage_error():
     wanted = CrashSignature(exception="SystemExit", message=UNKNOWN)
     run = seen(errors=f"{UNKNOWN}\n", exit_code=2)
     assert judge(run, wanted, Script(files={"repro.py": own})).match is not Match.MATCHED
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("I get an unrecognized arguments: --ids 0 1 error for fit.", "error: unrecognized arguments: --ids 0 1"),
+        ("It ends with unrecognized argument `--ids`.", "error: unrecognized arguments: --ids"),
+        ("Unrecognized arguments error: --a 1, when I train", "error: unrecognized arguments: --a 1"),
+        ("with unrecognized arguments, see below", ""),
+    ],
+)  # fmt: skip
+def test_a_sentence_names_the_arguments_that_are_refused(line: str, message: str) -> None:
+    assert usage_error(line, in_prose=True) == message
+    assert usage_error(line) == ""
+    assert refused_arguments(message) == tuple(message.split()[3:])

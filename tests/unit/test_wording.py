@@ -131,3 +131,16 @@ def test_details_that_another_release_adds_leave_it_undecided():
     now = "Expected value argument (Tensor of shape (3, 2)) to be within the support (Positive()) of the distribution Normal(), but found invalid values"
     assert wording.mostly(reported, now, frozenset())
     assert not wording.mostly(reported, "The shape argument must be a tuple of ints", frozenset())
+
+
+@pytest.mark.parametrize(
+    ("reported", "observed"),
+    [
+        ("cannot import name Linear.", "cannot import name 'Linear' from 'utils' (/x/utils.py)"),
+        ("'voltage'.", "'voltage'"),
+        ("name 'x' is not defined.", "name 'x' is not defined"),
+    ],
+)
+def test_the_full_stop_of_a_sentence_is_no_part_of_a_message(reported: str, observed: str) -> None:
+    assert wording.likeness(reported, observed) == 1.0
+    assert wording.core("the rest was cut...") == "the rest was cut..."

@@ -38,6 +38,18 @@ _MESSAGES = tuple(
         *(("RuntimeError", words) for words in _OF_PYTORCH),
     )
 )  # fmt: skip
+_UNDEFINED = re.compile(
+    r"\b(?:[Nn]o|[Uu]ndefined) (?:variable|name)s? (?:is |was )?"
+    r"(?:(?:defined|named|called)(?: as)? )?"
+    r"['\"`\u2018\u201c](?P<name>[A-Za-z_]\w{0,80})['\"`\u2019\u201d]"
+    r"|['\"`\u2018\u201c](?P<lacking>[A-Za-z_]\w{0,80})['\"`\u2019\u201d]"
+    r" (?:is|was) (?:not|never) (?:defined|imported)\b"
+)
+_NAME_ERROR = re.compile(r"\bname ?errors?\b", re.IGNORECASE)
+"""What a report says of a name that nothing defines, beside the name of Python's error."""
+_UNEXPECTED = re.compile(
+    r"\b[Uu]nexpected (?:keyword )?argument:? ['\"`](?P<name>[A-Za-z_]\w{0,80})"
+)
 _ELSEWHERE = re.compile(r"\b(?:not|no longer|instead of|rather than|used to|was|were)\b[^.]{0,40}$")
 _MOST = 200
 
@@ -56,3 +68,15 @@ def find_bare_messages(issue: Issue, words: Sequence[Sentence]) -> Iterator[Trac
                 )
                 yield Traceback(exception=exception, message=message, frames=(), line=line)
                 return
+    for text, line in texts:
+        match = _UNEXPECTED.search(text[:2000])
+        if match is not None and not _ELSEWHERE.search(text[: match.start()]):
+            message = f"got an unexpected keyword argument '{match['name']}'"
+            yield Traceback(exception="TypeError", message=message, frames=(), line=line)
+            return
+    if any(_NAME_ERROR.search(text[:2000]) for text, _ in texts):
+        rows = ((_UNDEFINED.search(text[:2000]), line) for text, line in texts)
+        match, line = next((row for row in rows if row[0]), (None, 0))
+        if match is not None:
+            message = f"name '{match['name'] or match['lacking']}' is not defined"
+            yield Traceback(exception="NameError", message=message, frames=(), line=line)

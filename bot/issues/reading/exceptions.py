@@ -273,7 +273,8 @@ def _unquoted(words: str) -> str:
     """A message without the marks around it; quotes that belong to it come in pairs."""
     words = words.strip(" `*")
     for mark in "\"'":
-        words = words.strip(mark) if words.count(mark) % 2 else words
+        if words.count(mark) % 2:
+            words = re.sub(rf"{mark}[.,;!]$", "", words).strip(mark)
     in_brackets = words.endswith(")") and words.count(")") == words.count("(") + 1
     return (words[:-1] if in_brackets else words).strip()
 

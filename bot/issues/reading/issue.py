@@ -24,7 +24,14 @@ from bot.issues.reading.bare_commands import find_bare_commands
 from bot.issues.reading.bare_messages import find_bare_messages
 from bot.issues.reading.code import Cleaned, clean
 from bot.issues.reading.inline_code import find_inline_program
-from bot.issues.reading.markdown import MOST_BLOCKS, CodeBlock, ReportDocument, Sentence, sentences
+from bot.issues.reading.markdown import (
+    MOST_BLOCKS,
+    CodeBlock,
+    ProseLine,
+    ReportDocument,
+    Sentence,
+    sentences,
+)
 from bot.issues.signature import references
 from bot.kernel import commands, plain_text
 from bot.kernel.bug import (
@@ -329,7 +336,8 @@ def read_issue(issue: Issue) -> BugReport:
     symptom, symptom_quote = symptoms.symptom(
         issue, words, traceback_list, warnings, outputs, paper.lines
     )
-    shell_commands = commands.find_commands(fences, words, tuple(find_bare_commands(paper.prose)))
+    lines = (ProseLine(text=issue.title, number=0, headings=()), *paper.prose)
+    shell_commands = commands.find_commands(fences, words, tuple(find_bare_commands(lines)))
     claims, works_in = versions.find_versions(issue, paper, words, fences, traceback_list)
     complaint = training.find_complaint(issue.title, words)
     program_commands = named_programs.find_named_programs(issue, words, paper.prose, fences)

@@ -55,6 +55,7 @@ _ARGUMENTS = re.compile(
     re.IGNORECASE,
 )
 """The arguments that the words behind a file quote."""
+_FRAME = re.compile(r"[\s>]*File \"(?P<path>[^\"\n]{1,300}\.py)\", line \d{1,6}, in <module>")
 _COMMAND = re.compile(
     r"(?:\b(?:[Pp]ython[\d.]*|bash|sh|torchrun|launch|pytest|pip|source|cat|vim?|cp|mv)\s+(?:-\S+\s+){0,6}"
     r"|File [\"'])$"
@@ -76,6 +77,7 @@ def find_named_programs(
         for sentence in _texts(issue, sentences, prose)
         for row in _scripts(sentence.text, sentence.quote)
     ]
+    rows += _cut_tracebacks(prose)
     for fence in fences:
         match = _PATH.fullmatch(fence.raw.strip()) if len(fence.raw) < 400 else None
         if match is not None:
@@ -119,6 +121,16 @@ def _scripts(text: str, quote: Quote) -> Iterator[tuple[int, ShellCommand]]:
             yield rank, _start(match["path"].removeprefix("_" * is_italic), quote, words)
 
 
+def _cut_tracebacks(prose: Sequence[ProseLine]) -> Iterator[tuple[int, ShellCommand]]:
+    """The file in which a traceback of the text starts, which may lack its last line."""
+    for line in prose[:_MOST_LINES]:
+        match = _FRAME.match(line.text[:600])
+        if match is not None and "-packages/" not in match["path"]:
+            quote = Quote(text=line.text.strip()[:600], line=line.number)
+            yield 0, _start(match["path"], quote)
+            return
+
+
 def _start(path: str, quote: Quote, words: str = "") -> ShellCommand:
     plain = path.replace("\\", "/").replace("%20", " ")
     command = read_command(f"python program.py {words}") if words else None
@@ -132,10 +144,13 @@ _IMPORT = re.compile(
     r"(?<![\w.])(?:from\s+(?P<module>\.{0,3}[A-Za-z_]\w{0,60}(?:\.\w{1,60}){0,8}|\.{1,3})\s+import"
     r"\s+\(?\s*(?P<names>[A-Za-z_]\w{0,60}(?:\s+as\s+\w{1,60})?"
     r"(?:\s*,\s*[A-Za-z_]\w{0,60}(?:\s+as\s+\w{1,60})?){0,20})"
+    r"|\bimport(?:ing)? (?:of )?[`'\"]?(?P<member>[A-Za-z_]\w{0,60})[`'\"]? from (?:the )?[`'\"]?"
+    r"(?P<home>[A-Za-z_]\w{0,60}(?:\.\w{1,60}){1,8})"
     r"|import\s+(?P<dotted>[A-Za-z_]\w{0,60}(?:\.[A-Za-z_]\w{0,60}){1,8}))(?![\w.]*\()"
 )
 _IMPORT_FAILS = re.compile(
-    r"\b(?:import ?errors?|ModuleNotFoundError|fail(?:s|ed|ing)?|not work(?:ing)?|errors? out"
+    r"\b(?:import ?errors?|errors? (?:is|was|are|were) (?:related to|with|about|from) the\b"
+    r"|ModuleNotFoundError|fail(?:s|ed|ing)?|not work(?:ing)?|errors? out"
     r"|(?:un|in)able to (?:import|find|locate|see)|(?:gives?|raises?|throws?) an? \w{0,20} ?error"
     r"|(?:can ?not|can't|could not|couldn't|do not|don't|did not|didn't|does not|doesn't) (?:be )?"
     r"(?:import|find|locate|see|exist|contain|have|work)\w*"
@@ -220,8 +235,9 @@ def _failing_import(text: str, around: str, quote: Quote) -> FailingImport | Non
     # What the statement itself holds says nothing ("from errors import x").
     if not _IMPORT_FAILS.search(around.replace(match[0], " ")):
         return None
-    names = " ".join((match["names"] or "").split())
-    plain = f"from {match['module']} import {names}" if names else f"import {match['dotted']}"
+    names = " ".join((match["names"] or match["member"] or "").split())
+    module = match["module"] or match["home"]
+    plain = f"from {module} import {names}" if names else f"import {match['dotted']}"
     body = module_of(plain).body
     if len(body) != 1 or not isinstance(body[0], ast.Import | ast.ImportFrom):
         return None

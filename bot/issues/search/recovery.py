@@ -19,6 +19,7 @@ from bot.issues.search import (
     missing_weights,
     own_modules,
     program_options,
+    reported_statement,
     required_options,
     stand_ins,
 )
@@ -68,7 +69,28 @@ class Fix:
 def run(
     runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
 ) -> SearchResult:
-    """Run a program once, and get past what the environment lacks, as long as there is a way."""
+    """Run a program once, and get past what the environment lacks, as long as there is a way; where
+    a repository's own then still does not get to the reported statement, that alone.
+    """
+    result = _run(runner, spec, script, change, doing)
+    whys = {fix.why for fix in result.script.fixes}
+    is_guess = tree_programs.GUESSED in whys and result.judgement.match is Match.PASSED
+    is_open = is_guess or result.judgement.match not in {Match.MATCHED, Match.PASSED}
+    if not script.command or reported_statement.ALONE in whys or not is_open:
+        return result
+    tree = read_tree(result.environment.tree)
+    alone = reported_statement.run_alone(
+        runner.bug, runner.job.issue, runner.signature, tree, script
+    )
+    if alone is None:
+        return result
+    reached = _run(runner, result.spec, alone, alone.fixes[-1].what)
+    return reached if reached.judgement.match is Match.MATCHED else result
+
+
+def _run(
+    runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
+) -> SearchResult:
     environment, seed = runner.build(spec), runner.job.limits.seed
     with runner.stage("search", doing or change):
         completed = runner.run(script, environment, seed, "search", change)
@@ -416,7 +438,9 @@ def _without_module(
     if failure.module not in {name.partition(".")[0] for name in symbols.imported_modules(text)}:
         return
     fixed = stand_ins.with_stand_in(script, failure.module, tree)
-    if fixed is not script:
+    # A name that nothing defines may be one that the module would have given.
+    is_open = reported_statement.takes_every_name(script, failure.module)
+    if fixed is not script and not is_open:
         yield Fix(spec, fixed, fixed.fixes[-1].what)
 
 

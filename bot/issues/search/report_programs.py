@@ -13,7 +13,13 @@ from bot.issues import confirm as issues_confirm, script_fixes
 from bot.issues.confirm import Decision, confirm
 from bot.issues.reading import code
 from bot.issues.runner import Runner, judging
-from bot.issues.search import recovery, required_options, stand_ins
+from bot.issues.search import (
+    console_scripts,
+    recovery,
+    reported_statement,
+    required_options,
+    stand_ins,
+)
 from bot.issues.signature import freeze, values
 from bot.kernel import tree_programs
 from bot.kernel.attempt import Match, Script
@@ -408,7 +414,14 @@ def _facets(
 
 def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:
     """The verdict, but no negative one on a program with values that are not the reporter's."""
-    why = {script_fixes.OPEN, script_fixes.UNTRAINED, stand_ins.ABSENT, *required_options.WHYS}
+    why = {
+        script_fixes.OPEN,
+        script_fixes.UNTRAINED,
+        stand_ins.ABSENT,
+        reported_statement.ALONE,
+        console_scripts.DOCUMENTED,
+        *required_options.WHYS,
+    }
     changes = [fix.what for fix in script.fixes if fix.why in why]
     if not isinstance(verdict, NotReproduced | DifferentFailure):
         return verdict

@@ -256,6 +256,7 @@ FILLERS = {
 }
 _Opcode = tuple[str, int, int, int, int]
 _MOST_TOKENS = 1500
+_FULL_STOP = re.compile(r"(?<=[\w'\"\])])\.$")
 _LONGEST_MESSAGE = 8_000
 
 
@@ -299,14 +300,14 @@ def shapes(message: str) -> tuple[str, ...]:
 
 def core(message: str) -> str:
     """The phrase that must be found again: the first line with at least three words, or all
-    lines before it together.
+    lines before it together. A full stop at its end may be that of the sentence around it.
     """
     phrase = ""
     for line in message.splitlines():
         phrase = f"{phrase} {line.strip()}".strip()
         if len(phrase.split()) >= 3:
             break
-    return phrase
+    return _FULL_STOP.sub("", phrase)
 
 
 def tokens(text: str) -> list[str]:

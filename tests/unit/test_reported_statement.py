@@ -1,0 +1,212 @@
+"""The statement of an error about names is run alone, where nothing before it can decide it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bot.issues.reading.issue import read_issue
+from bot.issues.reproduce import proofs_for
+from bot.issues.search.reported_statement import (
+    ALONE,
+    points_at_names,
+    run_alone,
+    takes_every_name,
+)
+from bot.issues.signature import freeze
+from bot.kernel import tree_programs
+from bot.kernel.attempt import Script
+from bot.kernel.bug import Issue
+from tests.support.jobs import issue_job
+
+MAIN = """import sys
+import no_such_package
+from models.net import build
+from helpers import *
+
+sizes = [1, 2]
+
+
+def main(path, *, depth=3):
+    data = open(path).read()
+    for row in data:
+        import models.net as nets
+        if depth:
+            width = len(row)
+            net = build(
+                width,
+                T=depth,
+            )
+            nets.missing(net)
+            undefined_name(net, width)
+    return main
+
+
+if __name__ == "__main__":
+    values = open("data.csv").read()
+    size = len(values)
+    for value in values:
+        other = build(size, K=sizes[0])
+    main(*sys.argv[1:])
+"""
+NET = """class Block:
+    def __init__(self, width):
+        self.width = width
+
+
+def build(width, **words):
+    return Block(width, **words)
+"""
+TREE = {
+    "src/main.py": MAIN.encode(),
+    "src/models/__init__.py": b"",
+    "src/models/net.py": NET.encode(),
+    "src/helpers.py": b"HELP = 1\n",
+    "vit.py": b"class Rollout:\n    def __init__(self, model):\n        pass\n",
+}
+
+
+def report(error: str, *frames: tuple[str, int, str, str]) -> Issue:
+    rows = [
+        f'  File "{path}", line {line}, in {name}\n    {code}' for path, line, name, code in frames
+    ]
+    trace = "\n".join(["```", "Traceback (most recent call last):", *rows, error, "```"])
+    return Issue(title="it fails", body=f"python src/main.py\n\n{trace}", repository="acme/nets")
+
+
+def alone(issue: Issue) -> Script | None:
+    bug = read_issue(issue)
+    signature = freeze.freeze(bug)
+    assert signature is not None
+    programs = tree_programs.propose(tree_programs.commands(bug), TREE)
+    return run_alone(bug, issue, signature, TREE, programs[0] if programs else None)
+
+
+def last_lines(script: Script, folder: Path) -> str:
+    for path, text in {
+        **{name: data.decode() for name, data in TREE.items()},
+        **script.files,
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text)
+    done = subprocess.run(
+        [sys.executable, *script.command], cwd=folder / script.folder, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": ""},
+    )  # fmt: skip
+    return done.stderr
+
+
+UNEXPECTED = "TypeError: __init__() got an unexpected keyword argument 'K'"
+
+
+@pytest.mark.parametrize(
+    ("issue", "line", "message"),
+    [
+        (report(UNEXPECTED, ("src/main.py", 28, "<module>", "other = build(size, K=sizes[0])"),
+                ("src/models/net.py", 7, "build", "return Block(width, **words)")),
+         28, "got an unexpected keyword argument 'K'"),
+        (report("TypeError: __init__() got an unexpected keyword argument 'T'",
+                ("src/main.py", 15, "main", "net = build(")),
+         15, "got an unexpected keyword argument 'T'"),
+        (report("AttributeError: module 'models.net' has no attribute 'missing'",
+                ("src/main.py", 29, "<module>", "main(*sys.argv[1:])"),
+                ("src/main.py", 19, "main", "nets.missing(net)")),
+         19, "module 'models.net' has no attribute 'missing'"),
+        (report("NameError: name 'undefined_name' is not defined",
+                ("src/main.py", 20, "main", "undefined_name(net, width)")),
+         20, "name 'undefined_name' is not defined"),
+    ],
+)  # fmt: skip
+def test_the_error_arises_on_its_line_without_what_runs_before(
+    issue: Issue, line: int, message: str, tmp_path: Path
+) -> None:
+    script = alone(issue)
+    assert script is not None
+    assert script.fixes[-1].why == ALONE
+    assert script.edited == ("src/main.py",)
+    errors = last_lines(script, tmp_path)
+    assert message in errors.splitlines()[-1]
+    assert f'main.py", line {line}, in' in errors
+    kept = script.files["src/main.py"].splitlines()
+    assert kept[line - 1].strip() == MAIN.splitlines()[line - 1].strip()
+    assert "no_such_package" not in script.files["src/main.py"]
+
+
+def test_a_line_that_words_name_needs_no_program(tmp_path: Path) -> None:
+    body = "NameError: name 'undefined_name' is not defined, on line 20 of `src/main.py`."
+    script = alone(Issue(title="it fails", body=body, repository="acme/nets"))
+    assert script is not None
+    assert "name 'undefined_name' is not defined" in last_lines(script, tmp_path)
+
+
+def test_a_name_or_a_function_alone_is_looked_for(tmp_path: Path) -> None:
+    title = "name 'undefined_name' is not defined"
+    script = alone(Issue(title=title, body="Please fix it.", repository="acme/nets"))
+    assert script is not None
+    assert title in last_lines(script, tmp_path)
+    title = "missing() got an unexpected keyword argument 'net'"
+    assert alone(Issue(title=title, body="Please fix it.", repository="acme/nets")) is None
+
+
+def test_a_quoted_call_of_a_class_of_the_repository_is_made(tmp_path: Path) -> None:
+    body = "`r = Rollout(net, head='max')` causes `TypeError: __init__() got an unexpected keyword argument 'head'`."
+    issue = Issue(title="it fails", body=body, repository="acme/nets")
+    script = alone(issue)
+    assert script is not None
+    assert script.command == ("reprise_statement.py",)
+    assert "unexpected keyword argument 'head'" in last_lines(script, tmp_path)
+
+
+@pytest.mark.parametrize(
+    "issue",
+    [
+        # The name is bound somewhere, so that it depends on what ran.
+        report("NameError: name 'width' is not defined", ("src/main.py", 20, "main", "undefined_name(net, width)")),
+        # The keyword is not written in the call.
+        report("TypeError: build() got an unexpected keyword argument 'Z'", ("src/main.py", 15, "main", "net = build(")),
+        # What is called is a value of the run.
+        report("TypeError: net() got an unexpected keyword argument 'T'", ("src/main.py", 19, "main", "nets.missing(net)")),
+        report("AttributeError: 'Namespace' object has no attribute 'x'", ("src/main.py", 19, "main", "nets.missing(net)")),
+        report("ValueError: bad", ("src/main.py", 19, "main", "nets.missing(net)")),
+    ],
+)  # fmt: skip
+def test_an_error_that_may_depend_on_values_is_left_to_the_program(issue: Issue) -> None:
+    assert alone(issue) is None
+
+
+def test_only_an_error_about_names_with_a_place_points_at_one() -> None:
+    rows = {
+        "`f(x=1)` gives TypeError: f() got an unexpected keyword argument 'x'": True,
+        "`f(x=1)` gives ValueError: bad value of x": False,
+        "TypeError: f() got an unexpected keyword argument 'x'": False,
+    }
+    for body, points in rows.items():
+        issue = Issue(title="it fails", body=body)
+        bug = read_issue(issue)
+        signature = freeze.freeze(bug)
+        assert signature is not None
+        assert points_at_names(bug, issue, signature) is points
+
+
+def test_what_a_star_import_would_give_is_not_known() -> None:
+    frame = ("src/main.py", 20, "main", "undefined_name(net, width)")
+    script = alone(report("NameError: name 'undefined_name' is not defined", frame))
+    assert script is not None
+    assert takes_every_name(script, "helpers")
+    assert not takes_every_name(script, "help")
+    assert not takes_every_name(script.model_copy(update={"fixes": ()}), "helpers")
+
+
+def test_no_other_commit_is_tried_with_a_statement_of_this_one() -> None:
+    frame = ("src/main.py", 20, "main", "undefined_name(net, width)")
+    issue = report("NameError: name 'undefined_name' is not defined", frame)
+    script, bug = alone(issue), read_issue(issue)
+    signature = freeze.freeze(bug)
+    assert script is not None
+    assert signature is not None
+    job = issue_job(issue)
+    assert proofs_for(job, bug, signature, script) == ("minimize",)
+    whole = script.model_copy(update={"fixes": ()})
+    assert proofs_for(job, bug, signature, whole) == ("bisect", "minimize")

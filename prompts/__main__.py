@@ -20,11 +20,11 @@ def publish(folder: Path, stage: str, version: str, *, again: bool = False) -> E
     is already published with other files; `again` replaces a version that nobody has used yet.
     """
     text, schema = files(folder, stage, version)
-    entry = Entry(stage, version, sha256(text), sha256(schema), "", live=True)
+    entry = Entry(stage, version, sha256(text), sha256(schema), live=True)
     sections(text.read_text(encoding="utf-8"), entry.id)
     by_version = {(old.stage, old.version): old for old in Catalog(folder).listed()}
     before = by_version.get((stage, version), entry)
-    if replace(before, shared_sha256="").id != entry.id and not again:
+    if before.id != entry.id and not again:
         raise PromptError(
             f"{stage}@{version} is published: a published version is never edited; "
             "write a new version"

@@ -114,21 +114,21 @@ def _lengths(schema: Mapping[str, Any], name: str) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A published version in the catalog: the SHA-256 of its text, of its schema ("" when it has
-    none) and of the live shared fragments, and whether this version is the live one.
+    """A published version in the catalog: the SHA-256 of its text and of its schema ("" when it has
+    none), and whether this version is the live one. The shared fragments are no part of it: what of
+    them a model saw stands in the recorded messages.
     """
 
     stage: str
     version: str
     prompt_sha256: str
     schema_sha256: str
-    shared_sha256: str
     live: bool
 
     @property
     def id(self) -> str:
-        """stage@version#sha: the first twelve digits of the hash of all three hashes."""
-        hashes = f"{self.prompt_sha256} {self.schema_sha256} {self.shared_sha256}"
+        """stage@version#sha: the first twelve digits of the hash of both hashes."""
+        hashes = f"{self.prompt_sha256} {self.schema_sha256}"
         return f"{self.stage}@{self.version}#{hashlib.sha256(hashes.encode()).hexdigest()[:12]}"
 
 
@@ -141,12 +141,8 @@ class Catalog:
     def listed(self) -> tuple[Entry, ...]:
         """Every published version, by stage, oldest first."""
         tables = tomllib.loads((self.folder / "catalog.toml").read_text(encoding="utf-8"))
-        shared = tables.get(SHARED, {})
-        fragments = shared.get(shared.get("live"), {}).get("prompt", "")
         return tuple(
-            entry
-            for stage, table in sorted(tables.items())
-            for entry in _entries(stage, table, fragments)
+            entry for stage, table in sorted(tables.items()) for entry in _entries(stage, table)
         )
 
     def load(self, stage: str, version: str | None = None) -> Prompt:
@@ -208,11 +204,11 @@ def sections(text: str, name: str) -> dict[str, str]:
     return dict(zip(names, texts, strict=True))
 
 
-def _entries(stage: str, table: dict[str, Any], shared: str) -> list[Entry]:
+def _entries(stage: str, table: dict[str, Any]) -> list[Entry]:
     versions = {name: hashes for name, hashes in table.items() if isinstance(hashes, dict)}
     if table and table.get("live") not in versions:
         raise PromptError(f"the catalog's live version of {stage} is not published")
     return [
-        Entry(stage, name, hashes["prompt"], hashes["schema"], shared, name == table["live"])
+        Entry(stage, name, hashes["prompt"], hashes["schema"], name == table["live"])
         for name, hashes in sorted(versions.items(), key=lambda item: (len(item[0]), item[0]))
     ]

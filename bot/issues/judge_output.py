@@ -35,6 +35,8 @@ def judge_output(
     surely = _without(observation, right | unsure) if unsure else own
     if denied and evidence and not place(surely, signature.expected, signature):
         return undecided("the expected value may be the one that the program prints beside")
+    if denied and evidence and signature.within_line and denied != evidence:
+        return undecided("both the reported and the expected value were printed")
     if denied:
         return contrary("the expected output was printed", "\n".join(denied))
     if evidence and signature.within_line and len(own.output) > _FEW_LINES:

@@ -465,6 +465,14 @@ def test_a_value_of_a_sentence_is_not_looked_for_in_a_long_log(before, match):
     assert judge(seen(output=before + "hops: 0"), wanted, SCRIPT).match is match
 
 
+def test_two_values_of_a_sentence_that_are_both_printed_decide_nothing():
+    wanted = OutputSignature(observed=(("nan",),), expected=(("1",),), within_line=True)
+    both = "statistic=1.0, pvalue=2.0\nstatistic=nan, pvalue=nan"
+    assert judge(seen(output=both), wanted, SCRIPT).match is Match.UNDECIDED
+    assert judge(seen(output="pvalue=nan"), wanted, SCRIPT).match is Match.MATCHED
+    assert judge(seen(output="pvalue=1.0"), wanted, SCRIPT).match is Match.PASSED
+
+
 def test_the_same_lines_with_other_numbers_decide_nothing():
     assert (
         judge(seen(output="loss 2.5"), OutputSignature(observed=(("loss 1.25",),)), SCRIPT).match

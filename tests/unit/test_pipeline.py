@@ -510,3 +510,16 @@ def test_that_a_less_likely_program_passes_refutes_nothing():
     lacks = fails("FileNotFoundError", "[Errno 2] No such file or directory: 'mine.bin'")
     found = decide(issue(body), lambda spec: lacks if b"mine.bin" in spec.files["repro.py"] else OK)
     assert found.verdict.kind == "inconclusive"
+
+
+@pytest.mark.parametrize(("name", "is_imported"), [("Thing", True), ("T", False)])
+def test_a_letter_that_a_program_leaves_undefined_is_imported_from_nowhere(name, is_imported):
+    def program(spec):
+        if spec.label == "names":
+            return RunResult(stdout=json.dumps({name: "lib"}), exit_code=0, seconds=0.1)
+        return fails()
+
+    found = decide(report(f"import lib\nlib.fit({name})\n"), program)
+    assert (
+        f"from lib import {name}" in (found.script.source if found.script else "")
+    ) is is_imported

@@ -603,6 +603,16 @@ def test_a_model_changes_the_environment_but_not_what_the_report_states():
     assert rows["acme"].version == "1.2.0"
 
 
+@pytest.mark.parametrize(
+    ("words", "python"), [("It runs on CPython three point nine.", "3.9"), ("Python 3.11", "3.11")]
+)
+def test_the_python_that_a_model_reads_counts_where_rules_read_none(words, python):
+    pins = [{"name": "python", "version": "3.9", "quote": "3.9 of CPython"}]
+    subject = issue(f"{BODY}\n\nIt is 3.9 of CPython.\n\n{words}")
+    report = decide(ScriptedModel(answers(write(), first=refined(pins=pins))), subject=subject)
+    assert report.environment.python == python
+
+
 def test_a_model_takes_back_what_it_has_asked_for():
     wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
     back = act(action="environment", package="beta", version="-", reason="it does not")

@@ -3,7 +3,7 @@
 import pytest
 
 from bot.issues.reading import issue
-from bot.issues.signature import freeze as signature_freeze
+from bot.issues.signature import freeze as signature_freeze, references
 from bot.kernel.bug import (
     AlternativesSignature,
     CrashSignature,
@@ -63,6 +63,23 @@ def test_an_output_is_kept_as_it_was_reported_and_contrasted_without_its_blanks(
     )
     assert isinstance(found, OutputSignature)
     assert (found.observed, found.expected) == (((odd,),), ())
+
+
+@pytest.mark.parametrize("words", ["as expected", "which is correct"])
+def test_beside_a_value_that_is_called_right_the_other_one_is_the_failure(words):
+    program = (
+        "import lib\nd = lib.first\nprint(lib.f(d))  # gives 1. {}\nprint(lib.g(d))  # gives 2.\n"
+    )
+    body = "The gradient is wrong:\n\n```python\n{}```\n"
+    found = freeze(body.format(program.format(words)))
+    assert isinstance(found, OutputSignature)
+    assert found.observed == (("2",),)
+    assert freeze(body.format(program.format("").replace("  # gives 1. ", ""))) is None
+
+
+@pytest.mark.parametrize("words", ["not as expected", "isn't right", "not correct"])
+def test_a_denied_praise_calls_a_value_wrong(words):
+    assert references.mark(words) == "wrong"
 
 
 def test_a_truth_value_beside_its_print_is_a_check():

@@ -328,11 +328,9 @@ def _material(
         for row in _requirements_of(refined, basis.spec, draft.bug)
         if not tree_programs.provides(row.name, basis.tree)
     ]
-    spec = (
-        session.matched(reduce(specify.add, requirements, basis.spec))
-        if requirements
-        else basis.spec
-    )
+    bare_spec = _with_python(session, draft.bug, refined, basis.spec)
+    is_same = bare_spec is basis.spec and not requirements
+    spec = bare_spec if is_same else session.matched(reduce(specify.add, requirements, bare_spec))
     tops = dict.fromkeys(name.split(".")[0] for name in refined.api)
     own = {PurePosixPath(path).parts[0].removesuffix(".py") for path in basis.tree}
     names = [
@@ -346,7 +344,7 @@ def _material(
     again = report_text(session.job.issue, draft.bug, again=True)
     find_sources = partial(_sources, session, draft, refined=refined)
     names_in_report: set[str] = {canonicalize_name(name) for name in refined.packages}
-    if basis.environment is not None and not requirements:
+    if basis.environment is not None and is_same:
         environment, open_sources = basis.environment, basis.sources
     else:
         environment, spec = _build_environment(session, spec, names_in_report, basis)
@@ -358,7 +356,7 @@ def _material(
         sources_and_contexts = basis.sources, basis.contexts
     named_here = tuple(names or sorted(names_in_report))
     # Known of the environment that rules derived; of another one nobody has tried it.
-    is_same = basis.environment is not None and basis.environment.id == environment.id
+    is_tried = basis.environment is not None and basis.environment.id == environment.id
     return Material(
         report,
         again,
@@ -367,10 +365,25 @@ def _material(
         *sources_and_contexts,
         named_here,
         find_sources,
-        basis.problem if is_same else "",
+        basis.problem if is_tried else "",
         basis.tree,
         basis.files,
     )
+
+
+def _with_python(
+    session: IssueSession, bug: BugReport, refined: Interpretation, spec: EnvironmentSpec
+) -> EnvironmentSpec:
+    """The spec with the Python that a model reads in the report, where rules read none; the very
+    spec where the host or the report says it, or it is that.
+    """
+    pins = (pin for pin in refined.pins if pin.quoted and pin.name == "python")
+    minor = next((versions.python_minor(pin.version) for pin in pins), None)
+    is_stated = session.job.environment.python or "python" in evidence.gather_claims(bug)
+    if not minor or is_stated or minor == spec.python:
+        return spec
+    why = f"the report says {minor} (read by a model)"
+    return spec.model_copy(update={"python": minor, "python_why": why})
 
 
 def _build_environment(

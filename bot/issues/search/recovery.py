@@ -585,7 +585,10 @@ def _import_names(
         name: f"import {name}" if name == home else imports.conventional(name, script.source)
         for name in names
     }
-    unknown = tuple(name for name in names if not lines_by_name[name] and name.isidentifier())
+    # A letter is no name that a library can be asked for: what has one is a type variable.
+    unknown = tuple(
+        name for name in names if not lines_by_name[name] and name.isidentifier() and len(name) > 1
+    )
     modules_by_name = _locate(runner, environment, script, unknown)
     statements = [
         lines_by_name[name]

@@ -208,11 +208,15 @@ def _remarks(bug: BugReport, rows: list[Output]) -> list[OutputSignature]:
     ]
     if marked:
         return _marked(marked)
-    # A printed truth value is the reporter's own check, as an assertion would be.
+    # A printed truth value is the reporter's own check, as an assertion would be; and where the
+    # value of another line is called right, this one is not.
+    has_right = any(references.mark(note) == "right" for _, _, note in lines.values())
     telling = tuple(
         (values.clean_display(row.text),)
-        for row, code, _, _ in stated
-        if row.text in {"True", "False"} or (about and about in code)
+        for row, code, _, note in stated
+        if row.text in {"True", "False"}
+        or (about and about in code)
+        or (has_right and references.mark(note) != "right")
     )
     wrong = bug.symptom is Symptom.WRONG_VALUE and telling
     return [OutputSignature(observed=telling)] if wrong else []

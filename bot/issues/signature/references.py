@@ -21,8 +21,8 @@ _RIGHT_NAME = (
     r"(?:expected|reference|ref|target|ground[ _-]?truth|gt|truth|golden|should be|want(?:ed)?)"
 )
 _WRONG = re.compile(
-    r"\b(?:bugs?|buggy|wrong|incorrect|unexpected|bad|broken|not (?:correct|expected|right|ok))\b"
-    r"|\u274c",
+    r"(?:\b(?:bugs?|buggy|wrong|incorrect|unexpected|bad|broken)"
+    r"|(?:\bnot|n't) (?:as )?(?:correct|expected|right|fine|ok))\b|\u274c",
     re.I,
 )
 _RIGHT = re.compile(

@@ -24,7 +24,7 @@ from bot.app.store import MEMORY, SqlStore
 from bot.app.worker import Service
 from bot.kernel.bug import Issue
 from bot.kernel.journal import ATTEMPTS, LOGS
-from bot.kernel.report import IssueReport
+from bot.kernel.report import RequestedReport
 from bot.kernel.run import Delivery, Repository, Run
 from bot.kernel.settings import Settings
 from bot.report import html
@@ -68,7 +68,7 @@ class Seen:
 
     hub: FakeGitHub
     run: Run | None = None
-    report: IssueReport | None = None
+    report: RequestedReport | None = None
     page: str = ""
     files: dict[str, str] = field(default_factory=dict)
     asked: list[Exchanged] = field(default_factory=list)

@@ -85,10 +85,14 @@ def remembered() -> Callable[[RunSpec], RunResult]:
 
     def run(spec: RunSpec) -> RunResult:
         files = {path: data for path, data in spec.files.items() if path != ".reprise/key"}
-        key = repr((spec.argv, spec.cwd, files, spec.env, spec.artifacts))
+        key = repr((spec.argv, spec.cwd, files, spec.env, spec.artifacts, spec.limits))
         return results.get(key) or results.setdefault(key, run_here(spec))
 
     return run
+
+
+run_once = remembered()
+"""Many tests run the same program with the same seeds."""
 
 
 def in_tree(folder: Path | None) -> FakeBuilder:
@@ -109,7 +113,7 @@ def in_tree(folder: Path | None) -> FakeBuilder:
 def paper_ports(folder: Path | None, journal: Journal | None = None, **more: Any) -> Ports:
     """The world of a paper whose repository is a folder, or one that is asked for."""
     ports = Ports(
-        sandbox=FakeSandbox(run_here),
+        sandbox=FakeSandbox(run_once),
         builder=in_tree(folder),
         journal=journal or MemoryJournal(),
         clock=FrozenClock(step=0.01),

@@ -1,4 +1,4 @@
-"""`reprise diagnose PROGRAM`, `reprise probe PROGRAM`, `reprise rules`, `reprise repair PROGRAM`."""
+"""`reprise diagnose`, `probe`, `repair` and `rules`: each with PROGRAM, but for the last."""
 
 from pathlib import Path
 from typing import Annotated

@@ -1,4 +1,4 @@
-"""What `reprise diagnose`, `probe`, `rules` and `repair` do: each returns its exit code or a text."""
+"""What `reprise diagnose`, `probe`, `rules` and `repair` do: each returns its exit code or text."""
 
 import json
 import sys

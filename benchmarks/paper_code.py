@@ -36,7 +36,7 @@ from bot.model.agent import Agent, AgentTask, Workbench, numbered
 from bot.model.budget import ModelBudget
 from bot.model.cassette import Cassette, Recording
 from bot.model.chat import configured
-from bot.papers.reading.manuscript import excerpt, manuscript
+from bot.papers.passages import excerpt, manuscript
 from bot.papers.reading.read import read_paper
 from bot.papers.workbench import text_files
 from bot.report.run_folder import EXCHANGE_FILE, Folder

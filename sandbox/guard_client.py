@@ -19,8 +19,8 @@ from sandbox.port import OnOutput, RunResult, RunSpec, SandboxError, Stream
 # costs a run its compilation.
 MODULES = {
     "docker": ("wire", "tree", "spawn", "files", "place", "container", "main"),
-    "bwrap": ("wire", "tree", "spawn", "files", "place", "memory", "host", "bubble", "main"),
-    "process": ("wire", "tree", "spawn", "files", "place", "memory", "host", "main"),
+    "bwrap": ("wire", "tree", "spawn", "files", "place", "host", "bubble", "main"),
+    "process": ("wire", "tree", "spawn", "files", "place", "host", "main"),
 }
 # The guard travels as text, so that it runs in a container whose image knows nothing of it.
 BOOT = """

@@ -12,12 +12,11 @@ from typer.main import get_command
 from typing_extensions import override
 
 from bot.cli.action import action
-from bot.cli.diagnose import diagnose, probe, rules
+from bot.cli.diagnose import diagnose, probe, repair, rules
 from bot.cli.doctor import doctor, prompts, schema
 from bot.cli.hosting import receive, serve, switch, worker
 from bot.cli.paper import paper
 from bot.cli.proofs import bisect, control, minimize, pr
-from bot.cli.repair import repair
 from bot.cli.reproduce import example, replay, reproduce
 from bot.kernel.settings import Settings
 

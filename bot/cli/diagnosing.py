@@ -1,4 +1,4 @@
-"""What `reprise diagnose`, `probe` and `rules` do; each returns the exit code or a text."""
+"""What `reprise diagnose`, `probe`, `rules` and `repair` do: each returns its exit code or text."""
 
 import json
 import sys
@@ -9,6 +9,7 @@ from pathlib import Path
 from bot.app import bootstrap
 from bot.cli.error_boundary import OTHER, say
 from bot.cli.runner import (
+    TrainingWork,
     choose_sandbox,
     errors,
     for_people,
@@ -22,22 +23,23 @@ from bot.kernel.files import write
 from bot.kernel.job import (
     DiagnoseProgram,
     JobOptions,
+    RepairProgram,
     ReproduceIssue,
     TrainingOptions,
 )
 from bot.kernel.outside_text import rewritten
 from bot.kernel.redaction import redact
-from bot.kernel.report import RunReport
+from bot.kernel.report import RepairReport, RunReport
 from bot.kernel.settings import Settings, load
-from bot.kernel.training_types import DiagnosedRun
+from bot.kernel.training_types import DiagnosedRun, Repair, RepairRequest
 from bot.products import issue_training
 from bot.products.engine import execute
 from bot.report import run_folder
-from bot.report.report_json import diagnosis_text
+from bot.report.report_json import diagnosis_text, repair_text
 from bot.report.run_folder import kept_job, kept_report
 from bot.training.diagnosis.rule import Rule
 from bot.training.diagnosis.rules import RULES
-from bot.training.sections import diagnosis_document
+from bot.training.sections import diagnosis_document, repair_document
 
 _DIAGNOSIS = 0
 
@@ -167,3 +169,46 @@ def _show(
     sys.stdout.write(text if as_json else for_people(whole))
     sys.stdout.flush()
     return OTHER if run.undecided else _DIAGNOSIS
+
+
+_PROVEN = 0
+
+
+def run_repair(
+    source: Path, arguments: tuple[str, ...], options: JobOptions, out: Path | None,
+    request: RepairRequest, *, as_json: bool,
+) -> int:  # fmt: skip
+    """Repair a program."""
+    program = read_training(source, arguments)
+    job = RepairProgram(program=program, repair=request, **dict(options))
+    with working(job, out, resumed=True) as work:
+        return _show_repair(work, execute(job, work.ports), source.name, as_json=as_json)
+
+
+def kept_repair(folder: Path) -> Repair:
+    """The repair that an earlier command wrote. Raises UserError when there is none."""
+    try:
+        document = json.loads((folder / "repair.json").read_bytes())
+        program = {"entry": document["program"], "source_sha": document.get("program_sha", "")}
+        fields = {**document["repair"], **program}
+        return Repair.model_validate({**fields, "undecided": fields["undecided"] or ""})
+    except (OSError, ValueError, KeyError, TypeError):
+        raise UserError(
+            f"{folder} is not the folder of a repair.", "Pass a folder that contains repair.json."
+        ) from None
+
+
+def _show_repair(work: TrainingWork, report: RepairReport, name: str, *, as_json: bool) -> int:
+    """Write the repair, print it for people or as JSON, and return the exit code."""
+    hide = partial(redact, secrets=work.settings.secrets)
+    repair_result, folder = rewritten(report.result, hide), work.folder
+    text = repair_text(repair_result, program=name, hide=hide)
+    write(folder / "repair.json", text)
+    if repair_result.diff:
+        write(folder / "repair.diff", repair_result.diff)
+    run_folder.keep_plot(folder / "repair.svg", repair_result.curves)
+    work.view.stop()
+    whole = repair_document(repair_result, name=name, folder=str(folder))
+    sys.stdout.write(text if as_json else for_people(whole))
+    sys.stdout.flush()
+    return _PROVEN if repair_result.proven else OTHER

@@ -125,7 +125,7 @@ def pr(run: Run, into: Into, repair: RepairFolder = None, dry_run: DryRun = Fals
     Writes it into a checkout of the project, in its own test layout, as /reproduce pr does on
     GitHub.
     """
-    from bot.cli.repairing import kept_repair
+    from bot.cli.diagnosing import kept_repair
     from bot.issues.proposal.propose import of_repair, propose
     from bot.kernel import files as kernel_files
 

@@ -15,9 +15,18 @@ from bot.kernel.dialogue import ModelAnswer, Question, Role, Usage
 from bot.kernel.errors import ModelUnavailable, UserError
 from bot.kernel.ports import Model
 from bot.kernel.settings import Settings
-from bot.model.call_errors import AnswerLost, CallFailed, Deadline, ModelRefused
 from bot.model.json_answer import CORRECTION_TOKENS, correction, fit
-from bot.model.usage import Price, Prices, careful, careful_schema, priced
+from bot.model.usage import (
+    AnswerLost,
+    CallFailed,
+    Deadline,
+    ModelRefused,
+    Price,
+    Prices,
+    careful,
+    careful_schema,
+    priced,
+)
 
 if TYPE_CHECKING:
     from bot.model.endpoint import Endpoint

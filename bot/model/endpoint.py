@@ -26,9 +26,8 @@ from bot.kernel.dialogue import Question, Usage
 from bot.kernel.errors import UserError
 from bot.kernel.outside_text import clip, one_line
 from bot.kernel.redaction import redact
-from bot.model.call_errors import AnswerLost, CallFailed, Deadline, ModelRefused
 from bot.model.json_answer import with_schema
-from bot.model.usage import estimated, join_messages
+from bot.model.usage import AnswerLost, CallFailed, Deadline, ModelRefused, estimated, join_messages
 
 # Why a call brought no answer, and what to do next: retry, ask the next model, or stop in time.
 

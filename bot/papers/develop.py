@@ -16,7 +16,7 @@ from bot.model.agent import Agent, AgentEnd, AgentStep, AgentTask, numbered
 from bot.model.budget import ModelBudget
 from bot.papers.comparison import paper_text
 from bot.papers.criterion_kinds import UNREAD
-from bot.papers.reading.manuscript import manuscript
+from bot.papers.passages import manuscript
 from bot.papers.runs import PaperMeasurement, PaperSession
 from bot.papers.workbench import DRY_S, ENTRY, PaperWorkbench
 from prompts import load

@@ -4,14 +4,18 @@ or the one that a person gave.
 
 import re
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import PurePosixPath
 
 from markdown_it import MarkdownIt
 
+from bot.environment import specify, tree_requirements
 from bot.kernel import tree_programs
 from bot.kernel.attempt import Script
 from bot.kernel.bug import Fence, FenceKind, ShellCommand
 from bot.kernel.commands import find_commands, read_command
+from bot.kernel.environment import DeclaredDependencies, EnvironmentSpec
+from bot.kernel.job import EnvironmentOptions
 from bot.kernel.paper import NumberClaim
 from bot.kernel.trees import Tree
 
@@ -109,3 +113,23 @@ def _inline_codes(children: Sequence[object]) -> Iterator[str]:
     for child in children:
         if getattr(child, "type", "") == "code_inline":
             yield str(getattr(child, "content", ""))[:400]
+
+
+def declared_by(tree: Tree, script: Script) -> DeclaredDependencies:
+    """What the files of a tree ask for."""
+    return tree_requirements.for_program(tree, script, readme_of(tree))
+
+
+def specified(
+    script: Script,
+    tree: Tree,
+    options: EnvironmentOptions,
+    declared: DeclaredDependencies,
+    at: datetime | None,
+) -> EnvironmentSpec:
+    """The environment for a program of a tree, as of a day; with the repository where there is
+    one.
+    """
+    source = tree_programs.imports((script,), tree, optional=not declared.requirements)
+    spec = specify.for_program(options, source, declared, at)
+    return specify.in_place(spec, options) if options.repo else spec

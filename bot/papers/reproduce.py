@@ -35,20 +35,25 @@ from bot.kernel.session import Session
 from bot.kernel.trees import Tree, read_tree
 from bot.model.agent import AgentEnd
 from bot.model.budget import ModelBudget
-from bot.papers import comparison, effects, environments, staging
-from bot.papers.claims import choose_claim, method_names, read_claims
+from bot.papers import comparison, staging
+from bot.papers.claims import choose_claim, claim_of_issue, method_names, read_claims
 from bot.papers.code_reading import read_code
 from bot.papers.criteria import read_criteria
 from bot.papers.develop import MOST_REVISIONS, Developer, complaints_of
 from bot.papers.evidence import judge, judge_seeds
 from bot.papers.fingerprint import add_readings
-from bot.papers.issue_claim import claim_of_issue
 from bot.papers.lineage import add_lineage
 from bot.papers.located import Site, locate
 from bot.papers.origin import is_of_paper, named_paper, paper_of_tree
 from bot.papers.reading.read import read_paper
-from bot.papers.repository import choose_program, command_line
-from bot.papers.runs import PaperMeasurement, PaperRunner, PaperSession, PreparedProgram
+from bot.papers.repository import choose_program, command_line, declared_by, specified
+from bot.papers.runs import (
+    PaperMeasurement,
+    PaperRunner,
+    PaperSession,
+    PreparedProgram,
+    measure_effects,
+)
 from bot.papers.workbench import ENTRY
 from sandbox.cache import Cache
 
@@ -260,7 +265,7 @@ def _specified(session: PaperSession, script: Script, tree: Tree) -> Environment
     that was written here is of no day.
     """
     options = session.job.environment
-    declared = environments.declared_by(tree, script)
+    declared = declared_by(tree, script)
     for sentence in declared.notes:
         session.note(sentence)
     at = None
@@ -270,7 +275,7 @@ def _specified(session: PaperSession, script: Script, tree: Tree) -> Environment
             at = session.ports.commits.commit(commit, options.ref or "").date
         except RepriseError as error:
             session.note(f"the day of the commit is not known: {error}")
-    return environments.specified(script, tree, options, declared, at)
+    return specified(script, tree, options, declared, at)
 
 
 # The code that a model writes where there is no repository.
@@ -431,9 +436,7 @@ def _settle(
     verdict = comparison.decide(claim, [row.run for row in draft.measurements])
     if verdict.kind == "not_reproduced":
         with session.stage("effect", "measuring what the contradictions cost"):
-            draft.criteria = effects.measure_effects(
-                runner, draft.criteria, sites, draft.measurements
-            )
+            draft.criteria = measure_effects(runner, draft.criteria, sites, draft.measurements)
     return verdict
 
 

@@ -2,7 +2,10 @@
 process is gone on from.
 """
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import NamedTuple
 
 from bot.environment import missing, setup_failures, specify
@@ -13,14 +16,15 @@ from bot.kernel.environment import Environment, EnvironmentSpec, Requirement
 from bot.kernel.job import ReproducePaper
 from bot.kernel.journal import EntryKind, log_name
 from bot.kernel.outside_text import clip, one_line
-from bot.kernel.paper import NumberClaim, PaperRun
+from bot.kernel.paper import Criterion, CriterionEffect, NumberClaim, PaperRun
 from bot.kernel.session import Session
 from bot.kernel.training_types import Curve
-from bot.kernel.trees import read_tree
+from bot.kernel.trees import Tree, read_tree
 from bot.kernel.values import Record
 from bot.papers.comparison import printed_value
-from bot.papers.evidence import observe
-from bot.papers.seeds import seeded
+from bot.papers.evidence import observe, site_of
+from bot.papers.located import Site
+from bot.program.settings import settings_of, with_value
 from sandbox.port import RunResult
 
 PaperSession = Session[ReproducePaper]
@@ -227,3 +231,78 @@ def _attempt(
         ),
         change=change,
     )
+
+
+_SEED = re.compile(r"(?:random_?|manual_?|global_?)?seed|random_state")
+
+
+def seeded(script: Script, tree: Tree, number: int) -> Script:
+    """The program with a further seed, the `number`-th from its own, by the option that it has for
+    it; the very program where it has none, or for number 0.
+    """
+    if not number:
+        return script
+    for settings in settings_of(script, tree):
+        for setting in settings:
+            if _SEED.fullmatch(setting.plain) and not setting.option.is_switch:
+                own = int(setting.value) if setting.value.isdecimal() else 0
+                return with_value(script, tree, setting, str(own + number), "another seed")
+    return script
+
+
+_PAIRS = 3
+_CLOSED = 0.25
+"""The share of the gap that may stay where a change explains it."""
+
+
+def measure_effects(
+    runner: PaperRunner,
+    criteria: Sequence[Criterion],
+    sites: tuple[Site, ...],
+    runs: Sequence[PaperMeasurement],
+) -> tuple[Criterion, ...]:
+    """The criteria with the effect of each contradiction whose value can be written, while there
+    is time. Those that explain the gap come first.
+    """
+    values = [row.run.value for row in runs[:_PAIRS] if not row.run.partial and not row.run.problem]
+    before = [value for value in values if value is not None]
+    pairs = 1 if len({*before}) == 1 else len(before)
+    rows = [
+        _with_effect(runner, row, site_of(row, sites), before[:pairs])
+        if row.verdict == "contradicts"
+        else row
+        for row in criteria
+    ]
+    return tuple(sorted(rows, key=lambda row: not (row.effect is not None and row.effect.explains)))
+
+
+def _with_effect(
+    runner: PaperRunner, row: Criterion, site: Site | None, before: list[float]
+) -> Criterion:
+    changed = site.change(row.stated) if site is not None else None
+    if changed is None or not before:
+        return row
+    change, after = changed.fixes[-1].what, list[float]()
+    for number in range(len(before)):
+        if not runner.has_time:
+            break
+        run = runner.variant(changed, number, change).run
+        if run.value is None or run.problem or run.partial:
+            break
+        after.append(run.value)
+    if not after:
+        return row
+    effect = CriterionEffect(
+        change=change,
+        before=tuple(before[: len(after)]),
+        after=tuple(after),
+        explains=_explains(runner, before, after),
+    )
+    return row.model_copy(update={"effect": effect})
+
+
+def _explains(runner: PaperRunner, before: list[float], after: list[float]) -> bool:
+    """Whether a change brings our number to the paper's."""
+    claim = runner.claim
+    gap, rest = abs(fmean(before) - claim.value), abs(fmean(after) - claim.value)
+    return rest <= max(claim.rounding, claim.spread or 0.0, _CLOSED * gap)

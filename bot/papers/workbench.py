@@ -17,7 +17,7 @@ from bot.kernel.attempt import Script
 from bot.kernel.environment import Environment, EnvironmentSpec
 from bot.kernel.errors import BuildError, Stopped
 from bot.model.agent import Workbench
-from bot.papers.environments import declared_by, specified
+from bot.papers.repository import declared_by, specified
 from bot.papers.runs import PaperSession
 from prompts import load
 from prompts.catalog import fence

@@ -136,6 +136,14 @@ def actions(tmp_path: Path) -> Actions:
     return Actions(tmp_path)
 
 
+@pytest.fixture(scope="module")
+def handover(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """What the first job hands over, for tests that change it."""
+    actions = Actions(tmp_path_factory.mktemp("first-job"))
+    actions.run(actions.event(payload()))
+    return (actions.out / HANDOVER).read_text()
+
+
 def test_a_new_bug_report_ends_in_one_comment_that_links_the_workflows_run(
     actions: Actions,
 ) -> None:
@@ -398,14 +406,13 @@ TAMPERED = (
     ("tamper", "reason"), TAMPERED, ids=[change.__name__ for change, _ in TAMPERED]
 )
 def test_a_tampered_artifact_is_refused_before_anything_is_written(
-    actions: Actions, tamper: Callable[[dict[str, Any]], None], reason: str
+    actions: Actions, handover: str, tamper: Callable[[dict[str, Any]], None], reason: str
 ) -> None:
     event = actions.event(payload())
-    actions.run(event)
-    path = actions.out / HANDOVER
-    data = json.loads(path.read_text())
+    data = json.loads(handover)
     tamper(data)
-    path.write_text(json.dumps(data))
+    actions.out.mkdir()
+    (actions.out / HANDOVER).write_text(json.dumps(data))
     with pytest.raises(ArtifactRefused, match=reason) as refusal:
         actions.publish(event)
     assert "Markdown" not in str(refusal.value)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bot.issues.search.old_torch_names import OUT_OF_DATE, with_old_names
+from bot.issues.search.own_modules import OUT_OF_DATE, with_old_names
 from bot.kernel.attempt import Failure, Script
 from bot.kernel.bug import Frame
 

@@ -27,6 +27,8 @@ from tests.unit.test_service import NOW, App, command
 
 BODY = "The README says 0.942 accuracy on coins, I get 0.61. What do I do wrong?"
 TITLE = "Cannot get the number of the paper"
+SEEDLESS = COMPUTED.replace('parser.add_argument("--seed", type=int, default=0)\n', "")
+SEEDLESS = SEEDLESS.replace("args.seed", "0")
 WRONG = COMPUTED.replace("default=0.5", "default=0.001")
 
 
@@ -146,7 +148,7 @@ def test_a_plan_says_that_its_budget_is_capped(tmp_path: Path) -> None:
 def test_more_runs_than_there_can_be_are_said_to_be_fewer(
     tmp_path: Path, runs: int, words: str, granted: int
 ) -> None:
-    app = PaperApp(tmp_path)
+    app = PaperApp(tmp_path, SEEDLESS)  # two runs that are alike end it
     app.says(f"/reproduce paper runs={runs}")
     assert words in app.ours()[0]
     assert app.worked[0].runs == granted

@@ -25,7 +25,7 @@ from sandbox.cache import Cache
 from sandbox.port import RunResult, RunSpec
 from tests.support.engine import ListListener, MemoryJournal
 from tests.support.model import ScriptedModel
-from tests.support.papers import paper_job, paper_ports, run_here
+from tests.support.papers import paper_job, paper_ports, remembered
 from tests.support.sandbox import FakeSandbox
 from tests.unit.test_agent import CAUSE, SAMPLED, SUBMIT, act, edit, write
 from tests.unit.test_paper_reproduce import COMPUTED, paper
@@ -219,15 +219,17 @@ def test_killed_at_any_stage_it_goes_on_to_the_same_end(tmp_path: Path) -> None:
         revision = act(edit(LINE, LINE, RIGHT_LINE), SAMPLED, SUBMIT)
         return [act(write(WRONG)), act(SAMPLED, SUBMIT), revision]
 
-    listener = ListListener()
-    whole = develop(tmp_path, Author(answers()), runs=3, listener=listener)
+    listener, run_once = ListListener(), remembered()
+    whole = develop(
+        tmp_path, Author(answers()), runs=3, listener=listener, sandbox=FakeSandbox(run_once)
+    )
     for moment in range(len(listener.heard)):
         journal, count, runs = MemoryJournal(), 0, list[RunSpec]()
         author = Author(answers())
 
         def executed(spec: RunSpec, runs: list[RunSpec] = runs) -> RunResult:
             runs.append(spec)
-            return run_here(spec)
+            return run_once(spec)
 
         def listen(_: Progress, moment: int = moment) -> None:
             nonlocal count

@@ -11,7 +11,7 @@ from bot.kernel.ports import Progress
 from bot.papers.reproduce import reproduce
 from sandbox.port import RunResult, RunSpec
 from tests.support.engine import ListListener, MemoryJournal
-from tests.support.papers import paper_job, paper_ports, reproduced, run_here
+from tests.support.papers import paper_job, paper_ports, remembered, reproduced
 from tests.support.sandbox import FakeSandbox
 from tests.unit.test_paper_reproduce import COMPUTED, paper, repository
 
@@ -32,13 +32,13 @@ def test_killed_at_any_stage_it_goes_on_to_the_same_end(tmp_path: Path) -> None:
     source = paper(tmp_path)
     folder = repository(tmp_path, train_py=COMPUTED.replace("default=0.5", "default=0.001"))
     whole, runs = reproduced(source, folder, runs=3), list[str]()
-    stages = set[str]()
+    stages, run = set[str](), remembered()
     for moment in range(progress_of(source, folder)):
         journal, count, executions = MemoryJournal(), 0, list[RunSpec]()
 
         def executed(spec: RunSpec, executions: list[RunSpec] = executions) -> RunResult:
             executions.append(spec)
-            return run_here(spec)
+            return run(spec)
 
         def listen(progress: Progress, moment: int = moment) -> None:
             nonlocal count

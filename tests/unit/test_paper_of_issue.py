@@ -10,8 +10,7 @@ from bot.kernel.bug import Issue
 from bot.kernel.job import EnvironmentOptions, ReproducePaper
 from bot.kernel.paper import NumberClaim, Paper, PaperQuote
 from bot.kernel.trees import read_tree
-from bot.papers.claims import method_names, read_claims
-from bot.papers.issue_claim import claim_of_issue
+from bot.papers.claims import claim_of_issue, method_names, read_claims
 from bot.papers.origin import is_of_paper, named_paper, paper_of_tree
 from bot.papers.reading.archives import read_local
 from bot.papers.reading.read import read_paper

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from bot.kernel.paper import NumberClaim as Claim, Paper, PaperQuote, PaperSection, PaperSentence
 from bot.papers.fingerprint import ask, relevant_sentences
-from bot.papers.passages import choose_passages, stems
-from bot.papers.reading.manuscript import excerpt
+from bot.papers.passages import choose_passages, excerpt, stems
 
 FILLER = "The moon has always been there for us to look at. " * 100
 TRAINING = "Each update of the weights sees four coins, and the gradients are clipped. "

@@ -1,17 +1,20 @@
 """Whether targets follow from inputs, by nearest neighbours."""
 
+from collections.abc import Sequence
+
 import numpy
 import pytest
-from sklearn.datasets import load_diabetes, load_digits, load_iris
 
 from sandbox.probe.training.numbers import agreement, thin
 
-_DATA = {
-    "images": lambda: load_digits(return_X_y=True),
-    "values": lambda: load_diabetes(return_X_y=True),
-    "classes that lie crosswise": lambda: _crosswise(),
-    "the same rows again": lambda: [numpy.concatenate([x] * 3) for x in load_iris(return_X_y=True)],
-}
+
+def _data(name: str) -> Sequence[numpy.ndarray]:
+    from sklearn import datasets  # takes a second, in each process that collects this file
+
+    if name == "classes that lie crosswise":
+        return _crosswise()
+    arrays: Sequence[numpy.ndarray] = getattr(datasets, f"load_{name}")(return_X_y=True)
+    return [numpy.concatenate([array] * 3) for array in arrays] if name == "iris" else arrays
 
 
 def _crosswise() -> tuple[numpy.ndarray, numpy.ndarray]:
@@ -26,9 +29,9 @@ def _agreement(inputs: numpy.ndarray, targets: numpy.ndarray) -> float:
     return found
 
 
-@pytest.mark.parametrize("name", _DATA)
+@pytest.mark.parametrize("name", ["digits", "diabetes", "iris", "classes that lie crosswise"])
 def test_targets_agree_with_those_of_neighbours_until_they_are_shuffled(name: str) -> None:
-    inputs, targets = _DATA[name]()
+    inputs, targets = _data(name)
     assert _agreement(inputs, targets) > 8
     for seed in range(5):
         mixed = numpy.random.default_rng(seed).permutation(targets)
@@ -36,7 +39,7 @@ def test_targets_agree_with_those_of_neighbours_until_they_are_shuffled(name: st
 
 
 def test_one_hot_rows_and_labels_are_the_same_targets() -> None:
-    inputs, targets = load_digits(return_X_y=True)
+    inputs, targets = _data("digits")
     assert _agreement(inputs, numpy.eye(10)[targets]) == _agreement(inputs, targets)
 
 

@@ -1,16 +1,20 @@
 """Modules of a repository that its program does not find: those that lie in a folder which is not
-on the path, and compiled parts that were not built.
+on the path, compiled parts that were not built, and names that PyTorch used to have (one modern
+release of it serves old repositories).
 """
 
+import ast
 import re
+from collections.abc import Mapping
 from functools import partial
 from pathlib import PurePosixPath
 
 from bot.issues.search import stand_ins
-from bot.issues.search.old_torch_names import with_old_names
+from bot.issues.search.missing_weights import edit_nodes
 from bot.kernel.attempt import Failure, Judgement, Script
 from bot.kernel.bug import ScriptFix
 from bot.kernel.launch import SEARCH_PATH
+from bot.kernel.source.syntax import module_of, nodes
 from bot.kernel.trees import Tree, tree_files
 
 _MODULE = r"(?P<module>[A-Za-z_]\w{0,80}(?:\.\w{1,80}){0,8})"
@@ -164,3 +168,46 @@ def _is_compiled(name: str, tree: Tree) -> bool:
         if has_source or (pure.name in _BUILDS and _EXTENSION.search(text) and quoted.search(text)):
             return True
     return False
+
+
+OUT_OF_DATE = "PyTorch does not have it any more"
+_ABSENT = re.compile(r"^No module named '(?P<module>[\w.]{1,80})'")
+_NAMES: Mapping[str, Mapping[str, str]] = {
+    "torch._six": {
+        "string_classes": "(str, bytes)",
+        "int_classes": "int",
+        "container_abcs": "__import__('collections.abc').abc",
+        "inf": "float('inf')",
+        "nan": "float('nan')",
+        "PY3": "True",
+        "PY37": "True",
+    },
+    "torchvision.models.utils": {
+        "load_state_dict_from_url": "__import__('torch').hub.load_state_dict_from_url",
+    },
+}
+"""The module, and what each of its names was."""
+
+
+def with_old_names(script: Script, tree: Tree, failure: Failure) -> Script:
+    """A program whose import of names that PyTorch had gives what they were; the very script where
+    it ended for another reason, or asks for others.
+    """
+    match = _ABSENT.match(failure.message)
+    names = _NAMES.get(match["module"], {}) if match is not None else {}
+    last = failure.innermost
+    paths = tree_files(last, tree) if names and last is not None and not last.package else []
+    if match is None or not paths:
+        return script
+    path = max(paths, key=len)
+    text = script.files.get(path) or tree[path].decode("utf-8", "replace")
+    imports = [
+        node
+        for node in nodes(module_of(text), ast.ImportFrom)
+        if node.module == match["module"] and all(alias.name in names for alias in node.names)
+    ]
+    rows = [
+        (node, "; ".join(f"{one.asname or one.name} = {names[one.name]}" for one in node.names))
+        for node in imports
+    ]
+    return edit_nodes(script, path, text, rows, OUT_OF_DATE) if rows else script

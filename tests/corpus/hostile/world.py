@@ -24,12 +24,12 @@ from bot.app.store import MEMORY, SqlStore
 from bot.app.worker import Service
 from bot.kernel.bug import Issue
 from bot.kernel.journal import ATTEMPTS, LOGS
-from bot.kernel.report import IssueReport
+from bot.kernel.report import RequestedReport
 from bot.kernel.run import Delivery, Repository, Run
 from bot.kernel.settings import Settings
 from bot.report import html
 from bot.report.html import view
-from bot.report.report_json import report_text
+from bot.report.paper_json import requested_text
 from handlers.commands import parse
 from sandbox.port import Sandbox
 from tests.corpus.hostile.case_files import Case, inflated
@@ -68,7 +68,7 @@ class Seen:
 
     hub: FakeGitHub
     run: Run | None = None
-    report: IssueReport | None = None
+    report: RequestedReport | None = None
     page: str = ""
     files: dict[str, str] = field(default_factory=dict)
     asked: list[Exchanged] = field(default_factory=list)
@@ -122,7 +122,7 @@ def look(seen: Seen, run: Run, store: SqlStore, settings: Settings) -> None:
     seen.page = html.run_page(shown)
     seen.files = {"the page": seen.page, "the run": run.model_dump_json()}
     if seen.report is not None:
-        seen.files["report.json"] = report_text(seen.report, secrets=hidden)
+        seen.files["report.json"] = requested_text(seen.report, secrets=hidden)
         for log in store.entries(run.id, LOGS):
             seen.files[f"log {log.number}"] = log.text
 

@@ -18,8 +18,8 @@ import pytest
 
 from bot.kernel.dialogue import Usage
 from bot.kernel.errors import ModelUnavailable, Stopped, UserError
-from bot.model.call_errors import AnswerLost, Deadline
 from bot.model.endpoint import Endpoint, event_loop
+from bot.model.usage import AnswerLost, Deadline
 from tests.integration.model.questions import (
     KEY,
     PRICE,

@@ -69,7 +69,14 @@ def _words(
     if failure.message.strip() and not is_specific:
         yield Evidence(what="words", agrees=False, says="the reported exception has no message")
     elif signature.message:
-        agrees = alike >= wording.ENOUGH or _is_restyled(failure, signature, names)
+        agrees = (
+            alike >= wording.ENOUGH
+            or _is_restyled(failure, signature, names)
+            or (
+                wording.stands_in(signature.message, failure.message)
+                and is_placed(failure, signature)
+            )
+        )
         says = "" if agrees else f"the message differs (similarity {alike:.2f})"
         yield Evidence(what="words", agrees=agrees, score=alike, says=says)
     reported_axes, observed_axes = wording.axes(signature.message), wording.axes(failure.message)

@@ -676,6 +676,24 @@ def test_words_in_other_forms_are_the_same_in_the_place_of_a_class_of_its_own(
 
 
 @pytest.mark.parametrize(
+    ("message", "frame", "match"),
+    [
+        ("Received invalid argument(s): margins", PLACE, Match.MATCHED),
+        ("Invalid arguments", PLACE, Match.MATCHED),
+        ("the argument is invalid", PLACE, Match.UNDECIDED),
+        ("no valid argument", PLACE, Match.UNDECIDED),
+        ("Received invalid argument(s): margins", OWN, Match.OTHER),
+    ],
+)
+def test_two_words_of_a_message_suffice_in_the_reported_place(message, frame, match):
+    wanted = CrashSignature(
+        exception="ValueError", message="invalid argument", frame="lib/linear.py"
+    )
+    found = judge(seen(crash("ValueError", message, frames=(OWN, frame))), wanted, SCRIPT)
+    assert found.match is match
+
+
+@pytest.mark.parametrize(
     ("message", "match"),
     [
         ("the operand axes mismatched between query and key", Match.UNDECIDED),

@@ -511,7 +511,7 @@ def _says(line: str, message: str) -> bool:
 # Messages that another release of a library may word otherwise: the same words but for their
 # form, or most of the same words.
 
-_FEWEST, _MOST, _NEARLY, _STEM = 5, 0.7, 0.75, 4
+_FEWEST, _MOST, _NEARLY, _STEM, _SHORT = 5, 0.7, 0.75, 4, 2
 
 
 def same_stems(reported_text: str, observed_text: str, own_names: frozenset[str]) -> bool:
@@ -526,6 +526,17 @@ def same_stems(reported_text: str, observed_text: str, own_names: frozenset[str]
     return all(
         one == other or _related(one, other)
         for one, other in zip(reported_tokens, observed_tokens, strict=True)
+    )
+
+
+def stands_in(reported_text: str, observed_text: str) -> bool:
+    """Whether two words, a phrase too short for a resemblance, stand side by side in a message, in
+    whatever form ("invalid argument" in "Received invalid argument(s): margins").
+    """
+    phrase, whole = (tokens(normalise(text)) for text in (core(reported_text), observed_text))
+    return len(phrase) == _SHORT and any(
+        all(_related(*words) for words in zip(phrase, pair, strict=True))
+        for pair in pairwise(whole)
     )
 
 

@@ -462,3 +462,29 @@ def test_a_console_script_is_started_with_the_arguments_of_the_report(tmp_path: 
     trace = TRACE.replace("/home/me/acme/main.py", "/home/me/env/bin/acme-go")
     report = reproduced(tmp_path, files, f"```\n$ acme-go --rows 0\n```\n{trace}")
     assert report.verdict.kind == "reproduced", report.verdict
+
+
+@pytest.mark.parametrize(("days", "kind"), [(0, "reproduced"), (3, "reproduced"), (30, "other")])
+def test_a_module_that_was_added_shortly_before_the_report_was_missing(
+    tmp_path: Path, days: int, kind: str
+) -> None:
+    files = {"sub/main.py": "from layers.deep import x\nprint(x)\n"}
+    layers = {"sub/layers/deep.py": "x = 1\n", "sub/layers/__init__.py": ""}
+    old = {f"{BEFORE}/{path}": text for path, text in files.items()}
+    moment = datetime.combine(DAY, time(6), UTC) - timedelta(days=days)
+    commits = FakeCommits(
+        (
+            Commit(id=BEFORE, date=moment - timedelta(days=9), subject="main"),
+            Commit(id=HEAD, date=moment, subject="layers"),
+        ),
+        files={BEFORE: files, HEAD: {**files, **layers}},
+    )
+    trace = (
+        '```\nTraceback (most recent call last):\n  File "sub/main.py", line 1, in <module>\n'
+        "    from layers.deep import x\nModuleNotFoundError: No module named 'layers'\n```\n"
+    )
+    report = reproduced(tmp_path, {**files, **layers, **old}, trace, commits=commits)
+    assert (report.verdict.kind == "reproduced") is (kind == "reproduced"), report.verdict
+    notes = [note.text for note in report.notes]
+    moved = f"not observed at commit {HEAD[:12]}, but at {BEFORE[:12]}" in notes
+    assert moved is (kind == "reproduced")

@@ -2,19 +2,29 @@
 the repository that is seldom that of the day on which they write.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
 from itertools import islice
 
 from bot.environment import releases
 from bot.issues.runner import IssueSession
-from bot.kernel.bug import BugReport, Commit, Frame
+from bot.kernel.bug import AnySignature, BugReport, Commit, CrashSignature, Frame, members_of
 from bot.kernel.environment import RepoSource
 from bot.kernel.ports import Commits
+from bot.kernel.source.syntax import bound_names, module_of
 from bot.kernel.trees import Tree, tree_files
 
 _MOST_CHANGES = 40
 _MOST_FRAMES = 20
 _MOST_TRACEBACKS = 8
+_FRESH = timedelta(days=7)
+"""How long before a report a fix may be that its author does not have."""
+_MOST_ADDITIONS = 12
+_ABSENT = re.compile(
+    r"^(?:No module named '(?P<module>[A-Za-z_][\w.]{0,200})'"
+    r"|cannot import name '(?P<name>\w{1,100})' from '(?P<home>[A-Za-z_][\w.]{0,200})')"
+)
 
 
 def fitting_commit(
@@ -58,3 +68,40 @@ def _frames(bug: BugReport, tree: Tree) -> Iterator[Frame]:
             paths = tree_files(frame, tree)
             if paths and frame.line and frame.code.strip():
                 yield frame.model_copy(update={"module_path": max(paths, key=len)})
+
+
+def commit_without(
+    session: IssueSession, signature: AnySignature, source: RepoSource, commit: str, tree: Tree
+) -> Commit | None:
+    """The last commit before `commit` that lacks a module, or a name of one, which the report does
+    not find and the tree at `commit` has: what was added a few days before the report at most.
+    Raises UserError and TransientError.
+    """
+    commits, day = session.ports.commits, session.job.issue.created_at
+    for member in members_of(signature) if commits is not None and day is not None else ():
+        match = _ABSENT.match(member.message) if isinstance(member, CrashSignature) else None
+        paths = _module_files(match["module"] or match["home"], tree) if match else ()
+        if commits is None or day is None or match is None or not paths:
+            continue
+        for change in commits.changes(source, commit, paths, _MOST_ADDITIONS):
+            if change.date is None or day - change.date > _FRESH:
+                break
+            if not _has(commits.texts(source, f"{change.id}^", paths), match["name"]):
+                return commits.commit(source, f"{change.id}^")
+    return None
+
+
+def _module_files(module: str, tree: Tree) -> tuple[str, ...]:
+    """The files of a tree that are a module or, of a folder without `__init__.py`, lie in it."""
+    plain = module.replace(".", "/")
+    ends = (f"/{plain}.py", f"/{plain}/__init__.py")
+    files = [path for path in tree if f"/{path}".endswith(ends)]
+    inside = [path for path in tree if path.endswith(".py") and f"/{plain}/" in f"/{path}"]
+    return tuple((files or inside)[:_MOST_FRAMES])
+
+
+def _has(texts: Mapping[str, str], name: str | None) -> bool:
+    """Whether there are files or, of a name, one that binds it."""
+    if name is None:
+        return bool(texts)
+    return any(name in bound_names(module_of(text)) for text in texts.values())

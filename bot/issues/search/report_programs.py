@@ -20,6 +20,7 @@ from bot.issues.search import (
     required_options,
     stand_ins,
 )
+from bot.issues.search.commit_fit import commit_without
 from bot.issues.signature import freeze, values
 from bot.kernel import tree_programs
 from bot.kernel.attempt import Match, Script
@@ -378,7 +379,7 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
     verdict, match = confirm(runner, result)
     decision = Decision(_as_open(verdict, result.script), runner.bug, runner.signature, result)
     if match is not Match.MATCHED:
-        return _elsewhere(runner, result, decision) if _may_differ(result) else decision
+        return _elsewhere(runner, result, decision)
     note_place(runner)
     contrasts, claims = _contrasts(runner, result)
     facets = tuple(_facets(runner, result, scripts))
@@ -582,15 +583,36 @@ def _contrasts(
     return tuple(working), tuple(claims)
 
 
+def _other_specs(runner: Runner, result: SearchResult) -> Iterator[EnvironmentSpec]:
+    """The other environments, the commit without what the report misses before all."""
+    yield from _before_addition(runner, result)
+    if not _may_differ(result):
+        return
+    spec_that_fits = _fit_release(runner, result.spec, is_pinned=True)
+    yield from [spec_that_fits] if spec_that_fits is not None else []
+    yield from _earlier_that_day(runner, result)
+    yield from specify.alternatives(result.spec, runner.bug, runner.job.issue, result.environment)
+
+
+def _before_addition(runner: Runner, result: SearchResult) -> Iterator[EnvironmentSpec]:
+    """The spec at the commit before the one that added what the report does not find."""
+    repo, environment = result.spec.repo, result.environment
+    if repo is None or not repo.in_place or repo.ref:
+        return
+    tree = read_tree(environment.tree)
+    try:
+        commit = commit_without(runner, runner.signature, repo, environment.commit, tree)
+    except (UserError, TransientError):  # a clone that lacks a part of its history
+        return
+    if commit is not None:
+        ref = repo.model_copy(update={"ref": commit.id})
+        yield result.spec.model_copy(update={"repo": ref})
+
+
 def _elsewhere(runner: Runner, first_result: SearchResult, decision: Decision) -> Decision:
     """The other environments that the report may mean, when the first did not show the failure."""
     version_texts = [issues_confirm.versions(first_result.environment)]
-    spec_that_fits = _fit_release(runner, first_result.spec, is_pinned=True)
-    others = specify.alternatives(
-        first_result.spec, runner.bug, runner.job.issue, first_result.environment
-    )
-    fitting_specs = [spec_that_fits] if spec_that_fits is not None else []
-    for spec in (*fitting_specs, *_earlier_that_day(runner, first_result), *others):
+    for spec in _other_specs(runner, first_result):
         try:
             runner.say("environment", "not observed yet: trying other versions")
             result = _pursue(runner, spec, first_result.script)

@@ -535,8 +535,8 @@ def stands_in(reported_text: str, observed_text: str) -> bool:
     """
     phrase, whole = (tokens(normalise(text)) for text in (core(reported_text), observed_text))
     return len(phrase) == _SHORT and any(
-        all(_related(*words) for words in zip(phrase, pair, strict=True))
-        for pair in pairwise(whole)
+        all(_related(*words) for words in zip(phrase, neighbours, strict=True))
+        for neighbours in pairwise(whole)
     )
 
 

@@ -388,7 +388,9 @@ def _plain_tensorflow(draft: Draft, text: str, world: World) -> Draft | None:
 
 
 def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
-    """The nearest release to one that is gone or never was, of those of before the day."""
+    """The nearest release to one that is gone or never was, of those of before the day; for a
+    pre-release, the release that it led to.
+    """
     for old in draft.requirements:
         exact = versions.exact_version(old.specifier)
         if not exact or old.rung is PinSource.OPTION or not releases.is_mentioned(text, old.name):
@@ -402,7 +404,7 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
             for row in world.history(old.name)
             if day and row.uploaded_at and row.uploaded_at <= day
         }
-        then = [version for version in offered if version in dated]
+        then = [version for version in offered if version in {*dated, versions.final(exact)}]
         near = versions.neighbours(exact, then or offered)[0]
         reason = f"{exact} is not on the index; {near} is the nearest release"
         new = old.model_copy(

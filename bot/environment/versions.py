@@ -93,9 +93,15 @@ def neighbours(version: str, versions_offered: Iterable[str]) -> list[str]:
         away = place - rank if rank < place else rank - place + 1
         if not (other_major or other_minor):
             away = abs(version.micro - target.micro)
-        return other_major, other_minor, away, version > target
+        return other_major, other_minor and not other_major, away, version > target
 
     return [str(version) for _, version in sorted(enumerate(stable), key=distance)]
+
+
+def final(version: str) -> str:
+    """The release that a pre-release leads to ("2.0.0" of "2.0.0rc2"), "" for any other."""
+    parsed = _version(version)
+    return parsed.base_version if parsed is not None and parsed.pre and not parsed.dev else ""
 
 
 def _version(text: str) -> Version | None:

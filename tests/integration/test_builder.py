@@ -270,6 +270,17 @@ def test_a_release_that_is_gone_gives_way_to_its_neighbour(builder: UvBuilder) -
     assert (built.claims[0].note, built.claims[0].is_absent) == ("differs", False)
 
 
+@pytest.mark.parametrize(
+    ("asked", "version"), [("1.1.0rc2", "1.1.0"), ("1.1.0.dev3", "1.0.1"), ("2.0.1rc1", "1.0.1")]
+)
+def test_a_candidate_that_is_gone_gives_way_to_its_release(
+    builder: UvBuilder, asked: str, version: str
+) -> None:
+    """Although that came out after the day; what is in development is of before it."""
+    built = builder.build(spec(wanted("alpha", f"=={asked}", PinSource.ISSUE)))
+    assert built.version("alpha") == version
+
+
 def test_bounds_go_before_requirements(builder: UvBuilder) -> None:
     bound = Requirement(name="beta", specifier="==9.9", rung=PinSource.ISSUE, reason="claimed")
     built = builder.build(

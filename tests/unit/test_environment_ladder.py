@@ -350,6 +350,7 @@ def test_the_neighbour_of_a_release_that_is_gone() -> None:
     offered = ("1.9.5", "2.5.6", "2.6.0", "2.6.1", "2.6.4", "2.7.0", "2.6.2.dev1")
     assert versions.neighbours("2.6.2", offered)[:3] == ["2.6.1", "2.6.0", "2.6.4"]
     assert versions.neighbours("3.0.0", offered)[0] == "2.7.0"
+    assert versions.neighbours("3.0.0rc1", ("1.0.0", *offered))[0] == "2.7.0"
 
 
 def test_the_package_under_test_is_found_by_its_module_too() -> None:

@@ -359,8 +359,12 @@ class Git:
                 if not public:
                     break
                 start = public
-        newest = ("rev-list", "-1", "--first-parent", *until, start, "--")
-        return self._git(store, *where, *newest, check=False).out.strip()
+        # A history that began anew has what was public before behind a second parent only.
+        for line in (("--first-parent",), ()):
+            newest = ("rev-list", "-1", *line, *until, start, "--")
+            if commit := self._git(store, *where, *newest, check=False).out.strip():
+                return commit
+        return ""
 
     def _resolved(self, store: Path, name: str) -> str:
         result = self._git(

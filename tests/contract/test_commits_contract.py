@@ -146,6 +146,21 @@ def test_the_line_that_was_public_leads_past_a_pull(
     assert git.checkout(source, day).commit == (theirs if published else ids[5])
 
 
+def test_a_history_that_began_anew_keeps_the_commits_of_before(tmp_path: Path) -> None:
+    """A new first commit, made elsewhere, into which the published history was merged."""
+    _, source, ids = _real(tmp_path)
+    where = Path(source.path)
+    _git(where, "", "checkout", "-q", "--orphan", "anew")
+    _git(where, "2024-02-01T00:00:00Z", "commit", "-q", "-m", "begun anew")
+    strategy = ("--allow-unrelated-histories", "-s", "ours")
+    _git(where, "2024-02-02T00:00:00Z", "merge", "-q", *strategy, "-m", "both", "main")
+    _git(where, "", "branch", "-f", "main", "anew")
+    _git(where, "", "checkout", "-q", "main")
+    git = Git(Cache(tmp_path / "cache"), dict(os.environ))
+    assert git.checkout(source, datetime(2024, 1, 20, tzinfo=UTC)).commit == ids[5]
+    assert git.checkout(source, datetime(2024, 1, 3, 12, tzinfo=UTC)).commit == ids[2]
+
+
 def test_the_head_is_that_of_the_clone_whatever_its_branch_is_called(tmp_path: Path) -> None:
     """For a bisection and for a checkout alike; what another checkout asked for before is not
     taken for it.

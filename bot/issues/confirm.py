@@ -69,7 +69,8 @@ def _describe(member: Member) -> str:
         case ObservationSignature():
             return f"`{member.name}` {values.words(member.wrong)}: {member.says}"
         case HangSignature():
-            return f"no progress for {member.bound_s:g} s"
+            what = "no progress for" if member.idle else "no end within"
+            return f"{what} {member.bound_s:g} s"
         case FailedTestSignature():
             return f"a failed assertion in {' or '.join(member.tests)}"
         case TrainingSignature(bound=None):

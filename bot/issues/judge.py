@@ -257,10 +257,8 @@ def _failed_test(
 
 def _hang(observation: Observation, signature: HangSignature) -> Judgement:
     if observation.idle or (observation.timed_out and not signature.idle):
-        state = "idle" if observation.idle else "still busy"
-        return matched(
-            f"no progress within {signature.bound_s:g} s: {state}", observation.errors[-EVIDENCE:]
-        )
+        state = "no progress within" if observation.idle else "still running after"
+        return matched(f"{state} {signature.bound_s:g} s", observation.errors[-EVIDENCE:])
     if observation.timed_out:
         return undecided("the program was still working at the time limit; a hang would be idle")
     return passed(f"the program finished after {observation.seconds:.1f} s")

@@ -11,7 +11,14 @@ import pytest
 
 from bot.issues import program_phrases
 from bot.issues.search import interpretation
-from bot.kernel.bug import CrashSignature, Issue, ObservationSignature, Place, Release
+from bot.kernel.bug import (
+    CrashSignature,
+    HangSignature,
+    Issue,
+    ObservationSignature,
+    Place,
+    Release,
+)
 from bot.kernel.errors import BuildError, ModelUnavailable
 from bot.kernel.job import PROOFS
 from bot.kernel.ports import Ports
@@ -235,6 +242,32 @@ def test_a_crash_the_report_does_not_quote_needs_a_twin_that_passes():
     assert isinstance(report.signature, CrashSignature)
     assert "exception" in report.reconstruction.refined.inferred
     assert [claim.holds for claim in report.claims] == [True]
+
+
+def ends(seconds, *, cut=False):
+    code = None if cut else 0
+    return RunResult(exit_code=code, stdout="", stderr="", seconds=seconds, timed_out=cut)
+
+
+@pytest.mark.parametrize(
+    ("twin", "kind"),
+    [
+        (ends(2.0), "reproduced"),
+        (ends(50.0), "inconclusive"),
+        (ends(75.0, cut=True), "inconclusive"),
+    ],
+    ids=["ends soon", "ends a little sooner", "does not end"],
+)
+def test_what_works_on_and_on_is_a_hang_if_its_twin_ends_soon(twin, kind):
+    """A report of a hang seldom says whether the processor was used."""
+    hangs = refined(kind="hang", observation=None)
+    model = ScriptedModel(answers(write(CRASHES, TWIN), first=hangs))
+    report = decide(model, by_source(kv_2=ends(75.0, cut=True), kv_4=twin))
+    assert report.verdict.kind == kind
+    if kind == "reproduced":
+        assert report.signature == HangSignature(bound_s=60, idle=False)
+    else:
+        assert "did not pass" in model.asked[-1].messages[-1].content
 
 
 def test_a_twin_that_fails_too_makes_the_crash_worthless():

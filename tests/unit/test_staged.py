@@ -51,6 +51,23 @@ def test_values_that_are_computed(source):
 
 
 @pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        ("while True:\n    step()", True),
+        ("while 1:\n    for x in rows:\n        step(x)", True),
+        ("for n in range(10**3, 5_000_000):\n    step(n)", True),
+        ("import itertools\nfor n in itertools.count():\n    step(n)", True),
+        ("while True:\n    if step():\n        break", False),
+        ("while not done():\n    step()", False),
+        ("for n in range(100):\n    step(n)", False),
+    ],
+)
+def test_a_loop_of_its_own_keeps_a_program_at_work(source, own):
+    assert bool(staged(source, HangSignature(bound_s=60, idle=False))) is own
+    assert not staged(source, HangSignature(bound_s=20)), "waiting is not the loop's doing"
+
+
+@pytest.mark.parametrize(
     "source",
     [
         "import time\ntime.sleep(10_000)",

@@ -23,7 +23,7 @@ from bot.issues.reading.markdown import polarity
 from bot.issues.search import prompt_text
 from bot.issues.search.report_text import report_text
 from bot.issues.signature import freeze, values, wording
-from bot.issues.signature.freeze import IDLE_BOUND_S
+from bot.issues.signature.freeze import BUSY_BOUND_S
 from bot.kernel import markdown
 from bot.kernel.bug import (
     AnySignature,
@@ -151,10 +151,11 @@ def parse(
             notes.refuse("quote", quote=one_line(words)[:120])
     if not quotes:
         notes.inferred.append("claim")
-    model = _signature(data, issue, api, rules, notes)
+    model = _signature(data, issue, api, notes)
     signature = _choose_signature(model, rules, data, bool(quotes), notes)
-    weak = (
-        signature is not rules and isinstance(signature, CrashSignature) and not signature.message
+    weak = signature is not rules and (
+        isinstance(signature, HangSignature)
+        or (isinstance(signature, CrashSignature) and not signature.message)
     )
     pins = tuple(filter(None, (_pin(row, issue, works_in, history, notes) for row in data["pins"])))
     return Interpretation(
@@ -266,14 +267,12 @@ def _signature(
     data: dict[str, Any],
     issue: Issue,
     api: tuple[str, ...],
-    rules: AnySignature | None,
     notes: _Notes,
 ) -> Member | None:
     match data:
         case {"kind": "hang"}:
-            members = members_of(rules) if rules is not None else ()
-            hangs = (member for member in members if isinstance(member, HangSignature))
-            return next(hangs, HangSignature(bound_s=IDLE_BOUND_S))
+            # At work or idle: a twin that ends tells what never ends from what takes its time.
+            return HangSignature(bound_s=BUSY_BOUND_S, idle=False)
         case {"kind": "crash", "crash": dict(row)} if row:
             return _crash(row, issue, api, notes)
         case {"kind": "warning", "warning": dict(row)} if row:

@@ -26,6 +26,7 @@ from bot.kernel.attempt import BESIDE, FALSE_STARTS, Match, Script
 from bot.kernel.bug import (
     AnySignature,
     CrashSignature,
+    HangSignature,
     ObservationSignature,
     TrainingSignature,
     WarningSignature,
@@ -855,6 +856,9 @@ class _Writer:
             run = self.runner.run(twin, result.environment, seed, "contrast", "must not fail")
         judgement = run.judgement
         passed = run.match is Match.PASSED and not run.attempt.execution.exit_code
+        hang = self.refined.signature
+        if isinstance(hang, HangSignature) and run.attempt.execution.seconds > hang.bound_s / 2:
+            passed = False  # what ends a little sooner tells no hang from a slow program
         same = judgement.match is Match.MATCHED  # what counts does not tell the two apart
         if passed or not (same or self.refined.needs_contrast):
             text, evidence = "without the reported point it works", judgement.reason

@@ -420,6 +420,7 @@ def _immutable(value: ast.expr) -> bool:
 
 _TAMPERS = re.compile(r"\.reprise\b|\bREPRISE_[A-Z]+|\bsitecustomize\b")
 _LONG_S = 5
+_MANY = 100_000
 # Calls that only convert a value to another form.
 _TRIVIAL = {
     *("print", "float", "int", "str", "repr", "format", "complex", "bool", "len", "round"),
@@ -442,7 +443,29 @@ def staged(source: str, member: Member) -> str:
         return self_raised(source, member.message)
     if isinstance(member, ObservationSignature):
         return unfounded(source, member.api, member.name)
-    return endless(source) if isinstance(member, HangSignature) else written_down(source)
+    if isinstance(member, HangSignature):
+        return endless(source) or ("" if member.idle else _own_loop(source))
+    return written_down(source)
+
+
+def _own_loop(source: str) -> str:
+    """A loop of the program's own that keeps it at work by itself: one without an end, or long."""
+    loops = (node for node in ast.walk(module_of(source)) if isinstance(node, ast.While | ast.For))
+    return next((ast.unparse(loop).partition("\n")[0] for loop in loops if _is_long(loop)), "")
+
+
+def _is_long(loop: ast.While | ast.For) -> bool:
+    if isinstance(loop, ast.While):
+        ends = (ast.Break, ast.Return, ast.Raise)
+        return isinstance(loop.test, ast.Constant) and not any(
+            isinstance(node, ends) for node in ast.walk(loop)
+        )
+    calls = [node for node in ast.walk(loop.iter) if isinstance(node, ast.Call)]
+    names = {name_of(call.func).rsplit(".", 1)[-1] for call in calls}
+    numbers = (node.value for node in ast.walk(loop.iter) if isinstance(node, ast.Constant))
+    return bool(names & {"count", "cycle"}) or any(
+        isinstance(number, int | float) and number >= _MANY for number in numbers
+    )
 
 
 def endless(source: str) -> str:

@@ -1399,3 +1399,27 @@ def test_a_term_that_no_step_follows(times: int, told: set[str]):
     seen = coded(facts={"idle_terms": times, "idle_line": 16}, mentions=mentions)
     assert _code_faults(seen) == told
     assert all(x.line == 14 for x in diagnose(seen).findings if x.fault == "graph-cut")
+
+
+@pytest.mark.parametrize(
+    ("start", "mean", "told"),
+    [(-1.5, 0.2, False), (1.5, 0.2, True), (-1.5, 0.5, True)],
+)
+def test_a_bias_that_starts_at_the_odds_of_the_labels_is_a_prior(start, mean, told):
+    targets = summary((32, 1), 0, 1, mean=mean)
+    seen = one_unit("sigmoid", "binary_crossentropy", targets, PARTLY)
+    (model,) = seen.models
+    last = weight(model.layers[-1], "bias", minimum=start, maximum=start, mean=start)
+    model = model.model_copy(update={"layers": (*model.layers[:-1], last)})
+    found = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert any(finding.rule == "bias-not-zero" for finding in found) == told
+
+
+def test_one_layer_may_be_fitted_to_all_data_at_once():
+    rule = next(x for x in RULES if x.id == "huge-batch")
+    plan = {"batch_size": 800, "samples": 800}
+    fallen = curve(2.3, 0.2, 120, fall=0.03)
+    single = partly_trained(LAYERS[-1:], fallen, plan=plan)
+    several = partly_trained(LAYERS, fallen, plan=plan)
+    signs = [[y for x in trainings(one) for y in rule.check(x)] for one in (single, several)]
+    assert [bool(x) for x in signs] == [False, True]

@@ -72,6 +72,9 @@ critic.compile(
     loss=losses,
     metrics=["accuracy"],
 )
+rows = data.shuffle(9).batch(3)
+critic.predict(rows, verbose=0)
+critic.predict(others)
 """
 
 
@@ -96,3 +99,5 @@ def test_where_weights_are_frozen_metrics_are_given_and_the_last_state_is_read(
     assert source.line_of_keyword("compile", "metrics") == 22
     assert source.line_of_keyword("fit", "metrics") == 0
     assert source.line_of_last() == 3
+    assert source.line_of_shuffle(25) == 24
+    assert source.line_of_shuffle(26) == 26

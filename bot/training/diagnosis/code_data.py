@@ -409,7 +409,7 @@ def _measured_by_keras(training: Training, code: ProgramCode) -> Signs:
     if code.facts.get("predicted_shuffled"):
         line = int(_number(code, "predicted_line"))
         text = (
-            f"`predict`{in_line(line)} reads a data set that is shuffled anew in each pass: its"
+            f"`predict` reads a data set that is shuffled anew in each pass{in_line(line)}: its"
             " predictions are in another order than any labels that are read apart from it."
         )
         words = "Leave out `shuffle` for data that the model is judged by."

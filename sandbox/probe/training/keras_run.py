@@ -290,7 +290,7 @@ def _look_at_order(model, x):
     if entry is None or not entry.steps or not isinstance(spec, tuple) or len(spec) < 2:
         return
     if _is_reshuffled(x):
-        _tell_code(predicted_shuffled=True, predicted_line=program.line())
+        _tell_code(predicted_shuffled=True, predicted_line=source.line_of_shuffle(program.line()))
 
 
 def _is_reshuffled(dataset):

@@ -61,6 +61,20 @@ def line_of_frozen():
     return 0
 
 
+def line_of_shuffle(line):
+    """Where the data that a call in a line reads got its `shuffle`; the line itself for none."""
+    tree = program.tree() or ast.Module([], [])
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and one.lineno == line]
+    names = {inner.id for one in calls for inner in one.args if isinstance(inner, ast.Name)}
+    lines = [
+        node.lineno for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and node.lineno < line
+        and any(isinstance(one, ast.Name) and one.id in names for one in node.targets)
+        and any(getattr(one, "attr", "") == "shuffle" for one in ast.walk(node.value))
+    ]  # fmt: skip
+    return max(lines, default=line)
+
+
 def line_of_keyword(called, keyword):
     """Where a call of a method gives an argument, 0 where none does."""
     tree = program.tree()

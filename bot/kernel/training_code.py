@@ -19,6 +19,8 @@ CodeFault = Literal[
     "schedule-stepped-wrong", "clipping-kills", "accumulation-wrong", "state-carried",
     "padding-counts", "metric-wrong", "wrong-reduction", "update-lost",
     "step-uphill", "layer-repeated", "future-leak", "mask-inverted", "positions-missing",
+    "best-not-copied", "self-compared", "weights-swapped", "divergence-negative",
+    "terminal-ignored",
 ]  # fmt: skip
 """Faults that are code and no hyperparameter: stable names, one rule each."""
 CODE_FAULTS: frozenset[str] = frozenset(get_args(CodeFault))

@@ -74,6 +74,11 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "future-leak": "the model sees what it predicts",
     "mask-inverted": "the padding mask is inverted",
     "positions-missing": "positions are missing",
+    "best-not-copied": "the best weights are no copy",
+    "self-compared": "samples are compared with themselves",
+    "weights-swapped": "class weights are swapped",
+    "divergence-negative": "a divergence becomes negative",
+    "terminal-ignored": "ends of episodes are ignored",
 }
 """Faults that are code, in plain words."""
 _CODE: dict[Fault, str] = dict(CODE_FAULTS.items())

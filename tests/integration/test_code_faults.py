@@ -22,12 +22,17 @@ CASES = sorted(path.name.removesuffix(".buggy.py") for path in TWINS.glob("*.bug
 WITHOUT_LINE = frozenset(("split-leak", "target-in-inputs"))
 WITHOUT_EDIT = WITHOUT_LINE | {
     "state-carried", "metric-wrong", "layer-repeated", "future-leak", "mask-inverted",
-    "positions-missing", "accumulation-wrong",
+    "positions-missing", "accumulation-wrong", "weights-swapped", "self-compared",
+    "divergence-negative", "terminal-ignored", "best-not-copied",
 }  # fmt: skip
 FORMS_WITHOUT_EDIT = (
     "gradients-not-reset.own",
     "axis-mixed.softmax",
     "wrong-reduction.divergence",
+    "axis-mixed.classes",
+    "broadcast-loss.policy",
+    "graph-cut.term",
+    "padding-counts.end",
 )
 """Other forms of a fault than the one that its edit mends."""
 NEAR = 2

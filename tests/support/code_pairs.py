@@ -165,6 +165,29 @@ def _of_places(targets: tuple[int, ...]) -> TrainingTrace:
     return seen.model_copy(update={"data": (data,)})
 
 
+def _weighed(*weights: float) -> TrainingTrace:
+    return _with_loss(
+        coded(), name="cross_entropy", class_shares=(0.92, 0.08), settings={"weights": weights}
+    )
+
+
+def _reconstructed(end: float) -> TrainingTrace:
+    """An autoencoder with noise, whose loss goes from 1 to an end."""
+    seen = _with_loss(
+        coded(
+            losses=[1 + (end - 1) * at / 59 for at in range(60)],
+            mentions=(Mention(name="randn_like", line=9),), facts={"loss_line": 20},
+        ),
+        name="mse",
+    )  # fmt: skip
+    (given,) = seen.data
+    inputs = summary((32, 16), -1, 1)
+    data = given.model_copy(update={"inputs": inputs, "targets": inputs})
+    return seen.model_copy(update={"data": (data,)})
+
+
+_PICKED = {"picked_values": 20}
+
 CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "gradients-not-reset": (
         coded(
@@ -256,6 +279,22 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "positions-missing": (
         _of_places((32 * 12,)),
         _of_places((32,)),
+    ),
+    "broadcast-loss": (
+        coded(facts={"outer_shapes": "(64,) and (64, 1)", "outer_line": 12}), coded()
+    ),
+    "weights-swapped": (_weighed(12.0, 1.1), _weighed(1.1, 12.0)),
+    "self-compared": (
+        _with_loss(coded(), name="cross_entropy", settings={"self_compared": True}),
+        _with_loss(coded(), name="cross_entropy", settings={"self_compared": False}),
+    ),
+    "divergence-negative": (_reconstructed(-3.0), _reconstructed(0.1)),
+    "terminal-ignored": (
+        coded(facts={**_PICKED, "unused_ends": (20.0,)}), coded(facts={"unused_ends": (20.0,)})
+    ),
+    "best-not-copied": (
+        coded(facts={"restored_line": 30}, mentions=(Mention(name="state_dict", line=25),)),
+        coded(mentions=(Mention(name="state_dict", line=25),)),
     ),
     "dropout-in-evaluation": (
         coded(dropped_out=(CallSite(name="dropout", line=9, calls=20),)),

@@ -1354,3 +1354,72 @@ def test_each_framework_has_its_own_way_to_train_in_training_mode(framework: str
     assert finding.fault == "eval-while-training"
     assert finding.change is not None
     assert words in finding.change.words
+
+
+def _in_keras(seen: TrainingTrace, **changes: object) -> TrainingTrace:
+    model = seen.models[0].model_copy(update={"framework": "keras"})
+    losses = tuple(x.model_copy(update=changes) for x in seen.losses)
+    return seen.model_copy(update={"models": (model,), "losses": losses})
+
+
+def _code_faults(seen: TrainingTrace) -> set[str]:
+    return {finding.fault for finding in diagnose(seen).findings if "-" in finding.fault}
+
+
+@pytest.mark.parametrize(("from_logits", "told"), [(True, {"metric-wrong"}), (False, set())])
+def test_keras_counts_logits_above_one_half(from_logits: bool, told: set[str]):
+    seen = coded(facts={"threshold": 0.5, "threshold_line": 12})
+    changes = {"name": "binary_crossentropy", "from_logits": from_logits}
+    assert _code_faults(_in_keras(seen, **changes)) == told
+
+
+@pytest.mark.parametrize(
+    ("facts", "told"),
+    [
+        ({"predicted_shuffled": True, "predicted_line": 30}, {"metric-wrong"}),
+        ({"frozen_model": True, "frozen_line": 30}, {"parameters-frozen"}),
+        ({}, set()),
+    ],
+)
+def test_keras_models_that_stay_frozen_or_predict_in_another_order(facts, told):
+    assert _code_faults(_in_keras(coded(facts=facts))) == told
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.95, {"padding-counts"}), (0.1, set())])
+def test_a_recurrent_layer_is_read_at_padding(share: float, told: set[str]):
+    assert _code_faults(coded(facts={"ends": 40.0, "padded_ends": share})) == told
+
+
+@pytest.mark.parametrize(("times", "told"), [(30, {"graph-cut"}), (2, set())])
+def test_a_term_that_no_step_follows(times: int, told: set[str]):
+    mentions = (
+        Mention(name="detach", line=6), Mention(name="detach", line=14),
+        Mention(name="backward", line=16),
+    )  # fmt: skip
+    seen = coded(facts={"idle_terms": times, "idle_line": 16}, mentions=mentions)
+    assert _code_faults(seen) == told
+    assert all(x.line == 14 for x in diagnose(seen).findings if x.fault == "graph-cut")
+
+
+@pytest.mark.parametrize(
+    ("start", "mean", "told"),
+    [(-1.5, 0.2, False), (1.5, 0.2, True), (-1.5, 0.5, True)],
+)
+def test_a_bias_that_starts_at_the_odds_of_the_labels_is_a_prior(start, mean, told):
+    targets = summary((32, 1), 0, 1, mean=mean)
+    seen = one_unit("sigmoid", "binary_crossentropy", targets, PARTLY)
+    (model,) = seen.models
+    last = weight(model.layers[-1], "bias", minimum=start, maximum=start, mean=start)
+    model = model.model_copy(update={"layers": (*model.layers[:-1], last)})
+    found = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert any(finding.rule == "bias-not-zero" for finding in found) == told
+
+
+def test_one_layer_may_be_fitted_to_all_data_at_once():
+    rule = next(x for x in RULES if x.id == "huge-batch")
+    plan = {"batch_size": 800, "samples": 800}
+    fallen = curve(2.3, 0.2, 120, fall=0.03)
+    single = partly_trained(LAYERS[-1:], fallen, plan=plan)
+    several = partly_trained(LAYERS, fallen, plan=plan)
+    signs = [[y for x in trainings(one) for y in rule.check(x)] for one in (single, several)]
+    assert [bool(x) for x in signs] == [False, True]

@@ -47,3 +47,57 @@ def test_no_sampled_step_is_passed_over(step: int) -> None:
     after = next_sampled(step)
     assert sampled(after)
     assert not any(sampled(x) for x in range(step, after))
+
+
+_LOSSES = """
+def forward(states):
+    return out(states[:, -1])
+
+def masked(distances, same):
+    furthest = (distances * same.float()).max(1)
+    return furthest.mean()
+
+for step in range(9):
+    states, dones, unread_ends = batch
+    gains = log_probabilities * advantages
+    policy = -gains.mean()
+    loss = policy + 0.5 * value
+    loss.backward()
+    other = masked(a, b)
+    other.backward()
+    target = 2 * (1 - dones)
+critic.trainable = True
+critic.trainable = False
+critic.compile(
+    loss=losses,
+    metrics=["accuracy"],
+)
+rows = data.shuffle(9).batch(3)
+critic.predict(rows, verbose=0)
+critic.predict(others)
+"""
+
+
+def test_a_product_is_found_on_the_way_to_its_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(_LOSSES))
+    assert source.line_of_product(14) == 11
+    assert source.line_of_product(16) == 6
+
+
+def test_ends_of_episodes_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(_LOSSES))
+    assert source.unused_ends() == {}
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(_LOSSES.replace("1 - dones", "1")))
+    assert source.unused_ends() == {"unused_ends": [10.0]}
+
+
+def test_where_weights_are_frozen_metrics_are_given_and_the_last_state_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(_LOSSES))
+    assert source.line_of_frozen() == 19
+    assert source.line_of_keyword("compile", "metrics") == 22
+    assert source.line_of_keyword("fit", "metrics") == 0
+    assert source.line_of_last() == 3
+    assert source.line_of_shuffle(25) == 24
+    assert source.line_of_shuffle(26) == 26

@@ -311,6 +311,31 @@ def carried(training: Training) -> Signs:
 
 
 def padding(training: Training) -> Signs:
+    """Padding that counts: in a loss over sequences, or as the place that is read."""
+    yield from _padded_places(training)
+    yield from _padded_ends(training)
+
+
+def _padded_ends(training: Training) -> Signs:
+    """A recurrent layer that is read at its last place, where most sequences have padding."""
+    code = training.code
+    share = _number(code, "padded_ends") if code else 0.0
+    if code is None or share < _HALF or not training.learning.poor:
+        return
+    maker = next((x.line for x in code.mentions if x.name in _MAKERS), 0)
+    line = int(_number(code, "ends_line")) or maker
+    text = (
+        f"A recurrent layer is read at its last place{in_line(line)}, and in {share:.0%} of the"
+        " sequences that is padding: what came before it is forgotten over the padding."
+    )
+    words = "Read each sequence at its own last place, or pack it with `pack_padded_sequence`."
+    yield code_sign(
+        training, "padding-counts", 0.85, text, words, line=line,
+        measurements=(evidence("sequences that end in padding", f"{share:.0%}"),),
+    )  # fmt: skip
+
+
+def _padded_places(training: Training) -> Signs:
     """Places of padding that count in a loss over sequences."""
     loss, data, code = training.loss, training.data, training.code
     if loss is None or data is None or code is None or loss.name not in ENTROPIES:
@@ -346,10 +371,12 @@ def _padding_ids(layers: Sequence[Layer]) -> list[int]:
 
 
 def measured(training: Training) -> Signs:
-    """Logits compared with one half as if they were probabilities, or classes that are predicted
-    along the samples.
+    """Logits compared with one half as if they were probabilities, classes that are predicted along
+    the samples, or predictions in another order than the labels.
     """
     loss, code = training.loss, training.code
+    if code is not None and training.model.framework == "keras":
+        yield from _measured_by_keras(training, code)
     for use in code.uses if loss and code else ():
         if use.name == "half" and loss and loss.name == "bce_logits" and _are_logits(use):
             text = (
@@ -375,6 +402,27 @@ def measured(training: Training) -> Signs:
             continue
         yield code_sign(training, "metric-wrong", 0.88, text, words, line=use.line, always=True)
         return
+
+
+def _measured_by_keras(training: Training, code: ProgramCode) -> Signs:
+    loss, limit = training.loss, code.facts.get("threshold")
+    if code.facts.get("predicted_shuffled"):
+        line = int(_number(code, "predicted_line"))
+        text = (
+            f"`predict` reads a data set that is shuffled anew in each pass{in_line(line)}: its"
+            " predictions are in another order than any labels that are read apart from it."
+        )
+        words = "Leave out `shuffle` for data that the model is judged by."
+    elif loss and loss.from_logits and loss.name == "binary_crossentropy" and limit == _HALF:
+        line = int(_number(code, "threshold_line"))
+        text = (
+            f"The accuracy{in_line(line)} takes outputs above 0.5 for the positive class, but they"
+            " are logits: above 0 already means more than one half."
+        )
+        words = f"Use `keras.metrics.BinaryAccuracy(threshold=0.0)`{in_line(line)}."
+    else:
+        return
+    yield code_sign(training, "metric-wrong", 0.9, text, words, line=line, always=True)
 
 
 def _are_logits(use: TensorUse) -> bool:

@@ -2,7 +2,7 @@
 not know the difference.
 """
 
-from bot.kernel.training_code import ModeUse, ProgramCode
+from bot.kernel.training_code import Mention, ModeUse, ProgramCode
 from bot.training.diagnosis.code_loop import code_sign, receiver
 from bot.training.diagnosis.rule import Rule, Signs, Training, evidence, in_line
 
@@ -96,6 +96,29 @@ def dropping(training: Training) -> Signs:
         return
 
 
+def uncopied(training: Training) -> Signs:
+    """A best state that is the model's own tensors: it changes with every further step."""
+    code = training.code
+    restored = code.facts.get("restored_line") if code else None
+    if code is None or not isinstance(restored, int | float):
+        return
+    mention = next((x for x in code.mentions if _keeps_state(x)), None)
+    line = mention.line if mention else int(restored)
+    text = (
+        f"`load_state_dict`{in_line(int(restored))} gives the model the very tensors that it has:"
+        f" `state_dict()`{in_line(line)} is no copy, so the best weights are lost and the last"
+        " ones are judged."
+    )
+    words = f"Keep a copy: `copy.deepcopy(model.state_dict())`{in_line(line)}."
+    yield code_sign(training, "best-not-copied", 0.95, text, words, line=line, always=True)
+
+
+def _keeps_state(mention: Mention) -> bool:
+    """Whether a statement keeps what `state_dict` returns, as it is."""
+    elsewhere = {"deepcopy", "clone", "save", "load_state_dict"}
+    return mention.name == "state_dict" and not elsewhere & set(mention.names)
+
+
 _SOURCE = "public questions; TrainCheck"
 RULES: tuple[Rule, ...] = (
     Rule("eval-while-training", "code", ("eval-while-training",), _SOURCE,
@@ -104,4 +127,6 @@ RULES: tuple[Rule, ...] = (
          "Evaluation in training mode, with layers that act otherwise there.", training_mode),
     Rule("dropout-in-evaluation", "code", ("dropout-in-evaluation",), _SOURCE,
          "Functional dropout that also acts in evaluation mode.", dropping),
+    Rule("best-not-copied", "code", ("best-not-copied",), "public questions",
+         "A best state that is put back and was never a copy.", uncopied),
 )  # fmt: skip

@@ -10,7 +10,7 @@ from bot.training.diagnosis.learning import BINARY, ENTROPIES
 from bot.training.diagnosis.loss_contract import DISTANCES
 from bot.training.diagnosis.rule import Rule, Sign, Signs, Training, evidence, in_line
 
-_LEAST_LOOKS, _MOST_NAMES = 2, 4
+_LEAST_LOOKS, _MOST_NAMES, _LEAST_IDLE = 2, 4, 5
 _LEAST_SHARE, _UPHILL = 0.1, 0.9
 _LAYERS = frozenset(
     ("Linear", "Conv1d", "Conv2d", "Conv3d", "LSTM", "GRU", "RNN", "Embedding", "Bilinear",
@@ -112,6 +112,9 @@ def frozen(training: Training) -> Signs:
     code = training.code
     if code is None:
         return
+    if code.facts.get("frozen_model"):
+        yield _frozen_model(training, code)
+        return
     stuck = [
         x
         for x in code.parameters
@@ -132,6 +135,17 @@ def frozen(training: Training) -> Signs:
     yield code_sign(training, "parameters-frozen", 0.85, text, words, line=line)
 
 
+def _frozen_model(training: Training, code: ProgramCode) -> Sign:
+    line = code.facts.get("frozen_line")
+    line = int(line) if isinstance(line, int | float) else 0
+    text = (
+        "A model is trained of which no weight is trainable, so that none of its steps changes"
+        f" anything: `trainable = False`{in_line(line)} still holds."
+    )
+    words = "Set `trainable = True` before that model is trained, and `False` again after it."
+    return code_sign(training, "parameters-frozen", 0.93, text, words, line=line, always=True)
+
+
 def cut(training: Training) -> Signs:
     """Parameters that no loss leads back to, although their layers ran."""
     code = training.code
@@ -149,6 +163,7 @@ def cut(training: Training) -> Signs:
     ]
     unreached = [x for x in ran if not x.fed and not x.in_graph]
     if not unreached:
+        yield from _idle_term(training, code)
         return
     if not any(x.fed or x.in_graph for x in ran):
         yield _all_cut(training, code)
@@ -162,6 +177,28 @@ def cut(training: Training) -> Signs:
             training, "graph-cut", 0.9, text, words, line=mention.line,
             measurements=(evidence("layers without gradient", str(len(unreached)), str(len(ran))),),
         )  # fmt: skip
+
+
+def _idle_term(training: Training, code: ProgramCode) -> Signs:
+    """A term of a loss that leads to nothing that the step after it changes, each time."""
+    times, line = code.facts.get("idle_terms"), code.facts.get("idle_line")
+    if not isinstance(times, int) or not isinstance(line, int) or times < _LEAST_IDLE:
+        return
+    before = [
+        x for x in code.mentions if x.name in _CUTS[:5] and x.line < line
+        and x.function == _function_of(code, line)
+    ]  # fmt: skip
+    cut_line = max((x.line for x in before), default=0)
+    text = (
+        f"A term of the loss that is differentiated in line {line} leads to no parameter that the"
+        " step after it changes: that step does not follow it."
+    )
+    what = f"`{next(x.name for x in before if x.line == cut_line)}`" if before else "what cuts it"
+    words = f"Compute the term without {what}{in_line(cut_line)}."
+    yield code_sign(
+        training, "graph-cut", 0.88, text, words, line=cut_line or line, always=True,
+        measurements=(evidence("steps that do not follow it", times),),
+    )  # fmt: skip
 
 
 def _is_blind(use: ParameterUse) -> bool:

@@ -11,6 +11,7 @@ from bot.training.diagnosis import (
     code_attention,
     code_data,
     code_loop,
+    code_loss,
     code_modes,
     code_parameters,
     inputs,
@@ -59,6 +60,7 @@ RULES: tuple[Rule, ...] = (
     *code_modes.RULES,
     *code_data.RULES,
     *code_attention.RULES,
+    *code_loss.RULES,
     *loss_contract.RULES,
     *labels.RULES,
     *weights.INITIAL_RULES,
@@ -96,7 +98,7 @@ _BY_VALUE = frozenset(("decay-outweighs",))
 _DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _BESIDE_TRAINING: frozenset[Fault] = frozenset((
     "train-while-evaluating", "dropout-in-evaluation", "split-leak", "metric-wrong",
-    "target-in-inputs", "padding-counts", "future-leak",
+    "target-in-inputs", "padding-counts", "future-leak", "best-not-copied",
 ))  # fmt: skip
 """Faults of code that spoil what is measured, not what is learned."""
 _UNITS = frozenset({"dead-units", "killed-units", "saturated"})

@@ -165,7 +165,9 @@ def huge_batch(training: Training) -> Signs:
     short = training.updates < (_FEW if learning.pace > _ROOM else _VERY_SHORT)
     steep = training.updates < _VERY_SHORT and learning.falling and learning.pace > _STEEP
     unsettled = unsettled_averages(training)
-    if not (steep or unsettled or learning.below(0.95 if short else 0.75)):
+    # A single layer is often fitted to all data at once, as a probe of what another model learned.
+    short_of = 0.95 if short and len(training.learners) > 1 else 0.75
+    if not (steep or unsettled or learning.below(short_of)):
         return
     share = (plan.batch_size or 0) / plan.samples if plan.samples else 0.2
     if share >= 0.1 and (plan.samples or training.updates < _FEW):

@@ -28,6 +28,7 @@ from bot.training.diagnosis.rule import (
 _SAME = 1e-5
 _LARGE, _BEYOND = 3.0, 10.0
 _SMALL = 0.2
+_RAREST, _BEYOND_ODDS = 1e-3, 2.0
 _BIAS, _FAR_SCALE, _GATES = 0.4, 5.0, 10.0
 _ENOUGH = 16
 _DROWNING_LEVELS = ((10.0, 0.9), (3.0, 0.8), (1.0, 0.6))
@@ -168,6 +169,8 @@ def bias(training: Training) -> Signs:
         if well and (last or largest < _FAR_SCALE):
             continue
         prior = last and largest < _FAR_SCALE
+        if prior and _fits_targets(training, weight.initial.mean or 0.0):
+            continue
         yield Sign(
             "BCI",
             UNHARMED if well else 0.35 if prior else _drowning_confidence(layer, largest),
@@ -180,6 +183,20 @@ def bias(training: Training) -> Signs:
                 f"Initialize the bias of {label(layer)} with zeros.",
             ),
         )
+
+
+def _fits_targets(training: Training, start: float) -> bool:
+    """Whether a bias of the output starts on the side where the targets lie: as the log-odds of
+    rare labels do, or at the mean of values.
+    """
+    targets = training.loss.targets if training.loss else None
+    if targets is None or targets.mean is None or targets.minimum is None:
+        return False
+    if targets.minimum >= 0 and (targets.maximum or 0.0) <= 1:
+        share = min(max(targets.mean, _RAREST), 1 - _RAREST)
+        odds = math.log(share / (1 - share))
+        return start * odds > 0 and abs(start) <= _BEYOND_ODDS * abs(odds)
+    return abs(start - targets.mean) <= (targets.std or 0.0)
 
 
 def no_bias(training: Training) -> Signs:

@@ -284,6 +284,10 @@ class RunDescription:
             fields["settings"] = {"weight": _weight(run.model, at, output)}
         elif run.written is not None and run.written.broadcast:
             fields.update(settings={"broadcast": True}, call=run.written.line)
+        elif run.given.get("class_weight"):
+            weights = run.given["class_weight"]
+            places = range(min(_MOST_CLASSES, max(weights) + 1))
+            fields["settings"] = {"weights": [float(weights.get(one, 1.0)) for one in places]}
         whole = self._targets(at, output, predictions)
         return fields if whole is None else {**fields, **self._compared(name, whole)}
 

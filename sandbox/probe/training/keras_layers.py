@@ -73,11 +73,22 @@ def activation(layer):
     """What the layer itself applies last, "" for nothing."""
     layer = _inner(layer)
     kind = type(layer).__name__
+    if kind in ("Sequential", "Functional"):
+        return _last_activation(layer)
     if kind in KERAS_ACTIVATIONS:
         return KERAS_ACTIVATIONS[kind]
     function = None if kind in _GATED else getattr(layer, "activation", None)
     name = _name(function)
     return "" if name == "linear" else name
+
+
+def _last_activation(model):
+    """What a model that is a layer of another applies last, before pooling and the like."""
+    for layer in reversed(layers(model)):
+        name = activation(layer)
+        if name or layer.weights:
+            return name
+    return ""
 
 
 def _name(function):

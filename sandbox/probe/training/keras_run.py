@@ -5,7 +5,7 @@
 import itertools
 import weakref
 
-from . import keras_data, keras_layers, keras_probe, numbers
+from . import keras_data, keras_layers, keras_probe, numbers, program, source
 from .core import NO_MODEL, STATE, contained, patch, quiet, sampled
 from .records import WRITER
 
@@ -24,6 +24,17 @@ class KnownModel:
 
 
 _SOME_STEPS = 20
+CODE = {"modes": [], "facts": {}}
+"""What is known of the code around a training."""
+
+
+def _tell_code(modes=(), **facts):
+    """Write down all that is known of the code once more, with what is new."""
+    CODE["modes"] += modes
+    CODE["facts"].update(facts)
+    WRITER.put("code", **CODE)
+
+
 MODELS, _NUMBERS = weakref.WeakKeyDictionary(), itertools.count()
 ACTIVE = []
 """The models that Keras itself trains right now."""
@@ -86,6 +97,7 @@ class KerasRun:
         if self.data.probe is not None and not self.known.fed:
             self._feed(description)
         description.plan()
+        self._look_for_frozen()
         self._prepare()
 
     def _feed(self, description):
@@ -162,7 +174,23 @@ class KerasRun:
         norms = [x for x in self.layers if type(x).__name__ == "BatchNormalization" and x.trainable]
         if norms and all(keras_layers.is_evaluating(one) for one in norms):
             mode = {"layers": ["BatchNorm"], "evaluating": self.known.steps}
-            WRITER.put("code", modes=[mode])
+            _tell_code(modes=[mode])
+
+    @contained("frozen Keras models")
+    def _look_for_frozen(self):
+        """A model of which nothing can change, although it is trained."""
+        if self.model.weights and not self.model.trainable_weights:
+            _tell_code(frozen_model=True, frozen_line=source.line_of_frozen())
+
+    @contained("metrics of Keras")
+    def _look_at_metrics(self):
+        """A metric that takes what is above a threshold for a class."""
+        flat = getattr(getattr(self.model, "_compile_metrics", None), "metrics", None) or ()
+        limits = [getattr(one, "threshold", None) for one in flat]
+        limits = [float(one) for one in limits if isinstance(one, (int, float))]
+        if limits:
+            line = source.line_of_keyword("compile", "metrics") or self.line
+            _tell_code(threshold=max(limits), threshold_line=line)
 
     def _loss(self, batch, steps, logs):
         """The loss of these steps alone: Keras tells the mean over the epoch so far, a `train_step`
@@ -196,6 +224,7 @@ class KerasRun:
 
     @quiet("the end of fit")
     def end(self):
+        self._look_at_metrics()
         keras_data.RunDescription(self).plan()
         WRITER.flush()
 
@@ -226,6 +255,7 @@ def _number(value):
 # What a Keras model is given by `evaluate` and `predict` after it was trained.
 
 _MOST_CALLS, _MOST_ROWS, _MOST_PLACES, _FEW_ROWS = 8, 256, 1 << 14, 16
+_MOST_STAGES = 30
 EVALUATIONS = {}
 
 
@@ -240,6 +270,8 @@ def _watch(keras, name):
             if ACTIVE:
                 return original(self, *args, **kwargs)
             arguments = {**dict(zip(("x", "y"), args)), **kwargs}
+            if name == "predict":
+                _look_at_order(self, arguments.get("x"))
             _look(keras, self, arguments.get("x"), arguments.get("y"))
             result = original(self, *args, **kwargs)
             if name == "evaluate":
@@ -249,6 +281,29 @@ def _watch(keras, name):
         return watched
 
     return make
+
+
+@quiet("order of evaluations")
+def _look_at_order(model, x):
+    """Predictions of a set of data with labels that comes in another order each time."""
+    entry, spec = MODELS.get(model), getattr(x, "element_spec", None)
+    if entry is None or not entry.steps or not isinstance(spec, tuple) or len(spec) < 2:
+        return
+    if _is_reshuffled(x):
+        _tell_code(predicted_shuffled=True, predicted_line=source.line_of_shuffle(program.line()))
+
+
+def _is_reshuffled(dataset):
+    """Whether a `tf.data` pipeline has a step that shuffles anew in each pass."""
+    waiting = [dataset]
+    for _ in range(_MOST_STAGES):
+        if not waiting:
+            return False
+        stage = waiting.pop()
+        if type(stage).__name__ == "_ShuffleDataset":
+            return getattr(stage, "_reshuffle_each_iteration", None) is not False
+        waiting += [one for one in stage._inputs() if hasattr(one, "_inputs")]
+    return False
 
 
 @quiet("evaluations")

@@ -3,6 +3,7 @@ what may cut a graph or change a mode.
 """
 
 import ast
+import re
 
 from . import program
 
@@ -13,7 +14,7 @@ _CALLS = frozenset(
      "eval", "train", "tensor", "from_numpy", "clone", "load_state_dict", "inference_mode",
      "parameters", "ModuleList", "iter", "LSTM", "GRU", "RNN", "MultiheadAttention",
      "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "set_grad_enabled",
-     "update_bn", "sample", "log_prob", "rsample", "stop_gradient")
+     "update_bn", "sample", "log_prob", "rsample", "stop_gradient", "state_dict", "randn_like")
 )  # fmt: skip
 _ATTRIBUTES = frozenset(("data", "requires_grad"))
 
@@ -33,6 +34,56 @@ def _assigns(node, attribute):
     targets = node.targets if isinstance(node, ast.Assign) else ()
     targets = (node.target,) if isinstance(node, ast.AnnAssign) else targets
     return any(isinstance(one, ast.Attribute) and one.attr == attribute for one in targets)
+
+
+def line_of_last():
+    """Where a forward pass takes the last entry of something, 0 where none does."""
+    tree = program.tree()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.FunctionDef) and node.name == "forward":
+            for inner in ast.walk(node):
+                if isinstance(inner, ast.Subscript) and _is_last(inner.slice):
+                    return inner.lineno
+    return 0
+
+
+def _is_last(index):
+    parts = index.elts if isinstance(index, ast.Tuple) else [index]
+    return any(isinstance(one, ast.UnaryOp) and ast.unparse(one) == "-1" for one in parts)
+
+
+def line_of_frozen():
+    """The first line that sets `trainable` to False, 0 for none."""
+    tree = program.tree()
+    for node in ast.walk(tree) if tree is not None else ():
+        if _assigns(node, "trainable") and getattr(node.value, "value", None) is False:
+            return node.lineno
+    return 0
+
+
+def line_of_shuffle(line):
+    """Where the data that a call in a line reads got its `shuffle`; the line itself for none."""
+    tree = program.tree() or ast.Module([], [])
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and one.lineno == line]
+    names = {inner.id for one in calls for inner in one.args if isinstance(inner, ast.Name)}
+    lines = [
+        node.lineno for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and node.lineno < line
+        and any(isinstance(one, ast.Name) and one.id in names for one in node.targets)
+        and any(getattr(one, "attr", "") == "shuffle" for one in ast.walk(node.value))
+    ]  # fmt: skip
+    return max(lines, default=line)
+
+
+def line_of_keyword(called, keyword):
+    """Where a call of a method gives an argument, 0 where none does."""
+    tree = program.tree()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", None) == called:
+            for one in node.keywords:
+                if one.arg == keyword:
+                    return one.value.lineno
+    return 0
 
 
 def line_of_multiple():
@@ -130,6 +181,48 @@ def line_of_loss(line):
             returns = [inner.lineno for inner in ast.walk(node) if isinstance(inner, ast.Return)]
             return returns[0] if len(returns) == 1 else at
     return at
+
+
+def line_of_product(line):
+    """The first line that multiplies two values which the program computes, on the way to what is
+    differentiated in a line; that of the loss where there is none.
+    """
+    tree, loss_line = program.tree(), line_of_loss(line)
+    statements = [
+        node for node in ast.walk(tree or ast.Module([], []))
+        if isinstance(node, (ast.Assign, ast.Return)) and node.lineno <= max(line, loss_line)
+    ]  # fmt: skip
+    names, lines = set(), []
+    for node in sorted(statements, key=lambda one: -one.lineno):
+        targets = {one.id for one in getattr(node, "targets", ()) if isinstance(one, ast.Name)}
+        if node.lineno != loss_line and not names & targets:
+            continue
+        names |= {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+        lines += [node.lineno] if any(map(_multiplies, ast.walk(node))) else []
+    return min(lines, default=loss_line)
+
+
+def _multiplies(node):
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div))):
+        return False
+    return all(any(isinstance(one, ast.Name) for one in ast.walk(side))
+               for side in (node.left, node.right))  # fmt: skip
+
+
+_ENDS = re.compile(r"(is_)?(dones?|terminals?|terminated|ended)(_\w+)?$")
+
+
+def unused_ends():
+    """Names for the end of an episode that the program fills from a memory and never reads."""
+    tree = program.tree()
+    ends, loads = {}, set()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+            loads.add(node.id)
+        elif isinstance(node, ast.Name) and _ENDS.match(node.id):
+            ends.setdefault(node.id, node.lineno)
+    lines = [float(line) for name, line in ends.items() if name not in loads]
+    return {"unused_ends": lines[:4]} if lines else {}
 
 
 def mentions():

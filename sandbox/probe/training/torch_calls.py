@@ -63,6 +63,7 @@ class Calls:
         self.in_graph = {}
         self.followed, self.loaded = set(), set()
         self.kept_graphs = self.divided = 0
+        self.restored_line = 0
         self.looks = 0
         self.looking = True
 
@@ -133,14 +134,34 @@ def _note_reset():
 
 
 @quiet("calls")
-def _note_load(_result, module, *_args, **_kwargs):
+def _note_load(_result, module, state=None, *_args, **_kwargs):
     """Parameters that are loaded before they are trained are no random ones; a best state that is
     put back afterwards says nothing of their start.
     """
     note("load", always=True)
+    if STATE.steps and not CALLS.restored_line and _is_its_own(module, state):
+        CALLS.restored_line = program.line() or -1
     parameters = {id(one) for one in module.parameters()} - CALLS.followed
     if len(CALLS.loaded) < _MOST_LOADED:
         CALLS.loaded.update(parameters)
+
+
+def _is_its_own(module, state):
+    """Whether a module is given the very tensors that it has, as `state_dict` returns them."""
+    own = [(name, one) for name, one in module.named_parameters() if one.numel()]
+    if not own or not hasattr(state, "get"):
+        return False
+    return all(
+        records.is_tensor(state.get(name)) and state[name].data_ptr() == one.data_ptr()
+        for name, one in own
+    )
+
+
+def restored():
+    """What is written down of a state that was never a copy."""
+    if not CALLS.restored_line:
+        return {}
+    return {"restored_line": max(0, CALLS.restored_line)}
 
 
 def follow_optimizer(optimizer):

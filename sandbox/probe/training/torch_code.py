@@ -8,6 +8,7 @@ from . import (
     torch_own,
     torch_parameters,
     torch_rows,
+    torch_terms,
     torch_uses,
 )
 from .core import STATE, contained
@@ -30,6 +31,7 @@ def end_step(optimizer, optimizer_state):
     torch_calls.end_step(optimizer, optimizer_state.id, is_sampled=optimizer_state.sampled)
     if not optimizer_state.sampled:
         return
+    torch_terms.end_step(optimizer)
     torch_modes.look()
     if torch_parameters.is_due(optimizer_state.steps):
         torch_parameters.look()
@@ -66,5 +68,8 @@ def write():
             **torch_own.facts(),
             **torch_parameters.repeated(),
             **torch_rows.facts(),
+            **torch_terms.facts(),
+            **torch_calls.restored(),
+            **source.unused_ends(),
         },
     )

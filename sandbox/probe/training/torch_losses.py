@@ -4,7 +4,7 @@ loss of each step.
 
 import sys
 
-from . import numbers, program, records, source, torch_calls, torch_forward
+from . import numbers, program, records, source, torch_calls, torch_forward, torch_terms
 from .core import STATE, quiet
 from .numbers import floor, trivial
 from .records import WRITER
@@ -277,6 +277,7 @@ _WEIGHTS, _MOST_WEIGHTS = (
     64,
 )
 _LOOKS, _MOST_USES = 3, 100
+_LEAST_ROWS, _MOSTLY = 8, 0.9
 
 
 class LossUse:
@@ -404,14 +405,35 @@ def _look(name, predictions, targets, kwargs, result):
             else ""
         )
         use.fields, use.wanted = describe(canonical, predictions, targets, activation)
+        settings = _settings(canonical, kwargs)
+        if canonical == "cross_entropy" and _compares_itself(predictions, targets):
+            settings["self_compared"] = True
         use.fields.update(
             from_logits=logits,
-            settings=_settings(canonical, kwargs),
+            settings=settings,
             line=construction_line or where,
             call=where,
         )
     LOSSES.pending.append(use)
     del LOSSES.pending[:-16]
+
+
+def _compares_itself(predictions, targets):
+    """Whether scores of a batch against itself have each row's score of itself as the largest, one
+    constant, while none of the targets is the row itself.
+    """
+    rows = len(predictions)
+    if predictions.shape != (rows, rows) or targets.shape != (rows,) or rows < _LEAST_ROWS:
+        return False
+    own, places = predictions.detach().diagonal(), records.torch().arange(rows)
+    spread = float(own.max() - own.min())
+    most = predictions.detach().amax(1)
+    is_largest = float((own >= most - 1e-4 * most.abs()).float().mean()) > _MOSTLY
+    return (
+        is_largest
+        and spread <= 1e-3 * abs(float(own.mean()))
+        and not bool((targets.cpu() == places).any())
+    )
 
 
 def _use(name, line):
@@ -522,6 +544,8 @@ def backward(original):
     """A patch of `torch.autograd.backward`, which `Tensor.backward` calls too."""
 
     def backward(tensors, *args, **kwargs):
+        if not LOSSES.wanted:
+            LOSSES.targets = None  # those of an earlier step belong to no later one
         if LOSSES.idle:
             torch_calls.count("backward")
             torch_calls.CALLS.kept_graphs += bool(_retains(args, kwargs))
@@ -541,6 +565,8 @@ def begin_backward(tensors, retained):
     _backward(tensors)
     _look_back(tensors)
     torch_calls.begin_backward(tensors, retained)
+    if torch_calls.CALLS.looking:
+        torch_terms.begin_backward(tensors)
 
 
 def _retains(args, kwargs):

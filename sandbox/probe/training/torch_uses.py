@@ -3,6 +3,7 @@ predictions along the first axis, and what is compared with one half.
 """
 
 import functools
+import math
 
 from . import program, records
 from .core import STATE, quiet
@@ -57,11 +58,16 @@ def _note_view(torch, name, result, args, _kwargs):
 
 
 def _is_mixed(before, after):
-    """Whether a tensor gets the sizes of one with other axes, or its second axis for the first."""
+    """Whether a tensor gets the sizes of one with other axes, its second axis for the first, or
+    rows of its second axis' length, as classes that stand before the places of an image.
+    """
     if 1 in before:
         return False
     if len(before) == len(after):
         return before != after and sorted(before) == sorted(after)
+    if len(after) == 2 and after[1] == before[1]:
+        ends = (math.prod(before[at:]) for at in range(1, len(before)))
+        return after[1] not in ends  # of axes that end it a row keeps what belongs together
     turned = before[0] != before[1] == after[0]
     return turned and len(after) == 2 and before[0] * before[2] == after[1]
 

@@ -1,10 +1,13 @@
 """What the probe reads from the text of a program: updates of its own, and where a loss is made."""
 
 import ast
+import json
+import math
+from pathlib import Path
 
 import pytest
 
-from sandbox.probe.training import program, source
+from sandbox.probe.training import program, records, source
 from sandbox.probe.training.core import next_sampled, sampled
 
 TEXT = """
@@ -47,3 +50,20 @@ def test_no_sampled_step_is_passed_over(step: int) -> None:
     after = next_sampled(step)
     assert sampled(after)
     assert not any(sampled(x) for x in range(step, after))
+
+
+def test_a_step_is_written_as_any_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPRISE_TRACE", str(tmp_path))
+    step = {
+        "optimizer": 'a "b" \u2603', "step": 3, "loss": 0.1 + 0.2, "rate": 1e-20, "epoch": None,
+        "penalty": math.nan, "added": -math.inf, "skipped": True,
+    }  # fmt: skip
+    writer = records.Writer()
+    writer.begun = True
+    for fields in (step, {**step, "weights": [{"norm": 1 / 3}]}):
+        writer.put("step", **fields)
+    writer.flush()
+    (file,) = tmp_path.iterdir()
+    first, second = map(json.loads, file.read_text().splitlines())
+    assert second.pop("weights") == [{"norm": 0.33333333}]
+    assert first == second == {**records.plain(step), "kind": "step"}

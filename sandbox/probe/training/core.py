@@ -115,6 +115,11 @@ def is_sampled(step):
     return step < _ALL_STEPS or step % 10 ** len(str(step // _ALL_STEPS)) == 0
 
 
+def last_kept(step):
+    """The last step of those from this one on whose losses are all written down."""
+    return max(step, _ALL_STEPS - 1)
+
+
 def next_sampled(step):
     """The first sampled step that is not before this one: the first twenty, then every 25th, from
     the 500th on in steps of a tenth.

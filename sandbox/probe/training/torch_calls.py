@@ -229,9 +229,7 @@ def _look_at_graph(tensors):
 
 @quiet("gradients after backward")
 def end_backward():
-    """A backward pass has run."""
-    if not CALLS.looking:
-        return
+    """A backward pass has run, in a step that is looked at."""
     with records.torch().no_grad():
         for optimizer, use in list(CALLS.optimizers.items()):
             if use.old is None:

@@ -58,4 +58,5 @@ def _made_optimizer(_, optimizer, *_args, **_kwargs):
     torch_calls.follow_optimizer(optimizer)
     STATE.made = STATE.steps
     torch_losses.LOSSES.idle, torch_losses.LOSSES.quiet_until = False, 0
+    torch_steps.RECORDS.clear()
     FORWARD.arm(True, True)

@@ -527,7 +527,8 @@ def backward(original):
     def backward(tensors, *args, **kwargs):
         if LOSSES.idle:
             torch_calls.count("backward")
-            torch_calls.CALLS.kept_graphs += bool(_retains(args, kwargs))
+            if _retains(args, kwargs):
+                torch_calls.CALLS.kept_graphs += 1
             return original(tensors, *args, **kwargs)
         if _compiling():
             return original(tensors, *args, **kwargs)

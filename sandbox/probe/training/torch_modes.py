@@ -109,16 +109,14 @@ def judge(module, *, with_gradients):
 
 
 def _drops(original):
+    has_gradients = records.torch().is_grad_enabled
+
     def dropout(input, p=0.5, training=True, inplace=False):  # noqa: A002  as PyTorch has it
-        if training and p and (CALLS.looking or not _has_gradients()):
+        if training and p and (CALLS.looking or not has_gradients()):
             _note_dropout()
         return original(input, p, training, inplace)
 
     return dropout
-
-
-def _has_gradients():
-    return records.torch().is_grad_enabled()
 
 
 @quiet("dropout")

@@ -20,8 +20,8 @@ from .core import (
     NO_MODEL,
     STATE,
     follow,
-    is_sampled,
     last_kept,
+    next_kept,
     next_sampled,
     patch,
     quiet,
@@ -143,16 +143,12 @@ def after(optimizer, _args, _kwargs):
         if optimizer not in INNER:
             _after(optimizer)
     elif LOSSES.idle:
-        _count(optimizer_state)
+        try:
+            count_step(optimizer_state)
+        except Exception:  # no hook raises
+            LOSSES.idle = False
     else:
         _note(optimizer, optimizer_state)
-
-
-def _count(optimizer_state):
-    try:
-        count_step(optimizer_state)
-    except Exception:  # no hook raises
-        LOSSES.idle = False
 
 
 @quiet("steps")
@@ -290,7 +286,7 @@ def _next(model):
     LOSSES.wanted = torch_calls.CALLS.looking = is_sampled
     FORWARD.arm(is_sampled, unstepped or any(one.steps < 2 for one in running))
     for one in OPTIMIZERS.values():
-        one.due = _due(one.steps)
+        one.due = min(next_kept(one.steps), next_sampled(one.steps))
     LOSSES.idle = not is_sampled and all(one.steps < one.due for one in running)
     LOSSES.quiet_until = 0 if LOSSES.idle or unstepped else STATE.steps + _near(running)
     RECORDS.clear()
@@ -303,13 +299,6 @@ def _near(running):
     far = min(next_sampled(one.steps) - one.steps for one in running)
     dense = max(last_kept(one.steps) - one.steps for one in running)
     return min(far, dense + 1)
-
-
-def _due(step):
-    """The next step of which something is written down."""
-    while not (is_sampled(step) or sampled(step)):
-        step += 1
-    return step
 
 
 def _describe(optimizer, optimizer_state):

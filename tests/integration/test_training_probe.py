@@ -515,6 +515,7 @@ def test_tensors_are_looked_at_in_few_steps(long_run):
     assert 20 <= sum(line.startswith("True") for line in states[10:]) < 160
     idle = [line == "False True" for line in states[2010:]]
     assert sum(idle) > 0.8 * len(idle)
+    assert [one.steps for one in long_run.trace.code.optimizers] == [10, 2400]
     assert long_run.trace.end.failures == 0
 
 

@@ -253,16 +253,19 @@ def _less(new, old):
 
 @contained("calls")
 def end_step(optimizer, key, *, is_sampled):
-    """A step of an optimizer has ended; its gradients are still those that it used."""
+    """A step of an optimizer has ended; its gradients are still those that it used. What follows
+    the optimizer, None for nothing.
+    """
     use = CALLS.optimizers.get(optimizer)
     if use is None:
-        return
+        return None
     use.id = key
     use.steps += 1
     note("step")
     if is_sampled and CALLS.looks < _MOST_LOOKS:
         _judge_interval(optimizer, use)
     use.begin()
+    return use
 
 
 def _judge_interval(optimizer, use):

@@ -108,7 +108,7 @@ class OptimizerState:
         self.key, self.first = key, first
         self.steps = self.due = 0
         self.last = STATE.steps
-        self.model = None
+        self.model = self.use = None
         self.initial = {}
         self.before, self.gradients = {}, {}
         self.sampled = False
@@ -165,6 +165,8 @@ def count_step(optimizer_state):
     optimizer_state.steps += 1
     STATE.steps += 1
     optimizer_state.last = STATE.steps
+    if optimizer_state.use is not None:
+        optimizer_state.use.steps += 1
     if torch_data.EVALUATIONS.handle is not None:
         torch_data.step_ended(optimizer_state.model)
     if optimizer_state.steps >= optimizer_state.due:

@@ -478,6 +478,53 @@ def test_of_a_long_run_every_tenth_step_is_written_down(torch, tmp_path):
     assert probed.trace.end.steps == 2345 + 123
 
 
+WATCHED = """\
+import sys, torch, torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(16, 4)
+def train(model, optimizer, steps):
+    for _ in range(steps):
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), x[:, :1])
+        loss += 0.1 * sum(one.square().sum() for one in model.parameters())
+        loss.backward()
+        state = sys.modules["_reprise_training.torch_losses"].LOSSES
+        print(state.wanted, state.idle)
+        optimizer.step()
+first = nn.Linear(4, 1)
+before = torch.optim.SGD(first.parameters(), 0.01)
+train(first, before, 10)
+second = nn.Linear(4, 1)
+train(second, torch.optim.Adam(second.parameters(), 0.01), 2400)
+"""
+
+
+@pytest.fixture(scope="module")
+def long_run(torch, tmp_path_factory):
+    path = tmp_path_factory.mktemp("program") / "program.py"
+    path.write_text(WATCHED)
+    run = torch.run(path)
+    assert run.exit_code == 0, run.errors
+    return run
+
+
+def test_tensors_are_looked_at_in_few_steps(long_run):
+    """Neither does an optimizer that has ended keep the probe at it."""
+    states = long_run.output.decode().splitlines()
+    assert 20 <= sum(line.startswith("True") for line in states[10:]) < 160
+    idle = [line == "False True" for line in states[2010:]]
+    assert sum(idle) > 0.8 * len(idle)
+    assert [one.steps for one in long_run.trace.code.optimizers] == [10, 2400]
+    assert long_run.trace.end.failures == 0
+
+
+def test_what_a_program_adds_in_place_is_told_from_the_loss(long_run):
+    steps = [one for one in long_run.trace.steps if one.optimizer == "optimizer-1"]
+    assert len(steps) >= 2000
+    assert all(0 < one.penalty < one.loss for one in steps[:100])
+
+
 def test_validation_is_no_training(compared):
     seen = compared.with_probe[0].trace
     (plan,) = seen.plans

@@ -1,11 +1,14 @@
 """What the probe reads from the text of a program: updates of its own, and where a loss is made."""
 
 import ast
+import json
+import math
+from pathlib import Path
 
 import pytest
 
-from sandbox.probe.training import program, source
-from sandbox.probe.training.core import next_sampled, sampled
+from sandbox.probe.training import program, records, source
+from sandbox.probe.training.core import is_sampled, next_kept, next_sampled, sampled
 
 TEXT = """
 def squares(a, b):
@@ -42,11 +45,31 @@ def test_a_list_of_layers_is_multiplied() -> None:
     assert source.line_of_multiple() == 13
 
 
-@pytest.mark.parametrize("step", [0, 19, 20, 26, 499, 501, 12345])
-def test_no_sampled_step_is_passed_over(step: int) -> None:
-    after = next_sampled(step)
+@pytest.mark.parametrize("step", [0, 19, 20, 26, 499, 501, 1999, 2001, 12345, 19999, 20001])
+def test_no_step_to_look_at_or_to_write_is_passed_over(step: int) -> None:
+    after, kept_after = next_sampled(step), next_kept(step)
     assert sampled(after)
     assert not any(sampled(x) for x in range(step, after))
+    assert is_sampled(kept_after)
+    assert not any(x < 2000 or x % 100 == 0 for x in range(step, kept_after))
+    assert kept_after - step < (1 if step < 2000 else 10 if step < 20000 else 100)
+
+
+def test_a_step_is_written_as_any_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REPRISE_TRACE", str(tmp_path))
+    step = {
+        "optimizer": 'a "b" \u2603', "step": 3, "loss": 0.1 + 0.2, "rate": 1e-20, "epoch": None,
+        "penalty": math.nan, "added": -math.inf, "skipped": True,
+    }  # fmt: skip
+    writer = records.Writer()
+    writer.begun = True
+    for fields in (step, {**step, "weights": [{"norm": 1 / 3}]}):
+        writer.put("step", **fields)
+    writer.flush()
+    (file,) = tmp_path.iterdir()
+    first, second = map(json.loads, file.read_text().splitlines())
+    assert second.pop("weights") == [{"norm": 0.33333333}]
+    assert first == second == {**records.plain(step), "kind": "step"}
 
 
 _LOSSES = """

@@ -112,7 +112,20 @@ def follow(owner, name, hook):
 
 def is_sampled(step):
     """Whether a step's loss is written down: all of the first, then every tenth, hundredth, ..."""
-    return step < _ALL_STEPS or step % 10 ** len(str(step // _ALL_STEPS)) == 0
+    return next_kept(step) == step
+
+
+def next_kept(step):
+    """The first step whose loss is written down that is not before this one."""
+    if step < _ALL_STEPS:
+        return step
+    apart = 10 ** len(str(step // _ALL_STEPS))
+    return -(-step // apart) * apart
+
+
+def last_kept(step):
+    """The last step of those from this one on whose losses are all written down."""
+    return max(step, _ALL_STEPS - 1)
 
 
 def next_sampled(step):

@@ -153,7 +153,7 @@ class Writer:
             return
         lines, self.lines = self.lines, []
         settle(lines)
-        data = "".join(json.dumps(plain(line)) + "\n" for line in lines).encode()
+        data = "".join(_text(line) + "\n" for line in lines).encode()
         self.bytes += len(data)
         self.flushed = time.monotonic()
         path = os.path.join(self.folder, "training-%d.jsonl" % STATE.pid)
@@ -178,11 +178,25 @@ def _show(lines):
 
 def settle(lines):
     """Fetch the numbers that were left on a device, all at once."""
-    places = [(line, key) for line in lines for key in ("loss", "penalty", "added")]
-    waiting = [(line, key) for line, key in places if hasattr(line.get(key), "device")]
+    places = [(line, key) for line in lines for key in _LOSSES if key in line]
+    waiting = [(line, key) for line, key in places if hasattr(line[key], "device")]
     if waiting:
         for (line, key), value in zip(waiting, fetch([line[key] for line, key in waiting])):
             line[key] = value
+
+
+def _text(line):
+    """A record as JSON; most are steps that have only numbers and a name."""
+    try:
+        return "{%s}" % ", ".join(
+            ['"%s": %s' % (key, _SHORT[type(line[key])](line[key])) for key in line]
+        )
+    except KeyError:
+        return json.dumps(plain(line))
+
+
+def _short(number):
+    return "%.8g" % number if math.isfinite(number) else '"%s"' % _name(number)
 
 
 def plain(value):
@@ -211,4 +225,12 @@ def _versions():
     return versions_by_name
 
 
+_LOSSES = ("loss", "penalty", "added")
+_SHORT = {
+    float: _short,
+    int: str,
+    bool: lambda value: "true" if value else "false",
+    type(None): lambda _: "null",
+    str: lambda value: json.dumps(plain(value)),
+}
 WRITER = Writer()

@@ -250,9 +250,7 @@ def _look_at_graph(tensors):
 
 @quiet("gradients after backward")
 def end_backward():
-    """A backward pass has run."""
-    if not CALLS.looking:
-        return
+    """A backward pass has run, in a step that is looked at."""
     with records.torch().no_grad():
         for optimizer, use in list(CALLS.optimizers.items()):
             if use.old is None:
@@ -276,16 +274,19 @@ def _less(new, old):
 
 @contained("calls")
 def end_step(optimizer, key, *, is_sampled):
-    """A step of an optimizer has ended; its gradients are still those that it used."""
+    """A step of an optimizer has ended; its gradients are still those that it used. What follows
+    the optimizer, None for nothing.
+    """
     use = CALLS.optimizers.get(optimizer)
     if use is None:
-        return
+        return None
     use.id = key
     use.steps += 1
     note("step")
     if is_sampled and CALLS.looks < _MOST_LOOKS:
         _judge_interval(optimizer, use)
     use.begin()
+    return use
 
 
 def _judge_interval(optimizer, use):

@@ -28,7 +28,8 @@ def install(torch):
 
 def end_step(optimizer, optimizer_state):
     """A step has ended, of which something is written down."""
-    torch_calls.end_step(optimizer, optimizer_state.id, is_sampled=optimizer_state.sampled)
+    is_sampled = optimizer_state.sampled
+    optimizer_state.use = torch_calls.end_step(optimizer, optimizer_state.id, is_sampled=is_sampled)
     if not optimizer_state.sampled:
         return
     torch_terms.end_step(optimizer)

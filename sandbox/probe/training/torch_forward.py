@@ -217,7 +217,8 @@ class Forward:
     def forget(self, model):
         """Forget the calls that a step has used; those of other models wait for their own step."""
         if model is None or not self.modules:
-            self.clear()
+            if self.calls or self.modules or self.outputs or self.ungraded:
+                self.clear()
             return
         module_ids = {id(part) for root in model.roots for part in root.modules()}
         for key, entry in list(self.modules.items()):

@@ -336,10 +336,10 @@ def watch(name):
             if LOSSES.idle and getattr(result, "requires_grad", True):
                 return result
             if not _compiling():
-                if not LOSSES.idle:
-                    _note_call(name, args, kwargs, result)
                 if not getattr(result, "requires_grad", True):
                     _note_targets(args, kwargs, result)
+                elif not LOSSES.idle:
+                    _note_call(name, args, kwargs, result)
             return result
 
         loss_function.__prepare_scriptable__ = lambda: original
@@ -354,14 +354,17 @@ def _compiling():
 
 @quiet("loss functions")
 def _note_call(name, args, kwargs, result):
-    if not records.is_tensor(result) or not result.requires_grad:
+    if not records.is_tensor(result):
         return
     if result.dim() == 0:
-        LOSSES.node = result.grad_fn
-        LOSSES.values.append(result.detach())
+        # By its value: what the program adds in place is none of the function's.
+        LOSSES.values.append(result.item() if result.is_cpu else result.detach().clone())
         del LOSSES.values[:-256]
+    if not LOSSES.wanted:
+        return
+    LOSSES.node = result.grad_fn if result.dim() == 0 else LOSSES.node
     arguments = list(args) + [kwargs[key] for key in ("input", "target") if key in kwargs]
-    if len(arguments) > 1 and LOSSES.wanted:
+    if len(arguments) > 1:
         _look(name, arguments[0], arguments[1], kwargs, result)
 
 
@@ -374,7 +377,7 @@ def _note_targets(args, kwargs, result):
     target = args[1] if len(args) > 1 else kwargs.get("target")
     rows = len(target) if records.is_tensor(target) and target.dim() else 1
     JUDGED.calls, JUDGED.rows = JUDGED.calls + 1, JUDGED.rows + rows
-    JUDGED.last = result.detach()
+    JUDGED.last = _loss_value(result)
     JUDGED.total = JUDGED.last + JUDGED.total
     JUDGED.weighted = JUDGED.last * rows + JUDGED.weighted
 
@@ -383,7 +386,7 @@ def finish():
     """Tell what the last evaluation came to, as a program may sum it up."""
     if not JUDGED.calls:
         return
-    last, total, weighted = records.fetch([JUDGED.last, JUDGED.total, JUDGED.weighted])
+    last, total, weighted = map(float, (JUDGED.last, JUDGED.total, JUDGED.weighted))
     mean, by_rows = total / JUDGED.calls, weighted / JUDGED.rows
     WRITER.put("evaluation", losses=[last, total, mean, by_rows, total / JUDGED.rows])
 
@@ -548,13 +551,15 @@ def backward(original):
             LOSSES.targets = None  # those of an earlier step belong to no later one
         if LOSSES.idle:
             torch_calls.count("backward")
-            torch_calls.CALLS.kept_graphs += bool(_retains(args, kwargs))
+            if _retains(args, kwargs):
+                torch_calls.CALLS.kept_graphs += 1
             return original(tensors, *args, **kwargs)
         if _compiling():
             return original(tensors, *args, **kwargs)
         begin_backward(tensors, _retains(args, kwargs))
         result = original(tensors, *args, **kwargs)
-        torch_calls.end_backward()
+        if torch_calls.CALLS.looking:
+            torch_calls.end_backward()
         return result
 
     return backward
@@ -563,7 +568,8 @@ def backward(original):
 def begin_backward(tensors, retained):
     """A loss is about to be differentiated, of which something is written down."""
     _backward(tensors)
-    _look_back(tensors)
+    if LOSSES.wanted:
+        _look_back(tensors)
     torch_calls.begin_backward(tensors, retained)
     if torch_calls.CALLS.looking:
         torch_terms.begin_backward(tensors)
@@ -591,7 +597,7 @@ def _scalars(tensors):
 @quiet("losses written out")
 def _look_back(tensors):
     """What the program itself adds to a loss function, or computes in the place of one."""
-    for tensor in _scalars(tensors) if LOSSES.wanted else ():
+    for tensor in _scalars(tensors):
         if LOSSES.pending:
             LOSSES.penalised = penalised(tensor.grad_fn, LOSSES.node)
         elif tensor.grad_fn is not None:
@@ -619,8 +625,7 @@ def _written_out(tensor):
 
 
 def _loss_value(tensor):
-    tensor = tensor.detach().reshape(())
-    return tensor.item() if tensor.device.type == "cpu" else tensor
+    return tensor.item() if tensor.is_cpu else tensor.detach().reshape(())
 
 
 def take():
@@ -630,7 +635,7 @@ def take():
     """
     LOSSES.penalty = LOSSES.added = None
     if len(LOSSES.backward) == len(LOSSES.values) == 1:
-        rest = LOSSES.backward[0] - _loss_value(LOSSES.values[0])
+        rest = LOSSES.backward[0] - LOSSES.values[0]
         if LOSSES.penalised is not None:
             LOSSES.penalty = rest
         elif not isinstance(rest, float) or rest:
@@ -638,7 +643,7 @@ def take():
     if LOSSES.backward:
         LOSSES.last = _mean(LOSSES.backward, LOSSES.values)
     elif LOSSES.values:
-        LOSSES.last = _loss_value(LOSSES.values[-1])
+        LOSSES.last = LOSSES.values[-1]
     LOSSES.backward, LOSSES.values, LOSSES.node = [], [], None
     LOSSES.scaled.clear()
     return LOSSES.last
@@ -649,6 +654,6 @@ def _mean(losses, values):
     if len(losses) == 1 or len(values) != len(losses):
         return mean
     # Accumulated gradients: a loss that the program has divided by their number is told whole.
-    raw = sum(_loss_value(value) for value in values) / len(values)
+    raw = sum(values) / len(values)
     near = abs(mean * len(losses) - raw) <= 1e-3 * abs(raw)
     return raw if near else mean

@@ -3,6 +3,7 @@ evaluations; and functional dropout that acts in an evaluation.
 """
 
 import sys
+import weakref
 
 from . import program, records, torch_calls
 from .core import STATE, contained, patch, quiet
@@ -19,7 +20,7 @@ class Modes:
 
     def __init__(self):
         self.is_switching = False
-        self.kinds = set()
+        self.kinds, self.by_model = set(), weakref.WeakKeyDictionary()
         self.training = self.evaluating = self.first = 0
         self.judged = self.judged_training = self.judged_line = 0
         self.intervals = set()
@@ -92,7 +93,10 @@ def _has_modes(module):
 @contained("modes")
 def judge(module, *, with_gradients):
     """Note a forward pass in an evaluation."""
-    kinds = {depends_on_mode(part) for part in module.modules()} - {""}
+    kinds = MODES.by_model.get(module)
+    if kinds is None:
+        kinds = {depends_on_mode(part) for part in module.modules()} - {""}
+        MODES.by_model[module] = kinds
     if not kinds:
         return
     MODES.kinds.update(kinds)
@@ -105,16 +109,14 @@ def judge(module, *, with_gradients):
 
 
 def _drops(original):
+    has_gradients = records.torch().is_grad_enabled
+
     def dropout(input, p=0.5, training=True, inplace=False):  # noqa: A002  as PyTorch has it
-        if training and p and (CALLS.looking or not _has_gradients()):
+        if training and p and (CALLS.looking or not has_gradients()):
             _note_dropout()
         return original(input, p, training, inplace)
 
     return dropout
-
-
-def _has_gradients():
-    return records.torch().is_grad_enabled()
 
 
 @quiet("dropout")

@@ -50,7 +50,7 @@ def _may_update():
 def _backward(original):
     def backward(tensors, *args, **kwargs):
         result = original(tensors, *args, **kwargs)
-        if _may_update():
+        if STATE.steps == OWN.steps and _may_update():
             _end(tensors, None, None)
         return result
 

@@ -59,4 +59,5 @@ def _made_optimizer(_, optimizer, *_args, **_kwargs):
     STATE.made = STATE.steps
     torch_losses.LOSSES.idle, torch_losses.LOSSES.quiet_until = False, 0
     torch_losses.LOSSES.wanted = torch_calls.CALLS.looking = True
+    torch_steps.RECORDS.clear()
     FORWARD.arm(True, True)

@@ -16,7 +16,17 @@ from . import (
     torch_layers,
     torch_loops,
 )
-from .core import NO_MODEL, STATE, follow, is_sampled, next_sampled, patch, quiet, sampled
+from .core import (
+    NO_MODEL,
+    STATE,
+    follow,
+    last_kept,
+    next_kept,
+    next_sampled,
+    patch,
+    quiet,
+    sampled,
+)
 from .records import WRITER
 from .torch_forward import FORWARD
 from .torch_loops import LOOPS
@@ -87,6 +97,7 @@ def _by_loops(optimizer_state, batch_size):
 
 _MOST_TENSORS = 200
 _MOST_ELEMENTS = 1 << 16
+_RESTING = 100
 
 
 class OptimizerState:
@@ -96,7 +107,8 @@ class OptimizerState:
         self.id = "optimizer-%d" % number
         self.key, self.first = key, first
         self.steps = self.due = 0
-        self.model = None
+        self.last = STATE.steps
+        self.model = self.use = None
         self.initial = {}
         self.before, self.gradients = {}, {}
         self.sampled = False
@@ -105,8 +117,10 @@ class OptimizerState:
 
 OPTIMIZERS = weakref.WeakKeyDictionary()
 CREATED, SCHEDULED, INNER = weakref.WeakSet(), weakref.WeakSet(), weakref.WeakSet()
-IDLE = {}
-"""The records of known optimisers by their ids, while steps are only counted: no other is made."""
+RECORDS = {}
+"""The records of followed optimisers by their ids, while no tensor is looked at: a new one ends
+that.
+"""
 ACTIVE = []
 ALL = []
 """All that were followed, also those that the program has dropped."""
@@ -117,25 +131,31 @@ def _parameters(optimizer):
 
 
 def before(optimizer, _args, _kwargs):
-    if LOSSES.idle and id(optimizer) in IDLE:
+    if not LOSSES.wanted and id(optimizer) in RECORDS:
         return
     if optimizer not in INNER:
         _before(optimizer)
 
 
 def after(optimizer, _args, _kwargs):
-    optimizer_state = IDLE.get(id(optimizer)) if LOSSES.idle else None
-    if optimizer_state is not None:
-        _count(optimizer_state)
-    elif optimizer not in INNER:
-        _after(optimizer)
+    optimizer_state = None if LOSSES.wanted else RECORDS.get(id(optimizer))
+    if optimizer_state is None:
+        if optimizer not in INNER:
+            _after(optimizer)
+    elif LOSSES.idle:
+        try:
+            count_step(optimizer_state)
+        except Exception:  # no hook raises
+            LOSSES.idle = False
+    else:
+        _note(optimizer, optimizer_state)
 
 
-def _count(optimizer_state):
-    try:
-        count_step(optimizer_state)
-    except Exception:  # no hook raises
-        LOSSES.idle = False
+@quiet("steps")
+def _note(optimizer, optimizer_state):
+    """A step of which no tensor is looked at: its loss and its rate are all that it leaves."""
+    if not records.torch().compiler.is_compiling():
+        step(optimizer, optimizer_state, False)
 
 
 def count_step(optimizer_state):
@@ -144,6 +164,9 @@ def count_step(optimizer_state):
     torch_loops.epoch()
     optimizer_state.steps += 1
     STATE.steps += 1
+    optimizer_state.last = STATE.steps
+    if optimizer_state.use is not None:
+        optimizer_state.use.steps += 1
     if torch_data.EVALUATIONS.handle is not None:
         torch_data.step_ended(optimizer_state.model)
     if optimizer_state.steps >= optimizer_state.due:
@@ -240,7 +263,8 @@ def step(optimizer, optimizer_state, skipped):
     WRITER.step(optimizer_state.steps, fields)
     optimizer_state.steps += 1
     STATE.steps += 1
-    optimizer_state.before = {}
+    optimizer_state.last = STATE.steps
+    optimizer_state.before, optimizer_state.sampled = {}, False
     torch_data.step_ended(optimizer_state.model)
     _next(optimizer_state.model)
 
@@ -259,25 +283,24 @@ def _next(model):
     unstepped = STATE.steps < STATE.made + 20 and any(
         one not in OPTIMIZERS and one not in INNER for one in CREATED
     )
-    is_sampled = unstepped or any(sampled(one.steps) for one in OPTIMIZERS.values())
+    running = [one for one in OPTIMIZERS.values() if STATE.steps - one.last < _RESTING]
+    is_sampled = unstepped or any(sampled(one.steps) for one in running)
     LOSSES.wanted = torch_calls.CALLS.looking = is_sampled
-    early = any(one.steps < 2 for one in OPTIMIZERS.values())
-    FORWARD.arm(is_sampled, unstepped or early)
+    FORWARD.arm(is_sampled, unstepped or any(one.steps < 2 for one in running))
     for one in OPTIMIZERS.values():
-        one.due = _due(one.steps)
-    LOSSES.idle = not is_sampled and all(one.steps < one.due for one in OPTIMIZERS.values())
-    far = min(next_sampled(one.steps) - one.steps for one in OPTIMIZERS.values())
-    LOSSES.quiet_until = STATE.steps + far if not LOSSES.idle and not unstepped else 0
-    if LOSSES.idle:
-        IDLE.clear()
-        IDLE.update((id(one), optimizer_state) for one, optimizer_state in OPTIMIZERS.items())
+        one.due = min(next_kept(one.steps), next_sampled(one.steps))
+    LOSSES.idle = not is_sampled and all(one.steps < one.due for one in running)
+    LOSSES.quiet_until = 0 if LOSSES.idle or unstepped else STATE.steps + _near(running)
+    RECORDS.clear()
+    if not is_sampled:
+        RECORDS.update((id(one), state) for one, state in OPTIMIZERS.items())
 
 
-def _due(step):
-    """The next step of which something is written down."""
-    while not (is_sampled(step) or sampled(step)):
-        step += 1
-    return step
+def _near(running):
+    """In how many steps one is sampled, or one is only counted, at the earliest."""
+    far = min(next_sampled(one.steps) - one.steps for one in running)
+    dense = max(last_kept(one.steps) - one.steps for one in running)
+    return min(far, dense + 1)
 
 
 def _describe(optimizer, optimizer_state):

@@ -1437,3 +1437,11 @@ def test_errors_that_a_program_adds_up_itself_have_a_scale_of_their_own(reductio
     fed = loss("mse", trivial=0.1, settings={"reduction": reduction})
     (run,) = trainings(trace(losses=curve(200.0, 10.0), fed=fed))
     assert (run.learning.skill is not None) == is_known
+
+
+@pytest.mark.parametrize(("name", "is_policy"), [("categorical", True), ("permutation", False)])
+def test_a_jax_program_that_draws_its_actions_from_logits_trains_a_policy(name, is_policy):
+    seen = coded(mentions=(Mention(name=name, line=9),))
+    model = seen.models[0].model_copy(update={"framework": "jax"})
+    (run,) = trainings(seen.model_copy(update={"models": (model,), "losses": ()}))
+    assert run.is_policy == is_policy

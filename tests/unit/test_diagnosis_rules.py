@@ -1423,3 +1423,25 @@ def test_one_layer_may_be_fitted_to_all_data_at_once():
     several = partly_trained(LAYERS, fallen, plan=plan)
     signs = [[y for x in trainings(one) for y in rule.check(x)] for one in (single, several)]
     assert [bool(x) for x in signs] == [False, True]
+
+
+@pytest.mark.parametrize(("share", "told"), [(0.6, True), (0.93, False)])
+def test_neighbours_of_rare_labels_tell_too_little(share: float, told: bool):
+    seen = trace(losses=PARTLY, data={"agreement": 0.3}, fed=loss(class_shares=(share, 1 - share)))
+    found = diagnose(seen).findings
+    assert any(finding.rule == "targets-unrelated" for finding in found) == told
+
+
+@pytest.mark.parametrize(("reduction", "is_known"), [("mean", True), ("none", False)])
+def test_errors_that_a_program_adds_up_itself_have_a_scale_of_their_own(reduction, is_known):
+    fed = loss("mse", trivial=0.1, settings={"reduction": reduction})
+    (run,) = trainings(trace(losses=curve(200.0, 10.0), fed=fed))
+    assert (run.learning.skill is not None) == is_known
+
+
+@pytest.mark.parametrize(("name", "is_policy"), [("categorical", True), ("permutation", False)])
+def test_a_jax_program_that_draws_its_actions_from_logits_trains_a_policy(name, is_policy):
+    seen = coded(mentions=(Mention(name=name, line=9),))
+    model = seen.models[0].model_copy(update={"framework": "jax"})
+    (run,) = trainings(seen.model_copy(update={"models": (model,), "losses": ()}))
+    assert run.is_policy == is_policy

@@ -25,6 +25,7 @@ _TINY = 1e-6
 _SLACK = 1e-3
 _LITTLE = 0.02
 _UNTRAINED = 0.15
+_ANOTHER_SCALE = 4.0
 _ENOUGH = 16  # targets from which the trivial loss of a batch is taken
 _FEWEST, _ALL_STEPS = 10, 2000
 ENTROPIES = frozenset(
@@ -111,6 +112,8 @@ def learning(
         trivial = None  # how well rows can be told from each other is not known
     if trivial is not None and start - floor < _UNTRAINED * (trivial - floor):
         trivial = None  # the steps' losses are on another scale
+    if trivial is not None and loss is not None and _is_summed_otherwise(loss, start, trivial):
+        trivial = None
     skill = None if trivial is None else _skill(points[-1], trivial, floor)
     pace, certain = _pace(finite)
     facts = Learning(
@@ -127,6 +130,13 @@ def learning(
         rises=sum(b > a + 0.2 * abs(a) for a, b in pairwise(points[len(points) // 4 :])),
     )
     return replace(facts, health=_health(facts))
+
+
+def _is_summed_otherwise(loss: Loss, start: float, trivial: float) -> bool:
+    """Whether a program adds up the errors of single entries in a way of its own, so that its loss
+    is on a far larger scale than their mean.
+    """
+    return loss.settings.get("reduction") == "none" and start > _ANOTHER_SCALE * trivial
 
 
 def _meaningless(loss: Loss, data: Data | None) -> bool:

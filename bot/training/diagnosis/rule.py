@@ -80,6 +80,8 @@ class Training:
         if self.code is not None and self.code.facts.get("picked_values"):
             return True  # values of actions, whose targets are the program's own
         names = {x.name for x in self.code.mentions} if self.code else set()
+        if self.model.framework == "jax" and "categorical" in names and not self.losses:
+            return True  # a loss of no known kind, in a program that draws from logits
         return {"sample", "log_prob"} <= names and "rsample" not in names
 
     @property

@@ -28,6 +28,7 @@ _FEW_SAMPLES = 100
 _LARGE = 256
 _WHOLE = 0.35
 _ROOM = 0.03
+_MOSTLY_ONE = 0.85
 _STEEP = 0.1
 _ANNEALED = 0.05
 _SHORT, _VERY_SHORT = 100, 60
@@ -303,6 +304,9 @@ def targets_follow(training: Training) -> bool | None:
     agreement = training.data.agreement if training.data else None
     if agreement is None or _CHANCE < abs(agreement) < _CLEAR:
         return None
+    shares = training.loss.class_shares if training.loss else ()
+    if abs(agreement) < _CLEAR and max(shares, default=0.0) > _MOSTLY_ONE:
+        return None  # of rare labels a few hundred neighbours hold too few to tell
     return abs(agreement) >= _CLEAR
 
 

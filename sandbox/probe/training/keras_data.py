@@ -222,10 +222,11 @@ class RunDescription:
         if isinstance(validation, (list, tuple)) and len(validation) > 1:
             first = [_leaves(run.keras, one)[0] for one in validation[:2]]
             parts.append(("validation", *map(array, first)))
+        is_foreign = run.look.is_foreign
         for part, x, y in parts:
             if x is not None and x.dtype.kind in "biuf":
-                WRITER.put("data", **self._data(part, x, y))
-        for at, output in enumerate(run.look.outputs):
+                WRITER.put("data", **self._data(part, x, None if is_foreign else y))
+        for at, output in enumerate(() if is_foreign else run.look.outputs):
             WRITER.put("loss", **self._loss(at, *output))
 
     def _split(self):

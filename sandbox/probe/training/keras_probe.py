@@ -117,7 +117,11 @@ def look(look):
     """
     backend = look.keras.backend.backend()
     differentiate = {"tensorflow": _tensorflow, "torch": _torch, "jax": _jax}[backend]
-    gradients_and_outputs = _predict(look) if _is_own(look) else differentiate(look)
+    try:
+        gradients_and_outputs = _predict(look) if _is_own(look) else differentiate(look)
+    except ValueError:  # a loop may take the loss of what another model makes of this one's outputs
+        look.is_foreign = True
+        gradients_and_outputs = _predict(look)
     gradients, predictions, penalty = gradients_and_outputs
     return (
         [None if one is None else keras_layers.array(one) for one in gradients],
@@ -128,7 +132,7 @@ def look(look):
 
 def _is_own(look):
     """Whether the loss stands in a `train_step` of the program's own alone, or its targets do."""
-    if look.data.probe[1] is None:
+    if look.data.probe[1] is None or look.is_foreign:
         return True
     model, usual = look.model, look.keras.Model.compute_loss
     has_loss = look.loss or getattr(model, "_compile_loss", None) or model.losses
@@ -331,7 +335,7 @@ class Look:
         self.loss = run.loss
         self.seen, self.outputs, self.gradients = {}, [], []
         self.weights, self.penalty = [], None
-        self.taken = self.blind = False
+        self.taken = self.blind = self.is_foreign = False
 
     def _place(self, variable):
         """The layer of a variable; a model may be built only by its first batch."""

@@ -14,7 +14,8 @@ _CALLS = frozenset(
      "eval", "train", "tensor", "from_numpy", "clone", "load_state_dict", "inference_mode",
      "parameters", "ModuleList", "iter", "LSTM", "GRU", "RNN", "MultiheadAttention",
      "TransformerEncoderLayer", "TransformerDecoderLayer", "Transformer", "set_grad_enabled",
-     "update_bn", "sample", "log_prob", "rsample", "stop_gradient", "state_dict", "randn_like")
+     "update_bn", "sample", "log_prob", "rsample", "stop_gradient", "state_dict", "randn_like",
+     "categorical")
 )  # fmt: skip
 _ATTRIBUTES = frozenset(("data", "requires_grad"))
 

@@ -323,6 +323,7 @@ def test_importing_the_module_in_question_is_using_it():
         ("from datasets import load_dataset\nload_dataset('imdb')", True),
         ("import seaborn as sns\nsns.load_dataset('tips')", True),
         ("from acme import load_dataset\nload_dataset('raa')", False),
+        ("import seaborn as sns\nrows = 1  # for load_dataset('tips')", False),
         ("from datasets import load_dataset\nload_dataset('json', data_files='a.json')", False),
     ],
 )

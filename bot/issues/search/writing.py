@@ -118,11 +118,12 @@ def _of(
         yield refuse("long", lines=MOST_LINES)
     if lacking := imports.undefined(source):
         yield refuse("undefined", names=", ".join(lacking[:8]))
-    if match := _REACHES.search(source) or _hub_data(source):
+    code = ast.unparse(tree)  # a comment may say what it does not do
+    if match := _REACHES.search(code) or _hub_data(code):
         yield refuse("network", found=match[0][:80])
-    if call := next(_absent_weights(source, weights), ""):
+    if call := next(_absent_weights(code, weights), ""):
         yield refuse("weights", found=call[:80])
-    if device == "cpu" and (match := _CUDA.search(source)):
+    if device == "cpu" and (match := _CUDA.search(code)):
         yield refuse("gpu", found=match[0])
     if target := _patched_target(tree, refined.api):
         yield refuse("patched", target=target)

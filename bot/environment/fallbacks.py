@@ -72,6 +72,7 @@ def _following(old: Requirement, draft: Draft, world: World) -> tuple[datetime, 
 
 
 _A_DAY = timedelta(days=1)  # until all files of a release are there
+_GONE = timedelta(days=31)
 
 
 def _days(names: Iterable[str], draft: Draft, text: str, world: World) -> dict[str, datetime]:
@@ -335,6 +336,35 @@ def _show_hidden(draft: Draft, text: str, world: World) -> Draft | None:
     return of_any_date(draft, names, "a later {}", why, _days(names, draft, text, world))
 
 
+def _day_of_the_gone(draft: Draft, text: str, world: World) -> Draft | None:
+    """What packages of the day need had releases then. Where the index has only later ones of it (of
+    jaxlib, none of before 2023), all come from the first day on which it can be had: a package and
+    what it was built on are of one time.
+    """
+    day = draft.exclude_newer
+    for name in releases.hidden_by_date(text) if day else ():
+        if name in draft.windows or any(row.name == name for row in draft.requirements):
+            continue
+        uploads = [row.uploaded_at for row in world.history(name) if row.uploaded_at]
+        first = min(uploads, default=day)
+        if day and first and first - day > _GONE:
+            why = f"the first day on which there is a {name}, which packages of the day need"
+            new = [
+                row.model_copy(update={"rung": PinSource.NEIGHBOUR, "reason": f"of {why}"})
+                if row.name == draft.under_test and row.rung in GUESSES and not row.specifier
+                else row
+                for row in draft.requirements
+            ]
+            return replace(
+                draft,
+                what=f"as of {first:%Y-%m-%d}, {why}",
+                requirements=tuple(new),
+                exclude_newer=first + _A_DAY,
+                notes=(*draft.notes, ("date", f"releases are of {first:%Y-%m-%d}, {why}")),
+            )
+    return None
+
+
 def _python_with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
     """The nearest Python for which the missing wheels exist, or that meets a package's bound."""
     fitting = releases.pythons_with_wheels(text)
@@ -513,6 +543,7 @@ def _dated(draft: Draft, old: Requirement, world: World) -> Draft:
 MOVES: tuple[Move, ...] = (
     _forget_unknown,
     _drop_named_constraints,
+    _day_of_the_gone,
     _show_hidden,
     _python_with_wheels,
     give_way,

@@ -208,3 +208,26 @@ def test_what_never_had_a_wheel_is_built_as_of_its_day(wheels: str, what: str) -
     following = fallbacks.next_draft(draft, words, world, (draft,))
     assert (days == [DAY]) is (what == "build")
     assert following is None or (following.what == what) is (what != "build")
+
+
+def test_what_packages_of_the_day_need_and_is_gone_moves_the_day_of_all() -> None:
+    """A package and what it was built on are of one time: jaxlib has no releases of before 2023."""
+    flax = Requirement(name="flax", rung=PinSource.IMPORT, reason="imported")
+    stated = Requirement(name="optax", specifier="==0.1", rung=PinSource.ISSUE, reason="stated")
+    draft = Draft("first", "3.11", (flax, stated), under_test="flax", exclude_newer=DAY)
+    gone = (row("0.5", 2025), row("0.6", 2025, 3))
+    words = (
+        "Because there are no versions of jaxlib and flax==0.3 depends on jaxlib, we can conclude "
+        "that flax==0.3 cannot be used.\n\nhint: `jaxlib` was filtered by `exclude-newer`"
+    )
+    assert releases.hidden_by_date(words) == ["jaxlib"]
+    world = World(lambda _: (), ("3.11",), lambda *_: None, history=lambda _: gone)
+    found = fallbacks.next_draft(draft, words, world, (draft,))
+    assert found is not None
+    assert found.exclude_newer == datetime(2025, 1, 2, tzinfo=UTC)
+    assert [one.rung for one in found.requirements] == [PinSource.NEIGHBOUR, PinSource.ISSUE]
+    assert "2025-01-01, the first day on which there is a jaxlib" in dict(found.notes)["date"]
+    older = World(lambda _: (), ("3.11",), lambda *_: None, history=lambda _: (NEEDED[0], *gone))
+    other = fallbacks.next_draft(draft, words, older, (draft,))
+    assert other is not None
+    assert other.exclude_newer == DAY, "releases of before the day are there"

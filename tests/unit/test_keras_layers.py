@@ -42,7 +42,7 @@ _relu.__name__ = "relu"
         ([Sequential(layers=[Dense(activation=_relu)])], "relu"),
         ([GlobalMaxPooling2D()], ""),
     ],
-    ids=str,
+    ids=["two layers", "pooling last", "none last", "a model within", "pooling alone"],
 )
 def test_a_model_within_a_model_applies_what_its_last_layer_does(parts: list[Any], name: str):
     assert keras_layers.activation(Sequential(layers=parts)) == name

@@ -72,7 +72,7 @@ def _following(old: Requirement, draft: Draft, world: World) -> tuple[datetime, 
 
 
 _A_DAY = timedelta(days=1)  # until all files of a release are there
-_GONE = timedelta(days=31)
+_CERTAINLY_LATER = timedelta(days=31)
 
 
 def _days(names: Iterable[str], draft: Draft, text: str, world: World) -> dict[str, datetime]:
@@ -347,7 +347,7 @@ def _day_of_the_gone(draft: Draft, text: str, world: World) -> Draft | None:
             continue
         uploads = [row.uploaded_at for row in world.history(name) if row.uploaded_at]
         first = min(uploads, default=day)
-        if day and first and first - day > _GONE:
+        if day and first and first - day > _CERTAINLY_LATER:
             why = f"the first day on which there is a {name}, which packages of the day need"
             new = [
                 row.model_copy(update={"rung": PinSource.NEIGHBOUR, "reason": f"of {why}"})

@@ -72,7 +72,10 @@ def classify(text: str, tag: str, cleaned: Cleaned, spans: list[TracebackSpan]) 
     if _is_mostly_traceback(lines, spans):
         return FenceKind.TRACEBACK
     if is_program(tag, cleaned):
-        is_listing = versions.prints_versions(cleaned.text)
+        # With what it printed; without, an exception may follow that is about the version itself.
+        is_listing = versions.prints_versions(cleaned.text) and any(
+            versions.printed(enumerate(text.split("\n")))
+        )
         return FenceKind.ENVIRONMENT if is_listing else FenceKind.PROGRAM
     if _is_traceback(lines, spans):
         return FenceKind.TRACEBACK

@@ -337,7 +337,7 @@ def _show_hidden(draft: Draft, text: str, world: World) -> Draft | None:
 
 
 def _day_of_the_gone(draft: Draft, text: str, world: World) -> Draft | None:
-    """What packages of the day need had releases then. Where the index has only later ones of it (of
+    """What packages of the day need had releases then. Where the index has only later ones (of
     jaxlib, none of before 2023), all come from the first day on which it can be had: a package and
     what it was built on are of one time.
     """

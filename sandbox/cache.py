@@ -423,18 +423,26 @@ AREAS = (
 )
 
 
-def keep(cache: Cache, most: dict[str, int], reserve: int) -> None:
+def keep(
+    cache: Cache,
+    most: dict[str, int],
+    reserve: int,
+    on_removal: Callable[[], None] = lambda: None,
+) -> None:
     """Bring every area below its cap, in bytes by name; below half of what it takes where the disk
     has less free than the reserve. Clones that were not used for a week go in any case.
+    `on_removal` is called before an area is made smaller, which can take minutes on a slow disk.
     """
     with cache.space():
         _drop_unused_clones(cache)
     for area in AREAS:
-        limit = most[area.name]
+        limit, used = most[area.name], area.used(cache)
         if shutil.disk_usage(cache.root).free < reserve:
-            limit = min(limit, area.used(cache) // 2)
-        with cache.space():
-            area.trim(cache, limit)
+            limit = min(limit, used // 2)
+        if used > limit:
+            on_removal()
+            with cache.space():
+                area.trim(cache, limit)
 
 
 # Files for a run that is under way.

@@ -224,6 +224,7 @@ class DockerSandbox(Sandbox):
     def check(self) -> Health:
         problem = port.trial(self)
         fix = FIX_IMAGE if self._client is not None else FIX_DAEMON
+        problem = problem.removesuffix(f": {fix}")  # `Health` has it apart
         runtime, version = self._runtime() or "default", self._info.get("CgroupVersion", "?")
         filter_text = "a seccomp profile" if self._filters() else "no seccomp on this machine"
         detail = f"image {self.image}, {runtime} runtime, cgroup v{version}; {filter_text}"

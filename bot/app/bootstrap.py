@@ -16,7 +16,15 @@ from bot.environment.operator_files import Shelf, weights_in, weights_named
 from bot.kernel.attempt import Script
 from bot.kernel.job import JobOptions, ReproduceIssue
 from bot.kernel.outside_text import rewritten
-from bot.kernel.ports import Journal, Listener, Model, Ports, SourceIndexer, TrainingWatch
+from bot.kernel.ports import (
+    Journal,
+    Listener,
+    Model,
+    Ports,
+    Progress,
+    SourceIndexer,
+    TrainingWatch,
+)
 from bot.kernel.redaction import redact
 from bot.kernel.report import IssueReport
 from bot.kernel.settings import Settings, host
@@ -151,7 +159,7 @@ def _worked(
         data=job.environment.data,
         own_paths=True,
     )
-    sweep(world.sandbox, settings)
+    sweep(world.sandbox, settings, listener)
     report = work(world)
     folder.finish(
         report,
@@ -163,17 +171,24 @@ def _worked(
     return report
 
 
-def sweep(sandbox: Sandbox, settings: Settings) -> None:
+def sweep(sandbox: Sandbox, settings: Settings, listener: Listener = lambda _: None) -> None:
     """Remove what killed processes left of their runs and in the cache, and what exceeds a cap."""
     sandbox.sweep()
     Cache(settings.cache_dir).sweep()
-    make_room(settings)
+    make_room(settings, listener)
 
 
-def make_room(settings: Settings) -> None:
-    """Bring the cache and the run folders below their caps."""
+def make_room(settings: Settings, listener: Listener = lambda _: None) -> None:
+    """Bring the cache and the run folders below their caps. The listener hears of it if something
+    has to go.
+    """
+
+    def say() -> None:
+        listener(Progress(stage="environment", text="making room in the cache"))
+
     if settings.cache_dir.is_dir():
-        cache.keep(Cache(settings.cache_dir), settings.caps, int(settings.reserve_gb * 1e9))
+        reserve = int(settings.reserve_gb * 1e9)
+        cache.keep(Cache(settings.cache_dir), settings.caps, reserve, say)
     keep_runs(settings.runs_dir, int(settings.runs_gb * 1e9))
 
 

@@ -175,7 +175,7 @@ class _Engine:
         from bot.issues.proof import proofs
         from bot.products.engine import execute
 
-        bootstrap.make_room(self._settings)
+        bootstrap.make_room(self._settings, listener)
         repo = job.environment.repo
         ports = bootstrap.make_ports(
             self._settings,

@@ -43,7 +43,7 @@ def run_paper(job: ReproducePaper, out: Path | None, *, as_json: bool) -> int:
                 training=training_watch(view, folder.path), data=job.environment.data,
                 own_paths=True,
             )  # fmt: skip
-            bootstrap.sweep(sandbox, settings)
+            bootstrap.sweep(sandbox, settings, view)
             try:
                 report = execute(job, ports)
             except (UserError, TransientError, Stopped):

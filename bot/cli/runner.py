@@ -393,7 +393,7 @@ def working(job: ProgramJob, out: Path | None, *, resumed: bool = False) -> Iter
             model=bootstrap.model_of(job, settings, folder),
             training=training_watch(view, folder.path),
         )  # fmt: skip
-        bootstrap.sweep(sandbox, settings)
+        bootstrap.sweep(sandbox, settings, view)
         yield TrainingWork(folder.path, ports, settings, view)
 
 

@@ -141,9 +141,10 @@ class Runner:
             "REPRISE_NOTIFY_GAP_S": "0",
             **{key: value for key, value in os.environ.items() if key.startswith(("PIP_", "UV_"))},
         }
+        caps = {"REPRISE_ENVIRONMENTS_GB": "20", "REPRISE_CLONES_GB": "10"}  # this machine's cache
         done = subprocess.run(
             ["bash", "-e", "-c", step["run"]],
-            env=runner | values,
+            env=runner | values | caps,
             cwd=self.folder,
             capture_output=True,
             text=True,

@@ -76,6 +76,16 @@ def test_the_environment_used_least_recently_goes_with_its_wheel_and_its_locks(
     assert says(again, "import old; print(old.answer)") == "42"
 
 
+def test_it_is_said_only_when_something_has_to_go(world: World) -> None:
+    made(world)
+    cache, told = Cache(world.root / "cache"), []
+    size = sandbox_cache.AREAS[0].used(cache)
+    for most in (size, size - 1):
+        caps = {**dict.fromkeys(EVERYTHING, 1 << 60), "environments": most}
+        sandbox_cache.keep(cache, caps, 0, lambda: told.append(True))
+        assert len(told) == (most < size)
+
+
 def test_what_a_run_holds_stays_until_it_ends(world: World) -> None:
     built = made(world)
     world.install("old")

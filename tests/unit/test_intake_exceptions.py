@@ -377,6 +377,26 @@ def test_a_class_that_is_raised_is_read_without_its_message(words, exception):
     assert [row.exception for row in found.tracebacks] == ([exception] if exception else [])
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("it says something like FitError the size of x is below 0", "the size of x is below 0"),
+        ("it says FitError x and y differ in size\nexpected: (2, 3)", "x and y differ in size"),
+        ('Python just says FitError no dimension is named "p"', 'no dimension is named "p"'),
+        ("It says FitError when the size of x is below 0.", None),
+        ("The docs say it says FitError the size of x is below 0.", None),
+        ("it says FitError again", None),
+        ("It should say FitError the size of x is below 0.", None),
+    ],
+)
+def test_a_last_line_that_is_told_without_its_colon(words, message):
+    program = "```python\nimport acme\nacme.f(-1)\n```\n\n"
+    found = issue.read_issue(Issue(title="f of a negative size", body=program + words))
+    assert [row.message for row in found.tracebacks if row.message] == (
+        [message] if message else []
+    )
+
+
 def test_a_quotation_that_ends_a_sentence_is_no_part_of_its_message() -> None:
     body = "There occurs \"load(x) TypeError: load() missing 1 required positional argument: 'L'\"."
     (row,) = issue.read_issue(Issue(title="It fails", body=body)).tracebacks

@@ -206,7 +206,8 @@ class RestGitHub(HookedGitHub):
                 self._tokens.forget(grant, token)
                 answer = send(self._tokens.get(grant))
             if not answer.ok and answer.status not in expected:
-                raise problem(answer, f"{method} {path}")
+                what = f"{method} {path}"
+                raise problem(answer, what, in_workflow=self._tokens.in_workflow)
         return answer
 
 

@@ -232,6 +232,11 @@ _ROLES: dict[str, Permission] = {role: role for role in get_args(Permission)}
 SECONDARY_S = 60.0
 LEAST_S, MOST_S = 1.0, 3_600.0
 _CREDENTIALS = "Check REPRISE_APP_ID and REPRISE_PRIVATE_KEY, and this machine's clock."
+_JOB = "Pass the token of the job."
+_JOB_PERMISSIONS = (
+    "Check `permissions` in the workflow: the job `run` needs contents: read, the job `publish` "
+    "needs contents: read and issues: write."
+)
 _LIMITS = ("secondary rate", "rate limit exceeded", "abuse detection")
 
 
@@ -325,9 +330,11 @@ def hooks(answer: ApiResponse) -> list[Hook]:
 
 
 def problem(
-    answer: ApiResponse, what: str, *, now: float | None = None
+    answer: ApiResponse, what: str, *, now: float | None = None, in_workflow: bool = False
 ) -> TransientError | UserError:
-    """The error for an answer to `what`, such as "GET /app". `now` in seconds since 1970."""
+    """The error for an answer to `what`, such as "GET /app". `now` in seconds since 1970. Within a
+    workflow the token is the job's, and no App has permissions.
+    """
     wait = _wait(answer, time.time() if now is None else now)
     if wait is not None:
         return Throttled("GitHub asked Reprise to wait.", wait)
@@ -339,17 +346,19 @@ def problem(
     refusal = f"GitHub refuses {what} ({status}){cause}"
     errors = (
         (unknown, CredentialsRefused("GitHub does not know this App.", _CREDENTIALS)),
-        (status == 401, CredentialsRefused(refusal, _CREDENTIALS)),
+        (status == 401, CredentialsRefused(refusal, _JOB if in_workflow else _CREDENTIALS)),
         (is_unavailable, GoneError(f"{what} is not available on GitHub{cause}")),
         (300 <= status < 400, GoneError(f"GitHub has moved the target of {what}.")),
         (failed, TransientError(f"GitHub answered {what} with status {status}.")),
         (200 <= status < 300, TransientError(unreadable, "Check REPRISE_GITHUB_API_URL.")),
-        (True, UserError(refusal, _fix(answer))),
+        (True, UserError(refusal, _fix(answer, in_workflow))),
     )
     return next(error for applies, error in errors if applies)
 
 
-def _fix(answer: ApiResponse) -> str:
+def _fix(answer: ApiResponse, in_workflow: bool) -> str:
+    if answer.status == 403 and in_workflow:
+        return _JOB_PERMISSIONS
     needed = clip(one_line(answer.headers.get("x-accepted-github-permissions", "")), 200)
     if answer.status == 403 and needed:
         return f"Grant the App the permission {needed} and accept it for the installation."
@@ -403,7 +412,9 @@ class Grant:
 
 
 class TokenSource(Protocol):
-    """Where the token of a request comes from."""
+    """Where the token of a request comes from: the job of a workflow, or the App."""
+
+    in_workflow: bool
 
     def get(self, grant: Grant) -> str:
         """A token that covers the grant, as far as is known here."""
@@ -413,7 +424,9 @@ class TokenSource(Protocol):
 
 
 class FixedToken(TokenSource):
-    """One token for everything, whose permissions somebody else has chosen."""
+    """One token for everything, whose permissions the workflow has chosen."""
+
+    in_workflow = True
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -431,6 +444,8 @@ class TokenCache(TokenSource):
     """Mints tokens and keeps them. githubkit's own strategy narrows tokens too, but keeps one
     that GitHub has revoked.
     """
+
+    in_workflow = False
 
     def __init__(self, client: RestClient, now: Callable[[], float]) -> None:
         self._client = client

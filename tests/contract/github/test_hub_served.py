@@ -218,3 +218,19 @@ def test_every_request_is_one_that_github_describes_and_no_step_takes_more_than_
         "redeliver": 1,
     }
     assert [name for name, number in minted.items() if number] == ["permission", "file", "find"]
+
+
+def test_a_refused_app_is_told_to_ask_for_the_permission(served):
+    served.state.covering("octo/net").permissions["issues"] = "read"
+    with pytest.raises(UserError) as caught:
+        served.github.create_comment(served.target, served.number, "text")
+    assert "Grant the App the permission issues=write" in caught.value.fix
+
+
+def test_a_refused_job_is_told_of_the_permissions_in_its_workflow(with_token):
+    (token,) = with_token.state.tokens.values()
+    token.permissions["issues"] = "read"
+    with pytest.raises(UserError) as caught:
+        with_token.github.create_comment(with_token.target, with_token.number, "text")
+    assert "`publish` needs contents: read and issues: write" in caught.value.fix
+    assert "Grant the App" not in caught.value.fix

@@ -49,6 +49,28 @@ from tests.support.traces import (
 )
 
 
+@pytest.mark.parametrize(
+    ("losses", "grows", "is_told"),
+    [(GOOD, True, False), (GOOD, False, True), (FLAT, True, True)],
+    ids=["leaves zero", "stays at zero", "learns nothing"],
+)
+def test_what_begins_at_zero_and_leaves_it_as_in_an_adapter_is_no_fault(losses, grows, is_told):
+    layers = (weight(LAYERS[0], std=0.0, mean=0.0), *LAYERS[1:])
+    taken = tuple(
+        step.model_copy(
+            update={
+                "weights": tuple(
+                    row.model_copy(update={"weight_norm": step.step * 0.1 * grows})
+                    for row in step.weights
+                )
+            }
+        )
+        for step in steps(losses)
+    )
+    found = diagnose(trace(layers, losses, taken=taken)).findings
+    assert any(row.rule == "constant-kernel" for row in found) is is_told
+
+
 @pytest.mark.parametrize("name", [rule.id for rule in RULES])
 def test_a_rule_tells_its_twins_apart(name: str):
     rule = next(x for x in RULES if x.id == name)

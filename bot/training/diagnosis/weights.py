@@ -69,6 +69,9 @@ def _symmetry(training: Training, layer: Layer, weight: Weight) -> float:
         return 0.5 if training.learning.badly and not branch else 0.0
     if spared and training.learning.well:
         return UNHARMED
+    # What began at zero and left it was not held there by its neighbours, as of an adapter.
+    if zero and not training.learning.poor and any(kernel_norms(training, layer.index)):
+        return 0.0
     return 0.95
 
 

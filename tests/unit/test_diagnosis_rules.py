@@ -1,5 +1,6 @@
 """Each rule of the diagnosis has a buggy trace that it speaks of, and a healthy twin."""
 
+import math
 from time import process_time
 
 import pytest
@@ -69,6 +70,23 @@ def test_what_begins_at_zero_and_leaves_it_as_in_an_adapter_is_no_fault(losses, 
     )
     found = diagnose(trace(layers, losses, taken=taken)).findings
     assert any(row.rule == "constant-kernel" for row in found) is is_told
+
+
+@pytest.mark.parametrize(
+    ("losses", "is_rate"),
+    [
+        ([*curve(2.3, 0.2), math.nan], False),
+        ([*curve(2.3, 0.2), 3.0, 40.0, 9e3, 5e8, math.nan], True),
+        ([2.3, 2.2, math.nan], True),
+        ([*curve(2.3, 2.0), math.nan], True),
+    ],
+    ids=["at once", "after it grew", "at the beginning", "before it fell"],
+)
+def test_a_loss_that_breaks_at_once_blames_the_rate_but_little(losses, is_rate):
+    """The gradient of a root at zero, say: no rate that is too high lets a loss fall for so long."""
+    (found, *_) = diagnose(trace(losses=losses)).findings
+    assert (found.rule, found.confidence >= 0.7) == ("loss-breaks", is_rate)
+    assert ("at once" in found.message) is not is_rate
 
 
 @pytest.mark.parametrize("name", [rule.id for rule in RULES])

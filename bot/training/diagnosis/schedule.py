@@ -4,6 +4,7 @@ jump or never move.
 
 import math
 
+from bot.training.diagnosis.learning import Learning
 from bot.training.diagnosis.rates import (
     BANDS,
     in_band,
@@ -237,7 +238,7 @@ BUDGET_RULES: tuple[Rule, ...] = (
 
 _JUMPS = 0.2
 _SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
-_LONG = 100
+_LONG, _SEVERAL = 100, 5
 _GUESS = 0.33
 _LITTLE, _NEAR = 0.35, 0.2
 _CHANCE, _CLEAR = 2.0, 5.0
@@ -250,11 +251,25 @@ def breaks(training: Training) -> Signs:
     if start is not None and _tiny_batches(training):
         start = max(start, learning.points[0])  # the first losses are noise
     rose = start is not None and end is not None and start > 0 and end > 3 * start
-    if learning.broken or rose:
+    if learning.broken and _fell_until_the_end(learning):
+        text = (
+            f"The loss fell to {learning.points[-1]:.3g} and became NaN or infinite at once, as "
+            "when a root, a norm, a logarithm or a quotient meets a zero."
+        )
+        yield rate_sign(training, _GUESS, False, text, symptom=True)
+    elif learning.broken or rose:
         text = (
             f"The loss {'became NaN or infinite' if learning.broken else 'rose during training'}."
         )
         yield rate_sign(training, 0.75, False, text, symptom=True)
+
+
+def _fell_until_the_end(learning: Learning) -> bool:
+    """Whether nothing grew before the loss broke, as it does under a rate that is too high."""
+    points, start = learning.points, learning.start
+    if len(points) < _SEVERAL or start is None:
+        return False
+    return 0 < points[-1] <= min(1.5 * min(points), 0.5 * start)
 
 
 def _tiny_batches(training: Training) -> bool:

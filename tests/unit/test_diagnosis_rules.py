@@ -1284,6 +1284,23 @@ def test_parts_whose_step_is_skipped_within_their_own_loop_are_reset_too_soon():
     assert not _signs("accumulation-wrong", two_losses)
 
 
+@pytest.mark.parametrize(
+    ("times", "highest", "is_told"),
+    [(7, 0.02, True), (7, 0.1, False), (500, 0.02, False)],
+    ids=["ends while it warms up", "is warm in the end", "a step for each of the optimizer"],
+)
+def test_a_warm_up_that_outlasts_the_run_is_told(times, highest, is_told):
+    seen = coded(schedules=(Schedule(name="LambdaLR", steps=times, line=6),))
+    last = seen.steps[-1].step
+    taken = [
+        row.model_copy(update={"rate": highest * row.step / last if times < 99 else 0.01})
+        for row in seen.steps
+    ]
+    optimizer = seen.optimizers[0].model_copy(update={"settings": {"lr": 0.1}})
+    seen = seen.model_copy(update={"steps": tuple(taken), "optimizers": (optimizer,)})
+    assert bool(_signs("schedule-stepped-wrong", seen)) is is_told
+
+
 @pytest.mark.parametrize(("share", "told"), [(0.2, True), (0.9, False)])
 @pytest.mark.parametrize("losses", [FLAT, GOOD], ids=["flat", "learned"])
 def test_a_schedule_that_leaves_no_rate_for_most_of_a_run_is_told(share, told, losses):

@@ -32,6 +32,7 @@ _RARE, _VERY_RARE = 3, 8
 _LEAST_CLIP, _TOO_LOW, _TOO_SOON = 0.02, 0.01, 0.5
 _LEAST_UPDATE = 1e-4
 _NOTHING = 1e-9  # of the highest learning rate
+_STILL_COLD = 0.5  # of the learning rate that the optimizer was given
 _PLAIN = frozenset(("sgd", "asgd"))
 _PER_EPOCH = frozenset(
     ("StepLR", "MultiStepLR", "ExponentialLR", "CosineAnnealingLR", "PolynomialLR", "LinearLR")
@@ -237,6 +238,7 @@ def schedule(training: Training) -> Signs:
         sign = (
             _too_fast(training, code, one)
             or _too_slow(training, code, one)
+            or _never_warm(training, code, one)
             or _to_nothing(training, one)
         )
         if sign is not None:
@@ -282,6 +284,28 @@ def _too_slow(training: Training, code: ProgramCode, one: Schedule) -> Sign | No
     )
     words = f"Move `{name}.step()` into the loop over batches, after `step` of the optimizer."
     return code_sign(training, "schedule-stepped-wrong", 0.93, text, words, line=site.line)
+
+
+def _never_warm(training: Training, code: ProgramCode, one: Schedule) -> Sign | None:
+    """A warm-up of as many steps as the optimizer takes, of which the scheduler takes one for each
+    epoch: the run ends before the learning rate is what it was set to.
+    """
+    rates = [step.rate for step in training.steps if step.rate is not None]
+    full = training.optimizer.settings.get("lr") if training.optimizer else None
+    if not isinstance(full, int | float) or not rates or not one.steps:
+        return None
+    if code.totals.get("step", 0) < _RARE * one.steps or rates != sorted(rates):
+        return None
+    if not rates[0] < rates[-1] <= _STILL_COLD * full:
+        return None
+    site = code.site("schedule")
+    name = receiver(code, "step", site.line, "scheduler")
+    text = (
+        f"`{one.name}`{in_line(one.line)} is stepped {one.steps} times, and still warms up at the "
+        f"end: the learning rate ends at {number(rates[-1])} of {number(full)}."
+    )
+    words = f"Move `{name}.step()` into the loop over batches, after `step` of the optimizer."
+    return code_sign(training, "schedule-stepped-wrong", 0.9, text, words, line=site.line)
 
 
 def _to_nothing(training: Training, one: Schedule) -> Sign | None:

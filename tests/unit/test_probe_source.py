@@ -112,6 +112,12 @@ def test_ends_of_episodes_that_nothing_reads(monkeypatch: pytest.MonkeyPatch) ->
     assert source.unused_ends() == {}
     monkeypatch.setattr(program, "tree", lambda: ast.parse(_LOSSES.replace("1 - dones", "1")))
     assert source.unused_ends() == {"unused_ends": [10.0]}
+    elsewhere = "def sample():\n    dones = draw()\n    return tensor(dones)\n"
+    unread = f"{elsewhere}def learn(batch):\n    states, dones = batch\n    return states\n"
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(unread))
+    assert source.unused_ends() == {"unused_ends": [5.0]}
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(elsewhere))
+    assert source.unused_ends() == {}
 
 
 def test_where_weights_are_frozen_metrics_are_given_and_the_last_state_is_read(

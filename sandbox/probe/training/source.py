@@ -50,7 +50,12 @@ def line_of_last():
 
 def _is_last(index):
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
-    return any(isinstance(one, ast.UnaryOp) and ast.unparse(one) == "-1" for one in parts)
+    return any(
+        isinstance(one, ast.UnaryOp)
+        and isinstance(one.op, ast.USub)
+        and getattr(one.operand, "value", getattr(one.operand, "n", None)) == 1
+        for one in parts
+    )
 
 
 def line_of_frozen():
@@ -214,16 +219,23 @@ _ENDS = re.compile(r"(is_)?(dones?|terminals?|terminated|ended)(_\w+)?$")
 
 
 def unused_ends():
-    """Names for the end of an episode that the program fills from a memory and never reads."""
+    """Names for the end of an episode that the program fills from a memory and never reads: in the
+    function that fills them, or anywhere where none does.
+    """
     tree = program.tree()
-    ends, loads = {}, set()
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            loads.add(node.id)
-        elif isinstance(node, ast.Name) and _ENDS.match(node.id):
-            ends.setdefault(node.id, node.lineno)
-    lines = [float(line) for name, line in ends.items() if name not in loads]
-    return {"unused_ends": lines[:4]} if lines else {}
+    if tree is None:
+        return {}
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    within = {id(name) for function in functions for name in ast.walk(function)}
+    lines = set()
+    for scope in (tree, *functions):
+        names = [node for node in ast.walk(scope) if isinstance(node, ast.Name)]
+        loads = {name.id for name in names if isinstance(name.ctx, ast.Load)}
+        for name in names:
+            is_own = scope is not tree or id(name) not in within
+            if is_own and name.id not in loads and _ENDS.match(name.id):
+                lines.add(float(name.lineno))
+    return {"unused_ends": sorted(lines)[:4]} if lines else {}
 
 
 def mentions():

@@ -73,7 +73,7 @@ def _following(old: Requirement, draft: Draft, world: World) -> tuple[datetime, 
 
 
 _A_DAY = timedelta(days=1)  # until all files of a release are there
-_GONE = timedelta(days=31)
+_ABSENCE = timedelta(days=31)
 
 
 def _days(names: Iterable[str], draft: Draft, text: str, world: World) -> dict[str, datetime]:
@@ -111,8 +111,8 @@ def from_source(draft: Draft, text: str, world: World) -> Draft | None:
 
 def _is_built(name: str, span: str, draft: Draft) -> bool:
     """Whether a wheel that was built is of a release within a specifier."""
-    built = (parse_wheel_filename(wheel.name)[:2] for wheel in draft.wheels)
-    return any(own == name and version in SpecifierSet(span) for own, version in built)
+    releases_built = (parse_wheel_filename(wheel.name)[:2] for wheel in draft.wheels)
+    return any(own == name and version in SpecifierSet(span) for own, version in releases_built)
 
 
 def without_extras(draft: Draft, text: str, _: World) -> Draft | None:
@@ -377,7 +377,7 @@ def _day_of_the_gone(draft: Draft, text: str, world: World) -> Draft | None:
             continue
         uploads = [row.uploaded_at for row in world.history(name) if row.uploaded_at]
         first = min(uploads, default=day)
-        if day and first and first - day > _GONE:
+        if day and first and first - day > _ABSENCE:
             why = f"the first day on which there is a {name}, which packages of the day need"
             new = [
                 row.model_copy(update={"rung": PinSource.NEIGHBOUR, "reason": f"of {why}"})

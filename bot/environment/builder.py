@@ -69,7 +69,7 @@ def outcome(
     history: Callable[[str], tuple[Release, ...]],
 ) -> Environment:
     """The environment that was built. `history` are the releases of a distribution."""
-    packages = _packages(draft, installation.pins)
+    packages = _packages(spec, draft, installation.pins)
     mounts = [str(installation.python.root), str(installation.root)]
     variables = {**installation.python.variables, **spec.variables}
     if checkout is not None and not draft.cloned:
@@ -105,7 +105,8 @@ def _note(checkout: Checkout) -> str:
     return _UNBUILT.format(checkout.commit[:12]) if checkout.changed else ""
 
 
-def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
+def _packages(spec: EnvironmentSpec, draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
+    unstated = {row.name: row.rung for row in spec.requirements if not row.specifier}
     requirements = {requirement.name: requirement for requirement in draft.requirements}
     bounds = {bound.name: bound.rung for bound in (*draft.constraints, *draft.overrides)}
     packages = []
@@ -116,7 +117,9 @@ def _packages(draft: Draft, pins: tuple[str, ...]) -> tuple[Package, ...]:
         rung = bounds.get(plain, PinSource.DEPENDENCY)
         if requirement is not None:
             free = plain in draft.undated or plain in draft.windows
-            dated = draft.exclude_newer and not free and not requirement.specifier
+            is_raised = unstated.get(plain) is requirement.rung  # to the newest of the day
+            any_version = is_raised or not requirement.specifier
+            dated = draft.exclude_newer and not free and any_version
             rung = PinSource.DATE if dated else requirement.rung
         packages.append(Package(name=plain, version=version.partition(" ")[0], rung=rung))
     return tuple(packages)
@@ -130,7 +133,7 @@ def _claims(
     for name, build in {"tensorflow": "tensorflow-cpu", **imports.WINDOWED}.items():
         resolved.setdefault(name, resolved.get(build, ""))
     notes: dict[str, str] = {}
-    for name, note in draft.notes:
+    for name, note in dict.fromkeys(draft.notes):
         notes[name] = f"{notes[name]}; {note}" if name in notes else note
     claims = []
     for claim in spec.claims:
@@ -141,9 +144,12 @@ def _claims(
             claims.append(
                 claim.model_copy(update={"resolved": version, "note": joined_notes or differs})
             )
+    # A bound on what nobody asks for, and what is not drawn in, says nothing.
+    names = {*resolved, "date", *(row.name for row in (*spec.requirements, *draft.requirements))}
     extra = [
         Claimed(name=name, claimed="", resolved=resolved.get(name, ""), note=note)
         for name, note in notes.items()
+        if name in names
     ]
     return (*claims, *extra)
 
@@ -180,6 +186,7 @@ _TRIES = 30
 """Resolutions; each takes seconds, and old releases lack several wheels."""
 _FRESH_S = 86_400.0
 _PROBE_S = 3_600.0
+_RAISED = (PinSource.REPOSITORY, PinSource.IMPORT)
 _TORCH_DEPENDENCIES = ("setuptools",)
 _UNCOMPILED = (
     "without its compiled operators (nms, image decoding and others): the index's build of them "
@@ -215,6 +222,11 @@ class UvBuilder(Builder):
     @cached_property
     def _operator_files(self) -> OperatorFiles:
         return self.shelf.files(self.data) if self.shelf is not None else OperatorFiles()
+
+    @override
+    def pythons(self) -> tuple[str, ...]:
+        minors = {interpreter.minor for interpreter in interpreters.discover(self.environ)}
+        return tuple(sorted(minors, key=versions.order))
 
     @override
     def releases(self, name: str) -> tuple[str, ...]:
@@ -395,6 +407,10 @@ class _Job:
         self.torch = Torch(anything=True)
         self.at_hand: dict[str, tuple[str, str]] = {}
         """Packages of which only one release can be had: its pin, and why it is that."""
+        self.raised: dict[str, Requirement] = {}
+        """Packages that were to be of their newest release of the day, the last one last."""
+        self.best: tuple[Draft, tuple[str, ...]] | None = None
+        """The best solution so far: a draft and its pins."""
 
     def run(self) -> Environment:
         if not self.found:
@@ -409,23 +425,17 @@ class _Job:
             self.at_hand = self._local()
         draft = self._first()
         attempts, causes = list[Draft](), dict[str, str]()
-        older: tuple[Draft, tuple[str, ...]] | None = None
         while True:
             attempts.append(draft)
-            following = None
             pins, error = self._resolved(draft)
             causes[draft.minor] = error
-            if pins is not None:
-                following = drafts.completed(draft, pins)
-                if following is None and older is None:
-                    following = self._newest(draft, pins)
-                    older = (draft, pins) if following is not None else None
-                if following is None:
-                    return self._installed(draft, pins)
-            elif len(attempts) < _TRIES:
-                following = fallbacks.next_draft(draft, error, self._world(), attempts)
-            if following is None and older is not None:
-                return self._installed(*older)
+            following = (
+                self._fallback(draft, error, attempts)
+                if pins is None
+                else self._improved(draft, pins)
+            )
+            if following is None and self.best is not None:
+                return self._installed(*self.best)
             if following is None:
                 # Other Pythons fail for reasons of their own: what the one that was asked for could
                 # not do is the cause.
@@ -459,19 +469,61 @@ class _Job:
             draft = self._with_repository(draft)
         return drafts.with_bounds(draft, drafts.bounds(draft, self._oldest(draft)))
 
+    def _improved(self, draft: Draft, pins: tuple[str, ...]) -> Draft | None:
+        """What to try after a solution: what it lacks, else a newer release of a package."""
+        if completed := drafts.completed(draft, pins):
+            return completed
+        if self.best is None or self._is_newer(pins, self.best[1]):
+            self.best = draft, pins
+        return self._newest(*self.best)
+
+    def _fallback(self, draft: Draft, error: str, attempts: list[Draft]) -> Draft | None:
+        """What to try after a failure: where there is a solution, only what gives nothing up."""
+        may_try, world = len(attempts) < _TRIES, self._world()
+        if self.best is None:
+            return fallbacks.next_draft(draft, error, world, attempts) if may_try else None
+        following = (
+            fallbacks.raised_draft(draft, error, world, attempts, self._is_about())
+            if may_try
+            else None
+        )
+        return following or self._newest(*self.best)
+
     def _newest(self, draft: Draft, pins: tuple[str, ...]) -> Draft | None:
-        """A draft that holds the package under test to the newest release before the report, where
-        the resolver took an older one because a dependency of the newest is not of that day.
+        """A draft that holds a package which the report is about or the program imports to the
+        newest release before the report, where the resolver took an older one because a dependency
+        of the newest has no wheel of that day.
         """
         resolved = dict(pin.split("==", 1) for pin in pins if "==" in pin)
         for requirement in draft.requirements:
             version = resolved.get(requirement.name)
-            if requirement.specifier or requirement.rung is not PinSource.REPOSITORY or not version:
+            is_free = not requirement.specifier and requirement.name not in draft.undated
+            if not (is_free and requirement.rung in _RAISED and version):
                 continue
             newest = self._newest_release(requirement.name, draft.exclude_newer)
-            if newest and Version(newest) > Version(version):
+            if requirement.name in self.raised or not newest or Version(newest) <= Version(version):
+                continue
+            has_wheel = newest in self.owner.usable(requirement.name, draft.minor)
+            if has_wheel or requirement.rung is PinSource.REPOSITORY:
+                self.raised[requirement.name] = requirement
                 return drafts.at_least(draft, requirement, newest)
         return None
+
+    def _is_newer(self, pins: tuple[str, ...], older: tuple[str, ...]) -> bool:
+        """Whether the newest release of a package costs no other one its own; that of the one that
+        the report is about may.
+        """
+        if self._is_about():
+            return True
+        now, before = (
+            dict(pin.split("==", 1) for pin in of if "==" in pin) for of in (pins, older)
+        )
+        names = now.keys() & before.keys() & {row.name for row in self.spec.requirements}
+        return all(Version(now[name]) >= Version(before[name]) for name in names)
+
+    def _is_about(self) -> bool:
+        """Whether the report is about the package that was last to be newer."""
+        return next(reversed(self.raised.values())).rung is PinSource.REPOSITORY
 
     def _newest_release(self, name: str, before: datetime | None) -> str:
         release_names = (

@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import parse_wheel_filename
 
 from bot.environment import imports, releases, versions
 from bot.environment.drafts import Draft, Move, World, allows, of_any_date, omit, swap
@@ -72,7 +73,7 @@ def _following(old: Requirement, draft: Draft, world: World) -> tuple[datetime, 
 
 
 _A_DAY = timedelta(days=1)  # until all files of a release are there
-_CERTAINLY_LATER = timedelta(days=31)
+_ABSENCE = timedelta(days=31)
 
 
 def _days(names: Iterable[str], draft: Draft, text: str, world: World) -> dict[str, datetime]:
@@ -93,21 +94,25 @@ def _days(names: Iterable[str], draft: Draft, text: str, world: World) -> dict[s
 def from_source(draft: Draft, text: str, world: World) -> Draft | None:
     """What comes as source only is built, in a sandbox."""
     for name in releases.without_wheel(text):
-        if (name, "built from source") in draft.notes:
+        span, note = releases.span(text, name), (name, "built from source")
+        if note in draft.notes and (not span or _is_built(name, span, draft)):
             continue  # its wheel is there and did not help
-        bound = Requirement(
-            name=name, specifier=releases.span(text, name), rung=PinSource.DEPENDENCY, reason=text
-        )
+        bound = Requirement(name=name, specifier=span, rung=PinSource.DEPENDENCY, reason=text)
         wheel = world.build(name, replace(draft, constraints=(*draft.constraints, bound)))
-        if wheel is not None:
-            note = (name, "built from source")
+        if wheel is not None and wheel not in draft.wheels:
             return replace(
                 draft,
                 what=f"with {name} built from source",
                 wheels=(*draft.wheels, wheel),
-                notes=(*draft.notes, note),
+                notes=tuple(dict.fromkeys((*draft.notes, note))),
             )
     return None
+
+
+def _is_built(name: str, span: str, draft: Draft) -> bool:
+    """Whether a wheel that was built is of a release within a specifier."""
+    releases_built = (parse_wheel_filename(wheel.name)[:2] for wheel in draft.wheels)
+    return any(own == name and version in SpecifierSet(span) for own, version in releases_built)
 
 
 def without_extras(draft: Draft, text: str, _: World) -> Draft | None:
@@ -225,6 +230,13 @@ def _nearest(old: Requirement, draft: Draft, world: World) -> str:
     return releases.beside(world.history(old.name), usable, old.specifier)
 
 
+def _is_at_hand(row: Requirement, draft: Draft) -> bool:
+    """Whether a requirement is a build from a folder, in whose place nothing else can be had: no
+    index has builds with a local part.
+    """
+    return "+" in row.specifier and row.name != draft.cloned
+
+
 def _without_wheel(text: str) -> list[str]:
     return [*releases.without_wheel(text), *releases.for_other_pythons(text)]
 
@@ -235,7 +247,7 @@ def _unfit(draft: Draft, text: str) -> list[Requirement]:
     free = [
         requirement
         for requirement in draft.requirements
-        if requirement.rung is not PinSource.OPTION
+        if requirement.rung is not PinSource.OPTION and not _is_at_hand(requirement, draft)
     ]
     needing = [
         requirement
@@ -274,8 +286,26 @@ newer.
 
 def next_draft(draft: Draft, text: str, world: World, attempts: Sequence[Draft]) -> Draft | None:
     """The first move that leads to a draft which was not tried yet."""
+    moves = (_undated, *MOVES) if len(attempts) >= _DATED_TRIES else MOVES
+    return _first_new(moves, draft, text, world, attempts)
+
+
+def raised_draft(
+    draft: Draft, text: str, world: World, attempts: Sequence[Draft], is_under_test: bool
+) -> Draft | None:
+    """The first move that leads to a newer release of one package without another giving way to it:
+    what it needs is newer, or built. For the package under test bounds may go as well.
+    """
+    moves = (_show_hidden, with_wheels, from_source)
+    own = (_drop_named_constraints, *moves, without_extras, relaxed)
+    return _first_new(own if is_under_test else moves, draft, text, world, attempts)
+
+
+def _first_new(
+    moves: Iterable[Move], draft: Draft, text: str, world: World, attempts: Sequence[Draft]
+) -> Draft | None:
     essences = [_essence(attempt) for attempt in attempts]
-    for move in (_undated, *MOVES) if len(attempts) >= _DATED_TRIES else MOVES:
+    for move in moves:
         new = move(draft, text, world)
         if new is not None and _essence(new) not in essences:
             return new
@@ -337,9 +367,9 @@ def _show_hidden(draft: Draft, text: str, world: World) -> Draft | None:
 
 
 def _day_of_the_gone(draft: Draft, text: str, world: World) -> Draft | None:
-    """What packages of the day need had releases then. Where the index has only later ones (of
-    jaxlib, none of before 2023), all come from the first day on which it can be had: a package and
-    what it was built on are of one time.
+    """What packages of the day need had releases then. Where the index has only later ones of it
+    (of jaxlib, none of before 2023), all come from the first day on which it can be had: a package
+    and what it was built on are of one time.
     """
     day = draft.exclude_newer
     for name in releases.hidden_by_date(text) if day else ():
@@ -347,7 +377,7 @@ def _day_of_the_gone(draft: Draft, text: str, world: World) -> Draft | None:
             continue
         uploads = [row.uploaded_at for row in world.history(name) if row.uploaded_at]
         first = min(uploads, default=day)
-        if day and first and first - day > _CERTAINLY_LATER:
+        if day and first and first - day > _ABSENCE:
             why = f"the first day on which there is a {name}, which packages of the day need"
             new = [
                 row.model_copy(update={"rung": PinSource.NEIGHBOUR, "reason": f"of {why}"})
@@ -424,6 +454,8 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
     for old in draft.requirements:
         exact = versions.exact_version(old.specifier)
         if not exact or old.rung is PinSource.OPTION or not releases.is_mentioned(text, old.name):
+            continue
+        if _is_at_hand(old, draft):
             continue
         offered = world.releases(old.name)
         if exact in offered or not offered:
@@ -508,6 +540,7 @@ def _loosen(draft: Draft, text: str, world: World) -> Draft | None:
         if row.specifier
         and row.name != draft.under_test
         and row.rung in {PinSource.ISSUE, PinSource.REPAIR}
+        and not _is_at_hand(row, draft)
     ]
     for old in (*reversed(files), *reversed(claims)):
         if releases.is_mentioned(text, old.name):

@@ -25,6 +25,8 @@ MOST: Final = 3
 def release(history: Sequence[Release], exact: str, day: datetime | None) -> list[str]:
     """The releases with wheels at most two years from the exact one, the nearest first; of one that
     the index does not have, those from before the day before any later one, which may have the fix.
+    Where none is exact, the first is the newest of the day: the highest version, as a patch of an
+    older line may have come after it.
     """
     own = next((release.uploaded_at for release in history if release.version == exact), None)
     about = own or day
@@ -40,7 +42,12 @@ def release(history: Sequence[Release], exact: str, day: datetime | None) -> lis
         and release.wheels not in {"none", None}
         and _final(release)
     ]
-    return [version for _, far, version in sorted(dated) if far <= FAR]
+    near = [(is_later, version) for is_later, far, version in sorted(dated) if far <= FAR]
+    if exact:
+        return [version for _, version in near]
+    of_the_day = (version for is_later, version in near if not is_later)
+    later = (version for is_later, version in near if is_later)
+    return [*sorted(of_the_day, key=Version, reverse=True), *later]
 
 
 def beside(history: Sequence[Release], usable: Sequence[str], span: str) -> str:

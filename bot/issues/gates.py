@@ -37,6 +37,7 @@ GATES: dict[str, Part] = {
     "amend_late": "amendment",
     "amend_same": "amendment",
     "package_name": "environment",
+    "python": "environment",
     "stated_version": "environment",
     "not_installed": "environment",
     "withdrawn": "environment",

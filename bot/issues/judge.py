@@ -196,7 +196,7 @@ def _observation(observation: Observation, signature: ObservationSignature) -> J
     is_as_reported, observed_text = values.outcome(signature, observation.printed)
     if is_as_reported is None:
         return undecided(f"`{signature.name}` is inconclusive: {observed_text}"[:EVIDENCE])
-    state = "was observed as reported" if is_as_reported else "has the expected value"
+    state = "was observed as reported" if is_as_reported else "has the right value"
     return Judgement(
         match=Match.MATCHED if is_as_reported else Match.PASSED,
         reason=f"`{signature.name}` {state}",

@@ -89,6 +89,9 @@ class Builder(Protocol):
         when none is known.
         """
 
+    def pythons(self) -> tuple[str, ...]:
+        """The minor versions of Python ("3.11") for which an environment can be built."""
+
     def releases(self, name: str) -> tuple[str, ...]:
         """Every version that the index still offers, oldest first; empty when unknown."""
 

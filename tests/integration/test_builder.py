@@ -149,6 +149,8 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> tuple[Index, Path]:
     index.wheel("newer", "2.0", "2025-01-01")
     index.wheel("grown", "0.1", "2023-01-01")
     index.wheel("grown", "1.0", "2024-02-01", requires=("newer>=2",))
+    index.wheel("jealous", "0.1", "2023-01-01")
+    index.wheel("jealous", "1.0", "2024-02-01", requires=("alpha==1.0.0",))
     index.wheel("stuck", "0.1", "2023-01-01")
     index.wheel("stuck", "1.0", "2024-02-01", requires=("newer>=99",))
     index.wheel(
@@ -244,6 +246,18 @@ def test_the_package_under_test_is_of_that_day_although_its_dependency_is_not(
     assert "newer" in {each.name for each in built.claims}
     none = builder.build(spec(wanted("stuck", rung=repository)))
     assert none.version("stuck") == "0.1", "better an older release than none"
+
+
+def test_so_is_what_the_program_imports_unless_that_costs_another_its_release(
+    builder: UvBuilder,
+) -> None:
+    built = builder.build(spec(wanted("alpha"), wanted("grown"), wanted("jealous")))
+    assert (built.version("grown"), built.version("newer")) == ("1.0", "2.0")
+    assert (built.version("alpha"), built.version("jealous")) == ("1.0.1", "0.1")
+    assert {each.name: each.rung for each in built.packages}["grown"] is PinSource.DATE
+    none = builder.build(spec(wanted("stuck")))
+    assert none.version("stuck") == "0.1"
+    assert not any("date cut-off" in step.what for step in none.steps), "the day stays"
 
 
 def test_the_second_time_it_is_warm_and_fast(

@@ -48,6 +48,7 @@ class FakeBuilder:
     wrong: Mapping[str, str] = field(default_factory=dict)
     lines: Mapping[str, str] = field(default_factory=dict)
     names: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    minors: tuple[str, ...] = ("3.8", "3.9", "3.10", "3.11")
 
     def build(self, spec: EnvironmentSpec, *, cancel: Event | None = None) -> Environment:
         """Answer at once with a made-up environment, or with the failure that was asked for."""
@@ -100,6 +101,10 @@ class FakeBuilder:
         distribution, version = self.names.get(str(lacking), ("", ""))
         is_new = version != built.version(distribution)
         return (distribution, version) if is_new else ("", "")
+
+    def pythons(self) -> tuple[str, ...]:
+        """Those that this fake was told about."""
+        return self.minors
 
     def releases(self, name: str) -> tuple[str, ...]:
         """The versions this fake was told about."""

@@ -5,6 +5,7 @@ out.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 
@@ -394,3 +395,42 @@ def test_in_place_of_a_build_that_no_index_has_comes_the_release_before_the_day(
     ]
     assert releases.release(history, "1.1.0rc1+13", DAY) == ["1.0.1", "1.0.0", "1.1.0"]
     assert releases.release(history, "1.0.1", DAY)[:2] == ["1.0.1", "1.0.0"]
+
+
+def test_the_newest_of_a_day_is_the_highest_version_not_the_last_upload():
+    """scikit-image 0.14.3 came out after 0.15.0."""
+    days = {"0.14.2": 176, "0.14.3": 31, "0.15.0": 101, "0.16.0": -20}
+    history = [
+        Release(version=version, uploaded_at=DAY - timedelta(days=days), wheels="linux")
+        for version, days in days.items()
+    ]
+    assert releases.release(history, "", DAY) == ["0.15.0", "0.14.3", "0.14.2", "0.16.0"]
+
+
+def test_another_release_is_built_where_the_one_that_was_does_not_fit():
+    text = "Because acme==0.21.0 has no usable wheels and lib>=2 depends on acme==0.21.0"
+    asked, built = [], Path("acme-0.24.1-py3-none-any.whl")
+
+    def build(name, draft):
+        asked.append(draft.constraints[-1].specifier)
+        return Path(f"{name}-0.21.0-py3-none-any.whl")
+
+    world = fallbacks.World(lambda _: (), ("3.11",), build)
+    draft = fallbacks.Draft("", "3.11", (), wheels=(built,), notes=(("acme", "built from source"),))
+    following = fallbacks.from_source(draft, text, world)
+    assert following is not None
+    assert [wheel.name.split("-")[1] for wheel in following.wheels] == ["0.24.1", "0.21.0"]
+    assert asked == ["==0.21.0"]
+    assert following.notes == draft.notes
+    assert fallbacks.from_source(following, text, world) is None, "it did not help"
+
+
+def test_a_build_from_a_folder_gives_way_to_no_release_of_the_index():
+    torch = Requirement(name="torch", specifier="==2.13.0+cpu", rung=PinSource.NEIGHBOUR, reason="")
+    other = torch.model_copy(update={"name": "acme", "specifier": "==1.1"})
+    draft = fallbacks.Draft("", "3.11", (torch, other))
+    text = "torch==2.13.0+cpu depends on acme, acme==1.1 has no usable wheels"
+    world = fallbacks.World(lambda _: ("1.0", "2.12.0"), ("3.11",), lambda *_: None)
+    following = fallbacks._neighbour(draft, text, world)
+    assert following is not None
+    assert [row.specifier for row in following.requirements] == ["==2.13.0+cpu", "==1.0"]

@@ -82,6 +82,24 @@ def test_weights_at_hand_are_told_by_name() -> None:
     )
 
 
+def test_that_the_date_was_given_up_is_no_row_of_a_package() -> None:
+    note = "releases of any date were allowed"
+    claims = (Claimed(name="date", claimed="", resolved="", note=note),)
+    row = Requirement(name="torch", rung=PinSource.IMPORT, reason="only this build")
+    built = Environment(
+        id="x",
+        python="3.11.9",
+        interpreter="python",
+        packages=(Package(name="torch", version="2.0", rung=PinSource.NEIGHBOUR),),
+        claims=(*claims, Claimed(name="torch", claimed="", resolved="2.0", note=row.reason)),
+    )
+    spec = EnvironmentSpec(python="3.11", requirements=(row,))
+    told = prompt_text.describe_environment(spec, built)
+    assert "Releases of any date were allowed." in told.splitlines()
+    assert "date: asked" not in told
+    assert told.count("only this build") == 1, "a reason stands once"
+
+
 def test_packages_that_differ_for_one_reason_share_a_line() -> None:
     why = "conflicts with other requirements"
     claims = (

@@ -150,6 +150,7 @@ TRIGGERS = {
     ),
     "amend_same": then(acts({**AMEND, "in_file": "acme/nn.py"}), first=CRASH),
     "package_name": then(acts({**INSTALL, "package": "beta @ file:///etc"})),
+    "python": then(acts({**INSTALL, "package": "python", "version": "2.7"})),
     "stated_version": then(acts({**INSTALL, "package": "acme", "version": "1.3.0"})),
     "not_installed": then(
         acts({**INSTALL, "package": "beta"}),

@@ -65,7 +65,7 @@ def test_each_proposal_stands_with_what_became_of_it() -> None:
     told = dict(sections.parts(load("reproduced-by-model")))
     ends = (
         " (not run; rejected by the checks)",
-        ": `key_bias` has the expected value (run 1)",
+        ": `key_bias` has the right value (run 1)",
         ": `key_bias` was observed as reported (run 2)",
     )
     proposed = told["Programs proposed"]

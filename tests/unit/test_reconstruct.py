@@ -559,7 +559,7 @@ def test_a_version_that_cannot_be_had_is_said_to_stay():
     model = ScriptedModel(answers(first, again, write()))
     decide(model, builder=Fixed())
     told = model.asked[-1].messages[-1].content
-    assert "beta could not be installed: <outside id=" in told
+    assert "beta 1.9 could not be installed: <outside id=" in told
     assert "beta 2.0 is what can be had here" in told
 
 
@@ -672,6 +672,28 @@ def test_a_model_may_ask_for_another_python_where_the_report_names_none():
     report = decide(model)
     assert report.environment.python == "3.9"
     assert "Python 3.9 is installed now" in model.asked[-1].messages[-1].content
+
+
+@pytest.mark.parametrize("version", ["2.7", "3.6"])
+def test_a_python_that_cannot_be_had_is_answered_with_those_that_can(version):
+    wanted = act(action="environment", package="python", version=version, reason="its wording")
+    model = ScriptedModel(answers(wanted, write()))
+    builder = FakeBuilder(minors=("3.8", "3.12"))
+    decide(model, builder=builder)
+    says = f"Python {version} cannot be installed here; these can: 3.8, 3.12"
+    assert says in model.asked[-1].messages[-1].content
+    assert all(row.python not in {"", version} for row in builder.built)
+
+
+def test_what_is_installed_already_is_said_to_be_with_its_version():
+    wanted = act(action="environment", package="beta", version="2.1", reason="acme.x needs it")
+    again = act(action="environment", package="beta", version="", reason="acme.x needs it")
+    own = act(action="environment", package="acme", version="", reason="it is imported")
+    model = ScriptedModel(answers(wanted, again, own, write()))
+    decide(model, builder=FakeBuilder(known={"beta": ("2.1",), "acme": ("1.2.0",)}), max_calls=8)
+    asked = "\n".join(one.messages[-1].content for one in model.asked)
+    assert "beta 2.1 is installed already." in asked
+    assert "could not be installed" not in asked
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from bot.environment import evidence, imports, package_names, versions
 from bot.issues.search import contexts as search_contexts, hints
 from bot.kernel.attempt import Attempt, Execution
 from bot.kernel.dialogue import ReadAction, SearchAction
+from bot.kernel.document import sentence
 from bot.kernel.environment import (
     Chunk,
     Claimed,
@@ -38,6 +39,8 @@ def describe_environment(spec: EnvironmentSpec, environment: Environment, proble
     """
     claims = {claim.name: claim for claim in environment.claims}
     rows = [_python(spec, environment, claims.pop("python", None))]
+    if date := claims.pop("date", None):
+        rows.append(sentence(date.note))
     for requirement in spec.requirements[:_MOST]:
         claim = claims.pop(evidence.claim_name(requirement.name), None)
         rows.append(_requirement_row(spec, environment, requirement, claim))
@@ -64,16 +67,8 @@ def _requirement_row(
         claim.resolved if claim is not None else ""
     )
     note = claim.note if claim is not None else ""
-    why = "; ".join(
-        filter(
-            None,
-            (
-                requirement.why,
-                note,
-                _processor(spec, requirement.name, requested_version, installed_version),
-            ),
-        )
-    )
+    processor = _processor(spec, requirement.name, requested_version, installed_version)
+    why = "; ".join(dict.fromkeys(filter(None, (requirement.why, note, processor))))
     return _row(requirement.name, requested_version, installed_version, why)
 
 

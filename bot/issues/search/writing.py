@@ -656,6 +656,9 @@ class _Writer:
             return self._refuse(
                 "stated_version", package=present.name, version=version, reason=reason
             )
+        present_version = self.environment.version(addition.name)
+        if present_version and not action.version and addition.name not in self.additions:
+            return self._tell_present(addition.name, present_version)
         spec, notes = self.runner.ports.builder.matched(specify.add(base, addition))
         if refusals := [note for note in notes if note.startswith(f"{addition.name} ")]:
             return self._not_installed(addition.name, "the index", refusals[0])
@@ -663,6 +666,16 @@ class _Writer:
             environment = self.runner.build(spec)
         except BuildError as error:
             return self._not_installed(addition.name, "the builder", str(error))
+        return self._take(action, addition, spec, environment)
+
+    def _take(
+        self,
+        action: EnvironmentAction,
+        addition: Requirement,
+        spec: EnvironmentSpec,
+        environment: Environment,
+    ) -> None:
+        """Go on with an environment that was built for what a model asked for, where it has it."""
         version = environment.version(addition.name)
         if not version:
             return self._not_installed(addition.name, "the environment", "it is left out")
@@ -670,9 +683,12 @@ class _Writer:
         is_as_asked = bool(action.version) and SpecifierSet(addition.specifier).contains(
             public, prereleases=True
         )
+        if environment.lock == self.environment.lock and not action.version:
+            return self._tell_present(addition.name, version)
         if environment.lock == self.environment.lock and not is_as_asked:
             stays = f"{addition.name} {version} is what can be had here"
-            return self._not_installed(addition.name, "the environment", stays)
+            request = f"{addition.name} {action.version}"[:80]
+            return self._not_installed(request, "the environment", stays)
         before = self.environment
         self.additions.add(addition.name)
         self._move(spec, environment, addition.name)
@@ -706,14 +722,17 @@ class _Writer:
 
     def _change_python(self, action: EnvironmentAction) -> None:
         """Build the environment for another Python, unless the host or the report says which."""
-        request, minor = f"python {action.version}"[:80], versions.python_minor(action.version)
-        if not minor:
-            return self._refuse("package_name", package=repr(request))
+        request, minor = f"Python {action.version}"[:80], versions.python_minor(action.version)
+        if not action.version:
+            return self._tell_present("Python", self.environment.python)
         stated = evidence.gather_claims(self.runner.bug).get("python", [])
         is_other = all(versions.python_minor(claim.version) != minor for claim in stated)
         if self.runner.job.environment.python or (stated and is_other):
             version, reason = self.environment.python, self.spec.python_why
             return self._refuse("stated_version", package="python", version=version, reason=reason)
+        minors = self.runner.ports.builder.pythons()
+        if minor not in minors:
+            return self._refuse("python", request=request, pythons=", ".join(minors))
         why = f"a model asked for it: {action.reason}".removesuffix(": ")
         changed = self.spec.model_copy(update={"python": minor, "python_why": why})
         spec, _ = self.runner.ports.builder.matched(changed)
@@ -728,6 +747,10 @@ class _Writer:
         self._move(spec, environment)
         self.notebook.tell(shared("installed", name="Python", version=environment.python))
         return self._tell_moved(before, "")
+
+    def _tell_present(self, name: str, version: str) -> None:
+        """Say that what is asked for is there, and which version."""
+        self.notebook.tell(shared("installed_already", name=name, version=version))
 
     def _tell_moved(self, before: Environment, name: str) -> None:
         """Say which of the packages that were asked for have another version than before, beside

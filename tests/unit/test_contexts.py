@@ -860,3 +860,44 @@ def test_a_word_that_is_rare_in_the_package_counts_whatever_its_dependencies_hol
     rows = contexts.ranking(reading_issue.read_issue(issue), issue, sources)
     assert "dist.fit.walk" in [row.name for row in rows]
     assert not [row for row in rows if row.package == "base"]
+
+
+def test_what_a_long_function_calls_has_room_beside_it() -> None:
+    passing = "\n".join(f"    first_{n} = n + {n}" for n in range(80))
+    texts = {
+        "net/plot.py": "class Plotter:\n    def __init__(self, data):\n        self.data = data\n\n"
+        "    def draw_bars(self, count):\n"
+        + "\n".join(f"        bar_{n} = count" for n in range(100))
+        + "\n        return count\n\n\n"
+        f"def bars(n):\n    plotter = Plotter(n)\n{passing}\n    return plotter.draw_bars(n)\n"
+    }
+    issue = Issue(title="`bars` draws too many", body="It never ends.", repository="o/net")
+    bug = reading_issue.read_issue(issue)
+    made = contexts.contexts(bug, issue, FakeSourceIndex(texts), 124)
+    seen = prompt_text.show_contexts(made[:1])
+    assert "return plotter.draw_bars(n)" in seen
+    assert "def draw_bars(self, count):" in seen
+    assert "bar_5 = count" in seen
+    assert sum(size(each.chunks) for each in made) <= 140
+
+
+def test_an_object_that_lacks_an_attribute_leads_to_where_its_class_gives_them() -> None:
+    texts = {
+        "net/module.py": "class Module:\n    def __post_init__(self):\n        self.bound = False\n\n"
+        "    def apply(self, x):\n        return x\n"
+    }
+    body = "`net.module.Module` says `AttributeError: 'Mine' object has no attribute 's1'`"
+    assert "self.bound = False" in shown_of(texts, "A call fails", body)
+    assert "self.bound = False" not in shown_of(texts, "A call fails", "`net.module.Module.apply`")
+
+
+def test_the_words_of_the_reading_choose_among_what_is_called() -> None:
+    texts = {
+        "net/a.py": "def smooth(x):\n    return x + 1\n\n\ndef bend(x):\n    return x * 2\n\n\n"
+        "def resize(x):\n    smooth(x)\n    return bend(x)\n"
+    }
+    issue = Issue(title="`resize` is wrong", body="", repository="o/net")
+    bug = reading_issue.read_issue(issue)
+    refined = Interpretation(claim="resize gives its image to bend, which doubles it")
+    rows = contexts.ranking(bug, issue, FakeSourceIndex(texts), refined=refined)
+    assert [row.name for row in rows] == ["net.a.resize", "net.a.bend", "net.a.smooth"]

@@ -14,7 +14,7 @@ from bot.kernel.bug import BugReport, Issue
 from bot.kernel.dialogue import Interpretation, ReadAction, SearchAction
 from bot.kernel.environment import Chunk, Context
 from bot.kernel.ports import SourceIndex
-from bot.kernel.source.index import identifiers, index_words, prose, query_words
+from bot.kernel.source.index import identifiers, index_words
 from bot.kernel.source.outline import (
     beyond,
     body,
@@ -44,6 +44,7 @@ _PER_MODULE = 8
 _FAINT = 0.12
 _WEAK = 0.18
 _CALLER_LINES = 12
+_MOST_CALLED, _CALLED_LINES = 2, 40
 _LONG_BODY = 40
 _CONSTRUCTOR_LINES = 30
 _MODULE_LINES, _TABLE_LINES, _MOST_USERS = 20_000, 12, 3
@@ -72,7 +73,7 @@ def contexts(
     and pull requests), where someone knows it, `refined` a model's reading of the report.
     """
     ranked_chunks = ranking(bug, issue, sources, lineage, refined)
-    words = set(query_words(f"{issue.title} {prose(issue)}", 200))
+    words = hints.words_of(issue, refined)
     results: list[Context] = []
     lines_left = budget_lines
     for path, chunks in by_module(ranked_chunks)[:_MOST]:
@@ -83,6 +84,10 @@ def contexts(
         candidates = _telling([*strongest, *closure, *others], pieces, words)
         most = lines_left * _FIRST if not results else lines_left * _NEXT
         fitting = fit_chunks(candidates, max(int(most), _LEAST))
+        if not results:
+            called = _telling(_called(ranked_chunks, chunks[0], fitting), fitting, words)
+            room = min(lines_left - size(fitting), _CALLED_LINES)
+            fitting = (*fitting, *(fit_chunks(called, room) if called and room >= _LEAST else ()))
         if fitting and (
             not results or chunks[0].score >= ranked_chunks[0].score * _WEAK * len(results)
         ):
@@ -104,6 +109,22 @@ def _beyond_module(
         chunk for chunk in others if chunk.package == chunks[0].package and chunk.kind in _BODIES
     ]
     return ends[:2], bodies[:_MOST_OTHERS]
+
+
+def _called(
+    ranked_chunks: Sequence[Chunk], main: Chunk, visible_chunks: Sequence[Chunk]
+) -> Sequence[Chunk]:
+    """The strongest that the main piece calls and that is not shown yet: often it decides where
+    the main one only passes on. A constructor seldom does.
+    """
+    why = shared("why_called", caller=short(main))
+    called = [
+        chunk
+        for chunk in ranked_chunks
+        if why in chunk.why and not chunk.name.endswith(".__init__")
+    ][:_MOST_CALLED]
+    names = {chunk.name for chunk in visible_chunks}
+    return [chunk for chunk in called if chunk.name not in names]
 
 
 def _telling(

@@ -363,6 +363,8 @@ _MOST_FOLLOWED = 6
 _MOST_STEPS = 24
 _UNREACHED = 0.6
 _MOST_METHODS, _METHOD_SHARE = 2, 0.4
+_LACKING = "object has no attribute"
+_GIVING = ("__getattr__", "__getattribute__", "__setattr__", "__post_init__")
 _BESIDE, _OF_CALLER = 0.5, 0.95
 _SHORT, _THIN = 15, 5
 _EXACT = 4.0
@@ -400,6 +402,8 @@ def gather(
     hints += files(issue, sources, hints, refined)
     goal = _Goal(bug, issue, refined)
     hints += [*_hints_of_methods(sources, hints, goal)]
+    if any(_LACKING in message for message in _quoted_messages(bug, issue, refined)):
+        hints += [*_hints_of_attributes(sources, hints)]
     calls = [*_hints_of_calls(sources, hints, goal)]
     return (
         *_reached(hints, calls),
@@ -540,6 +544,12 @@ def _hints_of_words(
                 yield Hint(chunk, weight * share * chunk.score / (1 + 0.2 * place), why)
 
 
+def words_of(issue: Issue, refined: Interpretation | None) -> Set[str]:
+    """The words of the report, and of what a model's reading claims."""
+    claim = refined.claim if refined is not None else ""
+    return {*query_words(f"{issue.title} {index.prose(issue)}", 200), *query_words(claim, 100)}
+
+
 class _Goal:
     """What calls are followed to: the words of a quoted message, else the words of the report."""
 
@@ -548,7 +558,7 @@ class _Goal:
         windows = (window for text in texts for window in index.windows(text)[:_MOST_WINDOWS])
         self.patterns = [index.literal_pattern(window) for window in dict.fromkeys(windows)]
         self.patterns += map(_raising, dict.fromkeys(_own_exceptions(bug, issue, refined)))
-        self.words = set(query_words(f"{issue.title} {index.prose(issue)}", 200))
+        self.words = words_of(issue, refined)
 
     def message(self, text: str) -> int:
         """The line (from 0) of a text that holds words of the message; -1 for none."""
@@ -580,6 +590,14 @@ def _hints_of_methods(sources: SourceIndex, hints: Sequence[Hint], goal: _Goal) 
         for method in sorted(own, key=lambda one: -goal.closeness(one))[:_MOST_METHODS]:
             weight = hint.weight * _METHOD_SHARE * goal.closeness(method)
             yield Hint(method, weight, hint.why, hint.chunk.name)
+
+
+def _hints_of_attributes(sources: SourceIndex, hints: Sequence[Hint]) -> Iterator[Hint]:
+    """How the objects of a named class get their attributes, where one of them lacks one."""
+    for hint in _strongest(hint for hint in hints if hint.chunk.kind == "class")[:2]:
+        for name in _GIVING:
+            for method in _member(hint.chunk.name, name, sources):
+                yield Hint(method, hint.weight * _METHOD_SHARE, hint.why, hint.chunk.name)
 
 
 def _methods(owner: Chunk, sources: SourceIndex) -> Iterator[Chunk]:

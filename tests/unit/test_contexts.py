@@ -901,3 +901,45 @@ def test_the_words_of_the_reading_choose_among_what_is_called() -> None:
     refined = Interpretation(claim="resize gives its image to bend, which doubles it")
     rows = contexts.ranking(bug, issue, FakeSourceIndex(texts), refined=refined)
     assert [row.name for row in rows] == ["net.a.resize", "net.a.bend", "net.a.smooth"]
+
+
+FLOWS = FakeSourceIndex(
+    {
+        "flow/activations.py": "def tanh(x):\n    return x\n",
+        "flow/frame.py": "class Frame:\n    def bool(self):\n        return True\n\n"
+        "    def __init__(self):\n        self.rows = []\n",
+        "flow/net.py": "class Net:\n    def __init__(self, wide):\n        self.wide = wide\n",
+        "packer/tests/test_wheel.py": "def test_wheel():\n"
+        "    raise ValueError('the wheel of the cart is broken')\n",
+    },
+    main=("flow",),
+)
+
+
+@pytest.mark.parametrize("name", ["np.tanh", "numpy.tanh", "`np.bool`", "__init__()"])
+def test_a_word_that_another_packages_name_shares_leads_nowhere(name: str) -> None:
+    issue = Issue(title="It stops", body=f"It says that {name} is wrong.", repository="o/flow")
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, FLOWS)
+    assert {why for row in rows for why in row.why} <= {"the words of the report"}
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("`flow.tanh` is wrong", "flow.activations.tanh"),
+        ("`frame.bool` is wrong", "flow.frame.Frame.bool"),
+        ("`Net` says that __init__() got an argument", "flow.net.Net.__init__"),
+    ],
+)
+def test_a_word_in_its_own_package_still_leads_to_its_definition(body: str, shown: str) -> None:
+    issue = Issue(title="It stops", body=body, repository="o/flow")
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, FLOWS)
+    assert shown in [row.name for row in rows]
+    assert "flow.frame.Frame.__init__" not in [row.name for row in rows]
+
+
+def test_the_tests_of_another_package_are_never_shown() -> None:
+    for body in ("ValueError: the wheel of the cart is broken", "A wheel of a cart in a test."):
+        issue = Issue(title="The wheel of the cart", body=body, repository="o/flow")
+        rows = contexts.ranking(reading_issue.read_issue(issue), issue, FLOWS)
+        assert "packer" not in [row.package for row in rows]

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from bot.environment import imports
 from bot.kernel.bug import (
     BugReport,
     CrashSignature,
@@ -78,8 +79,11 @@ _ENTRY_SHARES = (0.45, 0.6, 0.45)
 _FAR = 0.3
 _DEEPEST, _MOST_LOCATED = 8, 40
 _ELSEWHERE = 0.25
-_OWN = 0.15
-"""Less is the score of code that a package carries along from others."""
+_MODULES = frozenset(module.partition(".")[0] for module in imports.MODULES.values())
+_OWN, _OWN_WORDS = 0.4, 0.15
+"""Less is the score of code that a package carries along from others, and that of a dependency's
+tests.
+"""
 
 
 class Hint(NamedTuple):
@@ -107,6 +111,8 @@ def named_definitions(
     for name in names:
         chunks, close = _closest(_definitions(name.text, sources), parts, words, paths)
         close = close or ("." in name.text and len(chunks) == 1)
+        if name.text.startswith("__") and not close:
+            continue  # as many classes have
         share = _share(name.text, len(chunks)) * (1.0 if close else _FAR)
         why = shared("why_named", name=name.text, where=name.where)
         for place, chunk in enumerate(chunks[:3]):
@@ -157,11 +163,25 @@ def _class_of_instance(name: str, sources: SourceIndex) -> Sequence[str]:
 
 
 def _is_foreign(chunk: Chunk, name: str) -> bool:
-    """Whether a definition is of code that is carried along, or an inner one of a dependency that
-    merely ends like the name.
+    """Whether a definition is of code that is carried along, an inner one of a dependency that
+    merely ends like the name, or shares only a plain word with what a well-known package has.
     """
-    inner = any(part.startswith("_") and part not in name for part in chunk.name.split("."))
-    return chunk.score < _OWN or (chunk.score < 1.0 and inner)
+    parts = chunk.name.split(".")
+    inner = any(part.startswith("_") and part not in name for part in parts)
+    *scope, last = name.split(".")
+    is_plain = last.islower() and "_" not in last
+    elsewhere = bool(scope) and scope[0] in _MODULES and not set(scope) & set(parts)
+    return chunk.score < _OWN or (chunk.score < 1.0 and inner) or (is_plain and elsewhere)
+
+
+def _full_names(names: Iterable[Name], packages: Set[str]) -> Iterator[Name]:
+    """The names with the package in place of what everybody calls it, such as `np`; unless one of
+    the packages here is called so.
+    """
+    for name in names:
+        head, dot, rest = name.text.partition(".")
+        package = imports.MODULES.get(head, head) if dot and head not in packages else head
+        yield name._replace(text=f"{package}{dot}{rest}") if "." not in package else name
 
 
 def _returned(function: str, sources: SourceIndex) -> str:
@@ -381,8 +401,10 @@ def gather(
     """What the report (and a model's reading of it) points at, what the strongest of these call,
     and training loops; what has similar words only where nothing is pointed at.
     """
-    names = (*(names_of_reading(refined) if refined is not None else ()), *index.names(bug, issue))
     all_files = sources.files()
+    packages = {path.partition("/")[0].removesuffix(".py") for path in all_files}
+    names_read = names_of_reading(refined) if refined is not None else ()
+    names = tuple(_full_names((*names_read, *index.names(bug, issue)), packages))
     paths = [index.installed_file(name, all_files) or "" for name in file_names(issue, refined)]
     hints = [
         *(Hint(chunk, 7.0, shared("why_lineage")) for chunk in lineage),
@@ -392,7 +414,7 @@ def gather(
     ]
     in_clone = any(hint.chunk.origin == "clone" for hint in hints)
     hints += _quieter(messages(bug, issue, sources, refined), in_clone)
-    packages = {path.partition("/")[0].lower() for path in all_files}
+    packages = {package.lower() for package in packages}
     undefined = [
         name
         for name in names
@@ -536,9 +558,10 @@ def _hints_of_words(
         (f"{issue.title} {index.prose(issue)}", 4.0, shared("why_text")),
     )
     for words, weight, why in queries:
-        hits = sources.search(words, 12) if words.strip() else ()
+        similar = sources.search(words, 12) if words.strip() else ()
+        hits = [hit for hit in similar if hit.origin == "clone" or not index.is_secondary(hit.path)]
         for place, chunk in enumerate(hits):
-            own = chunk.package == hits[0].package and chunk.score >= _OWN
+            own = chunk.package == hits[0].package and chunk.score >= _OWN_WORDS
             if (own and not hints) or (chunk.path, chunk.start) in positions:
                 share = _BESIDE if exact else 1.0
                 yield Hint(chunk, weight * share * chunk.score / (1 + 0.2 * place), why)

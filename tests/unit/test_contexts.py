@@ -943,3 +943,78 @@ def test_the_tests_of_another_package_are_never_shown() -> None:
         issue = Issue(title="The wheel of the cart", body=body, repository="o/flow")
         rows = contexts.ranking(reading_issue.read_issue(issue), issue, FLOWS)
         assert "packer" not in [row.package for row in rows]
+
+
+PROGRAMS = {
+    "run/train.py": "import sys\nimport walker.steps\nfrom walker import gait\n\nimport argparse\n\n\n"
+    "def main(args):\n    return args\n\n\n"
+    "def parse():\n    parser = argparse.ArgumentParser()\n"
+    "    parser.add_argument('--stride', type=int)\n    return parser.parse_args()\n\n\n"
+    "LIMIT = main(parse())\n",
+}
+
+
+def clone_shown(title: str, body: str, refined: Interpretation | None = None) -> str:
+    issue = Issue(title=title, body=body, repository="o/run")
+    sources = FakeSourceIndex(PROGRAMS, origin="clone")
+    bug = reading_issue.read_issue(issue)
+    return prompt_text.show_contexts(contexts.contexts(bug, issue, sources, refined=refined))
+
+
+FAILED_IMPORT = """```
+Traceback (most recent call last):
+  File "/home/me/run/train.py", line 2, in <module>
+    import walker.steps
+ModuleNotFoundError: No module named 'walker'
+```
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        FAILED_IMPORT,
+        "It stops at line 3 of train.py.",
+        "It stops in run/train.py:3 already.",
+        'File "/home/me/run/train.py", line 2, in <module>\nImportError: no steps',
+        "from walker import gait ImportError: cannot import name 'gait'",
+    ],
+)
+def test_an_import_that_fails_is_shown_with_those_beside_it(body: str) -> None:
+    seen = clone_shown("It does not start", body)
+    assert "import walker.steps" in seen
+    assert "from walker import gait" in seen
+
+
+def test_the_line_that_the_claim_names_is_shown() -> None:
+    refined = Interpretation(claim="run/train.py line 2 imports a module that is not there")
+    assert "import walker.steps" in clone_shown("It does not start", "Help.", refined)
+    assert "import walker.steps" not in clone_shown("It does not start", "See train.py.")
+
+
+@pytest.mark.parametrize("body", ["`python walk.py --stride 3` says no.", "I ran walk.py."])
+def test_the_options_of_the_program_that_is_run_are_shown(body: str) -> None:
+    texts = {
+        "walk.py": "import argparse\n\nimport gait\n\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--stride', type=int)\nargs = parser.parse_args()\n\n\n"
+        "def main():\n    return gait.walk(args)\n",
+        "gait.py": "def walk(args):\n    return args.stride\n",
+    }
+    issue = Issue(title="It stops", body=body, repository="o/run")
+    bug = reading_issue.read_issue(issue)
+    for origin, is_shown in (("clone", True), ("installed", False)):
+        made = contexts.contexts(bug, issue, FakeSourceIndex(texts, origin=origin))
+        assert ("add_argument('--stride'" in prompt_text.show_contexts(made)) is is_shown
+
+
+def test_the_repositorys_own_files_come_before_installed_ones() -> None:
+    own, installed, faint = (
+        Chunk(path=path, start=1, end=1, text="x", score=score, origin=origin)
+        for path, score, origin in (
+            ("train.py", 3.0, "clone"),
+            ("torch/nn.py", 9.0, "installed"),
+            ("tools.py", 0.1, "clone"),
+        )
+    )
+    groups = contexts.by_module([installed, own, faint])
+    assert [path for path, _ in groups] == ["train.py", "torch/nn.py", "tools.py"]

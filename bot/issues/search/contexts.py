@@ -214,7 +214,9 @@ def _summed(all_hints: Iterable[Hint]) -> tuple[Chunk, ...]:
 
 
 def by_module(ranked_chunks: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
-    """The pieces by module; a module is worth its best piece and a part of the others."""
+    """The pieces by module; a module is worth its best piece and a part of the others. Those of
+    the repository itself come first, but for such as hardly anything leads to.
+    """
     groups: dict[str, list[Chunk]] = {}
     for chunk in ranked_chunks:
         groups.setdefault(chunk.path, []).append(chunk)
@@ -222,7 +224,9 @@ def by_module(ranked_chunks: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
         path: sum(c.score * 0.25**place for place, c in enumerate(group))
         for path, group in groups.items()
     }
-    ordered = sorted(groups, key=lambda path: (-worth[path], path))
+    least = max(worth.values(), default=0.0) * _WEAK
+    own = {path for path in groups if groups[path][0].origin == "clone" and worth[path] >= least}
+    ordered = sorted(groups, key=lambda path: (path not in own, -worth[path], path))
     return [
         (path, [c for c in groups[path] if c.score >= groups[path][0].score * _FAINT][:_PER_MODULE])
         for path in ordered

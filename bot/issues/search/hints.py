@@ -33,6 +33,10 @@ from prompts import shared
 # The Python files that a report's words name, and which definitions of such a file to look at.
 
 _FILE = re.compile(r"(?<![\w.@-])/?(?:[\w.-]{1,80}/){0,12}[\w-]{1,80}\.py(?![\w/])")
+_PLACE = re.compile(
+    rf"""{_FILE.pattern}["'`]?(?:,? (?:on |at |in )?line |:|#L)(?P<after>\d{{1,6}})\b"""
+    rf"""|\blines? (?P<before>\d{{1,6}}) (?:in|of) (?:the file )?["'`]?{_FILE.pattern}"""
+)
 _MOST = 6
 
 
@@ -40,6 +44,13 @@ def files_named(issue: Issue) -> Iterator[str]:
     """Paths in the title, then in the words of the body, each once."""
     names = _FILE.findall(f"{issue.title}\n{index.prose(issue)}")
     yield from list(dict.fromkeys(names))[:_MOST]
+
+
+def places_named(text: str) -> Iterator[tuple[str, int]]:
+    """The files that a text names with a line, each with it."""
+    for match in islice(_PLACE.finditer(text), _MOST):
+        (path,) = _FILE.findall(match[0])[:1]
+        yield path, int(match["after"] or match["before"])
 
 
 def telling(path: str, text: str, issue: Issue, most: int) -> Sequence[Segment]:
@@ -388,6 +399,10 @@ _GIVING = ("__getattr__", "__getattribute__", "__setattr__", "__post_init__")
 _BESIDE, _OF_CALLER = 0.5, 0.95
 _SHORT, _THIN = 15, 5
 _EXACT = 4.0
+_IMPORT = re.compile(r"\bfrom [.\w]+ import \w+(?:, ?\w+)*|^[ \t]*import [.\w]+", re.MULTILINE)
+_NO_IMPORT = re.compile(r"\b(?:ImportError|ModuleNotFoundError)\b")
+_OPTION = re.compile(r"(?<![\w-])--[A-Za-z][\w-]+")
+_DECLARING = "add_argument"
 _LEARNING = {Symptom.NOT_LEARNING, Symptom.NONFINITE}
 
 
@@ -410,6 +425,8 @@ def gather(
         *(Hint(chunk, 7.0, shared("why_lineage")) for chunk in lineage),
         *_hints_of_frames(bug, sources),
         *_hints_of_links(bug, issue, sources),
+        *_hints_of_places(issue, sources, refined),
+        *_hints_of_imports(issue, sources),
         *named_definitions(names, sources, paths),
     ]
     in_clone = any(hint.chunk.origin == "clone" for hint in hints)
@@ -422,6 +439,8 @@ def gather(
     ]
     hints += holders(undefined, sources, hints)
     hints += files(issue, sources, hints, refined)
+    if in_clone or any(hint.chunk.origin == "clone" for hint in hints):
+        hints += [*_hints_of_options(issue, sources, paths)]
     goal = _Goal(bug, issue, refined)
     hints += [*_hints_of_methods(sources, hints, goal)]
     if any(_LACKING in message for message in _quoted_messages(bug, issue, refined)):
@@ -517,6 +536,55 @@ def _hints_of_links(bug: BugReport, issue: Issue, sources: SourceIndex) -> Itera
         if chunk is not None:
             where = shared("linked_line", line=link.start) if link.start else shared("linked_file")
             yield Hint(chunk, 9.0 if link.start else 5.0, shared("why_linked", where=where))
+
+
+def _hints_of_places(
+    issue: Issue, sources: SourceIndex, refined: Interpretation | None
+) -> Iterator[Hint]:
+    """Lines of files that the report or the claim of a reading names."""
+    words = f"{issue.title}\n{index.prose(issue)}"
+    claim = refined.claim if refined is not None else ""
+    for text, where in ((claim, shared("reading")), (words, "the text")):
+        for name, line in places_named(text):
+            path = index.installed_file(name, sources.files())
+            chunk = sources.around(path, line) if path is not None else None
+            if chunk is not None:
+                place = f"{name.rpartition('/')[2]} {shared('linked_line', line=line)}"
+                yield Hint(chunk, 9.0, shared("why_named", name=place, where=where))
+
+
+def _hints_of_imports(issue: Issue, sources: SourceIndex) -> Iterator[Hint]:
+    """Who of the repository's own files has the import that a report of a failed one quotes."""
+    text = f"{issue.title}\n{issue.body}"
+    for quoted in dict.fromkeys(_IMPORT.findall(text)) if _NO_IMPORT.search(text) else ():
+        hits = [hit for hit in sources.literal(quoted, _MANY) if hit.origin == "clone"]
+        for place, hit in enumerate(hits[:2]):
+            why = shared("why_word", name=quoted, where="the text")
+            yield Hint(hit, 6.0 / (1 + place), why)
+
+
+def _hints_of_options(issue: Issue, sources: SourceIndex, paths: Sequence[str]) -> Iterator[Hint]:
+    """Where the repository's own programs declare the options that the report gives them, else
+    where those that it names declare any.
+    """
+    options = list(dict.fromkeys(_OPTION.findall(f"{issue.title}\n{issue.body}")))[:_MOST]
+    declared = [
+        (hit, option)
+        for option in options
+        for hit in sources.literal(option, _MANY)
+        if hit.origin == "clone" and _DECLARING in hit.text
+    ]
+    of_programs = [pair for pair in declared if pair[0].path in paths] or declared
+    for hit, option in of_programs[:2]:
+        yield Hint(hit, 5.0, shared("why_word", name=option, where="the text"))
+    for path in () if of_programs else filter(None, paths):
+        whole = sources.read(path, 1, _READ_LINES)
+        at = whole.text.find(_DECLARING) if whole is not None and whole.origin == "clone" else -1
+        chunk = (
+            sources.around(path, whole.text.count("\n", 0, at) + 1) if whole and at >= 0 else None
+        )
+        if chunk is not None:
+            yield Hint(chunk, 2.0, shared("why_file", name=path.rpartition("/")[2]))
 
 
 def _line_of(lines: Sequence[str], path: str, near: int, sources: SourceIndex) -> int:

@@ -1018,3 +1018,43 @@ def test_the_repositorys_own_files_come_before_installed_ones() -> None:
     )
     groups = contexts.by_module([installed, own, faint])
     assert [path for path, _ in groups] == ["train.py", "torch/nn.py", "tools.py"]
+
+
+KERAS = {
+    "flow/python/keras/engine/base_layer.py": "class Layer:\n    def __init__(self):\n"
+    "        self.built = False\n\n    def compute_shape(self, shape):\n"
+    "        return self.build(None)\n",
+    "flow/python/engine.py": "class Layer:\n    other = 1\n",
+    "flow/contrib/many.py": "def norm(x):\n    return Layer(x)\n",
+}
+
+
+def test_a_class_that_is_published_elsewhere_is_shown_not_what_holds_its_name() -> None:
+    body = "```python\nimport flow as fl\nclass Mine(fl.keras.layers.Layer):\n    pass\n```\n"
+    for text in (body, "`flow.keras.layers.Layer.compute_shape` is wrong."):
+        issue = Issue(title="It is wrong", body=text, repository="o/flow")
+        rows = contexts.ranking(reading_issue.read_issue(issue), issue, FakeSourceIndex(KERAS))
+        assert rows[0].path == "flow/python/keras/engine/base_layer.py"
+        assert "flow/contrib/many.py" not in [row.path for row in rows]
+
+
+def test_what_only_shares_a_message_is_not_shown_beside_the_repositorys_own_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = {
+        "walk.py": "def walk(x):\n    return x\n",
+        "lib/check.py": "def check(x):\n    raise ValueError('no module of that kind is here')\n",
+    }
+    sources = FakeSourceIndex(texts, main=("walk",))
+    origins = {"walk.py": "clone", "lib/check.py": "installed"}
+    find = sources.store.provenance
+    monkeypatch.setattr(
+        sources.store, "provenance", lambda path: find(path)._replace(origin=origins[path])
+    )
+    issue = Issue(
+        title="`walk` stops",
+        body="ValueError: no module of that kind is here",
+        repository="o/walk",
+    )
+    made = contexts.contexts(reading_issue.read_issue(issue), issue, sources)
+    assert [chunk.path for chunk in made[0].chunks] == ["walk.py"]

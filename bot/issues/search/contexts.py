@@ -14,7 +14,7 @@ from bot.kernel.bug import BugReport, Issue
 from bot.kernel.dialogue import Interpretation, ReadAction, SearchAction
 from bot.kernel.environment import Chunk, Context
 from bot.kernel.ports import SourceIndex
-from bot.kernel.source.index import identifiers, index_words
+from bot.kernel.source.index import identifiers, index_words, is_secondary
 from bot.kernel.source.outline import (
     beyond,
     body,
@@ -100,11 +100,19 @@ def _beyond_module(
     ranked_chunks: Sequence[Chunk], chunks: Sequence[Chunk]
 ) -> tuple[Sequence[Chunk], Sequence[Chunk]]:
     """What belongs to the pieces of a module although it is in others: what raises the quoted
-    message, and the strongest bodies of the package, for the room that is left.
+    message, and the strongest bodies of the package, for the room that is left. Tests raise
+    nothing, and to what is installed more than words has to lead from a repository.
     """
     why = shared("why_message")
+    words = {why, *map(shared, ("why_title", "why_error", "why_warning", "why_text"))}
     others = [chunk for chunk in ranked_chunks if chunk.path != chunks[0].path]
-    ends = [chunk for chunk in others if why in chunk.why]
+    ends = [
+        chunk
+        for chunk in others
+        if why in chunk.why
+        and not is_secondary(chunk.path)
+        and (chunk.origin == chunks[0].origin or set(chunk.why) - words)
+    ]
     bodies = [
         chunk for chunk in others if chunk.package == chunks[0].package and chunk.kind in _BODIES
     ]
@@ -171,7 +179,10 @@ def _wording(piece: Chunk) -> str:
 
 def _context(rank: int, path: str, chunks: Sequence[Chunk], pieces: Sequence[Chunk]) -> Context:
     first = max(chunks, key=lambda piece: piece.score)
-    ordered = sorted(pieces, key=lambda piece: (piece.path != path, piece.path, piece.start))
+    ordered = sorted(
+        pieces,
+        key=lambda piece: (piece.path != path, piece.origin != "clone", piece.path, piece.start),
+    )
     title = f"{first.name or path}: {first.why[0]}"
     return Context(rank=rank, title=title, module=module_of(path), chunks=tuple(ordered))
 

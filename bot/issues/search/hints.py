@@ -85,6 +85,7 @@ _MOST_WINDOWS = 10
 _NEARLY = 0.6
 _HIT_LINES = 50
 _READ_LINES = 2_000
+_MOST_PUBLISHED = 20
 _ENTRIES = (("__init__",), ("forward", "call", "__call__"), ("build",))
 _ENTRY_SHARES = (0.45, 0.6, 0.45)
 _FAR = 0.3
@@ -155,7 +156,30 @@ def _definitions(name: str, sources: SourceIndex) -> Sequence[Chunk]:
         for piece in sources.symbol(name, 5)
         if (piece.kind != "module" or "." in name) and not _is_foreign(piece, name)
     ]
-    return chunks or (_member(owner, "__getattr__", sources) if owner and "__" not in last else ())
+    if chunks or not owner:
+        return chunks
+    if classes := _published(name, sources):
+        return classes
+    members = [
+        row for one in _published(owner, sources) for row in _member(one.name, last, sources)
+    ]
+    return members or (_member(owner, "__getattr__", sources) if "__" not in last else ())
+
+
+def _published(name: str, sources: SourceIndex) -> Sequence[Chunk]:
+    """The classes that a package may mean by a name under which it publishes one that is defined
+    elsewhere in it: those that share most of the modules.
+    """
+    *scope, last = name.split(".")
+    if not scope or not last[:1].isupper():
+        return ()
+    shared_parts = {
+        chunk: len(set(scope) & set(chunk.name.split(".")[:-1]))
+        for chunk in sources.symbol(last, _MOST_PUBLISHED)
+        if chunk.kind == "class" and scope[0] in chunk.name.split(".") and chunk.score >= _OWN
+    }
+    most = max(shared_parts.values(), default=0)
+    return [chunk for chunk, count in shared_parts.items() if count == most]
 
 
 def _class_of_instance(name: str, sources: SourceIndex) -> Sequence[str]:

@@ -1058,3 +1058,52 @@ def test_what_only_shares_a_message_is_not_shown_beside_the_repositorys_own_code
     )
     made = contexts.contexts(reading_issue.read_issue(issue), issue, sources)
     assert [chunk.path for chunk in made[0].chunks] == ["walk.py"]
+
+
+NOTEBOOK = """{
+ "cells": [
+  {
+   "cell_type": "markdown",
+   "source": [
+    "The first."
+   ]
+  },
+  {
+   "cell_type": "code",
+   "source": [
+    "t = w + 1\\n",
+    "\\n",
+    "t = squash(t)\\n",
+    "print(t)"
+   ]
+  }
+ ]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "is_shown"),
+    [
+        ("`usage.ipynb` says `name 't' is not defined` at `t = squash(t)`.", True),
+        ("In docs/usage.ipynb\n\n```python\nt = squash(t)\n```\n", True),
+        ("`usage.ipynb` stops.", False),
+        ("`other.ipynb` stops at `t = squash(t)`.", False),
+    ],
+)
+def test_the_cell_with_a_quoted_statement_comes_first(body: str, is_shown: bool) -> None:
+    issue = Issue(title="It stops", body=body)
+    bug = reading_issue.read_issue(issue)
+    tree = {"docs/usage.ipynb": NOTEBOOK.encode(), "docs/other.ipynb": b"{}"}
+    other = Context(rank=1, title="other")
+    made = contexts.with_notebooks((other,), issue, bug, tree)
+    assert contexts.names_notebook(issue)
+    assert [context.rank for context in made] == list(range(1, len(made) + 1))
+    assert made[-1].title == "other"
+    assert len(made) == 1 + is_shown
+    if is_shown:
+        (piece,) = made[0].chunks
+        assert (piece.path, piece.start, piece.end) == ("docs/usage.ipynb", 12, 15)
+        seen = prompt_text.show_contexts(made)
+        assert '14      "t = squash(t)\\n",' in seen
+        assert "The first." not in seen

@@ -1,6 +1,8 @@
 """BugReport + the available sources → ranked contexts, within a number of lines."""
 
 import ast
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from types import MappingProxyType
@@ -14,7 +16,13 @@ from bot.kernel.bug import BugReport, Issue
 from bot.kernel.dialogue import Interpretation, ReadAction, SearchAction
 from bot.kernel.environment import Chunk, Context
 from bot.kernel.ports import SourceIndex
-from bot.kernel.source.index import identifiers, index_words, is_secondary
+from bot.kernel.source.index import (
+    code_spans,
+    identifiers,
+    index_words,
+    installed_file,
+    is_secondary,
+)
 from bot.kernel.source.outline import (
     beyond,
     body,
@@ -321,6 +329,63 @@ def _class_name(chunk: Chunk) -> str:
 
 def _with(chunk: Chunk, why: str) -> Chunk:
     return chunk.model_copy(update={"why": (*chunk.why, why)})
+
+
+# The cells of notebooks, which are no Python files and so in no index.
+
+_NOTEBOOK = re.compile(r"[\w./-]{1,200}\.ipynb\b")
+_CELL_LINES = 40
+
+
+def names_notebook(issue: Issue) -> bool:
+    """Whether a report names a notebook."""
+    return bool(_NOTEBOOK.search(f"{issue.title}\n{issue.body}"))
+
+
+def with_notebooks(
+    context_list: Sequence[Context], issue: Issue, bug: BugReport, tree: Tree
+) -> tuple[Context, ...]:
+    """The contexts after the cells of the notebooks that a report names, where one holds a
+    statement that the report quotes.
+    """
+    text = f"{issue.title}\n{issue.body}"
+    paths = [path for path in tree if path.endswith(".ipynb")]
+    named = (installed_file(name, paths) for name in _NOTEBOOK.findall(text))
+    programs = (line for fence in bug.programs for line in fence.text.splitlines())
+    quoted = {line.strip() for line in (*code_spans(text), *programs)}
+    pieces = [
+        piece for path in dict.fromkeys(filter(None, named)) for piece in _cell(path, quoted, tree)
+    ]
+    cells = [
+        Context(rank=1, title=f"{path}: {one[0].why[0]}", module="", chunks=one)
+        for path in dict.fromkeys(piece.path for piece in pieces)
+        if (one := tuple(piece for piece in pieces if piece.path == path))
+    ]
+    ordered = enumerate((*cells, *context_list), 1)
+    return tuple(context.model_copy(update={"rank": rank}) for rank, context in ordered)
+
+
+def _cell(path: str, quoted: Set[str], tree: Tree) -> Sequence[Chunk]:
+    """The lines of the cell in which the first of the quoted statements stands."""
+    rows = [_cell_line(row) for row in tree[path].decode("utf-8", "replace").splitlines()]
+    at = next((at for at, row in enumerate(rows) if row.strip() in quoted and row.strip()), None)
+    if at is None:
+        return ()
+    start = next(first for first in range(at, -2, -1) if first < 0 or not rows[first]) + 1
+    end = next(last for last in range(at, len(rows) + 1) if last == len(rows) or not rows[last])
+    chunk = tree_programs.read_lines(path, start + 1, end, tree)
+    why = shared("why_word", name=rows[at].strip(), where="the text")
+    changes = {"focus": at + 1, "why": (why,)}
+    return cut(chunk.model_copy(update=changes), _CELL_LINES) if chunk is not None else ()
+
+
+def _cell_line(row: str) -> str:
+    """What a line of a notebook's file holds of a cell; "" for any other line."""
+    try:
+        value = json.loads(row.strip().removesuffix(","))
+    except (ValueError, RecursionError):
+        return ""
+    return value if isinstance(value, str) else ""
 
 
 # A model's looks into the sources: what was found, and what has to be said about it.

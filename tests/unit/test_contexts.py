@@ -860,3 +860,250 @@ def test_a_word_that_is_rare_in_the_package_counts_whatever_its_dependencies_hol
     rows = contexts.ranking(reading_issue.read_issue(issue), issue, sources)
     assert "dist.fit.walk" in [row.name for row in rows]
     assert not [row for row in rows if row.package == "base"]
+
+
+def test_what_a_long_function_calls_has_room_beside_it() -> None:
+    passing = "\n".join(f"    first_{n} = n + {n}" for n in range(80))
+    texts = {
+        "net/plot.py": "class Plotter:\n    def __init__(self, data):\n        self.data = data\n\n"
+        "    def draw_bars(self, count):\n"
+        + "\n".join(f"        bar_{n} = count" for n in range(100))
+        + "\n        return count\n\n\n"
+        f"def bars(n):\n    plotter = Plotter(n)\n{passing}\n    return plotter.draw_bars(n)\n"
+    }
+    issue = Issue(title="`bars` draws too many", body="It never ends.", repository="o/net")
+    bug = reading_issue.read_issue(issue)
+    made = contexts.contexts(bug, issue, FakeSourceIndex(texts), 124)
+    seen = prompt_text.show_contexts(made[:1])
+    assert "return plotter.draw_bars(n)" in seen
+    assert "def draw_bars(self, count):" in seen
+    assert "bar_5 = count" in seen
+    assert sum(size(each.chunks) for each in made) <= 140
+
+
+def test_an_object_that_lacks_an_attribute_leads_to_where_its_class_gives_them() -> None:
+    texts = {
+        "net/module.py": "class Module:\n    def __post_init__(self):\n        self.bound = False\n\n"
+        "    def apply(self, x):\n        return x\n"
+    }
+    body = "`net.module.Module` says `AttributeError: 'Mine' object has no attribute 's1'`"
+    assert "self.bound = False" in shown_of(texts, "A call fails", body)
+    assert "self.bound = False" not in shown_of(texts, "A call fails", "`net.module.Module.apply`")
+
+
+def test_the_words_of_the_reading_choose_among_what_is_called() -> None:
+    texts = {
+        "net/a.py": "def smooth(x):\n    return x + 1\n\n\ndef bend(x):\n    return x * 2\n\n\n"
+        "def resize(x):\n    smooth(x)\n    return bend(x)\n"
+    }
+    issue = Issue(title="`resize` is wrong", body="", repository="o/net")
+    bug = reading_issue.read_issue(issue)
+    refined = Interpretation(claim="resize gives its image to bend, which doubles it")
+    rows = contexts.ranking(bug, issue, FakeSourceIndex(texts), refined=refined)
+    assert [row.name for row in rows] == ["net.a.resize", "net.a.bend", "net.a.smooth"]
+
+
+FLOWS = FakeSourceIndex(
+    {
+        "flow/activations.py": "def tanh(x):\n    return x\n",
+        "flow/frame.py": "class Frame:\n    def bool(self):\n        return True\n\n"
+        "    def __init__(self):\n        self.rows = []\n",
+        "flow/net.py": "class Net:\n    def __init__(self, wide):\n        self.wide = wide\n",
+        "packer/tests/test_wheel.py": "def test_wheel():\n"
+        "    raise ValueError('the wheel of the cart is broken')\n",
+    },
+    main=("flow",),
+)
+
+
+@pytest.mark.parametrize("name", ["np.tanh", "numpy.tanh", "`np.bool`", "__init__()"])
+def test_a_word_that_another_packages_name_shares_leads_nowhere(name: str) -> None:
+    issue = Issue(title="It stops", body=f"It says that {name} is wrong.", repository="o/flow")
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, FLOWS)
+    assert {why for row in rows for why in row.why} <= {"the words of the report"}
+
+
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [
+        ("`flow.tanh` is wrong", "flow.activations.tanh"),
+        ("`frame.bool` is wrong", "flow.frame.Frame.bool"),
+        ("`Net` says that __init__() got an argument", "flow.net.Net.__init__"),
+    ],
+)
+def test_a_word_in_its_own_package_still_leads_to_its_definition(body: str, shown: str) -> None:
+    issue = Issue(title="It stops", body=body, repository="o/flow")
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, FLOWS)
+    assert shown in [row.name for row in rows]
+    assert "flow.frame.Frame.__init__" not in [row.name for row in rows]
+
+
+def test_the_tests_of_another_package_are_never_shown() -> None:
+    for body in ("ValueError: the wheel of the cart is broken", "A wheel of a cart in a test."):
+        issue = Issue(title="The wheel of the cart", body=body, repository="o/flow")
+        rows = contexts.ranking(reading_issue.read_issue(issue), issue, FLOWS)
+        assert "packer" not in [row.package for row in rows]
+
+
+PROGRAMS = {
+    "run/train.py": "import sys\nimport walker.steps\nfrom walker import gait\n\nimport argparse\n\n\n"
+    "def main(args):\n    return args\n\n\n"
+    "def parse():\n    parser = argparse.ArgumentParser()\n"
+    "    parser.add_argument('--stride', type=int)\n    return parser.parse_args()\n\n\n"
+    "LIMIT = main(parse())\n",
+}
+
+
+def clone_shown(title: str, body: str, refined: Interpretation | None = None) -> str:
+    issue = Issue(title=title, body=body, repository="o/run")
+    sources = FakeSourceIndex(PROGRAMS, origin="clone")
+    bug = reading_issue.read_issue(issue)
+    return prompt_text.show_contexts(contexts.contexts(bug, issue, sources, refined=refined))
+
+
+FAILED_IMPORT = """```
+Traceback (most recent call last):
+  File "/home/me/run/train.py", line 2, in <module>
+    import walker.steps
+ModuleNotFoundError: No module named 'walker'
+```
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        FAILED_IMPORT,
+        "It stops at line 3 of train.py.",
+        "It stops in run/train.py:3 already.",
+        'File "/home/me/run/train.py", line 2, in <module>\nImportError: no steps',
+        "from walker import gait ImportError: cannot import name 'gait'",
+    ],
+)
+def test_an_import_that_fails_is_shown_with_those_beside_it(body: str) -> None:
+    seen = clone_shown("It does not start", body)
+    assert "import walker.steps" in seen
+    assert "from walker import gait" in seen
+
+
+def test_the_line_that_the_claim_names_is_shown() -> None:
+    refined = Interpretation(claim="run/train.py line 2 imports a module that is not there")
+    assert "import walker.steps" in clone_shown("It does not start", "Help.", refined)
+    assert "import walker.steps" not in clone_shown("It does not start", "See train.py.")
+
+
+@pytest.mark.parametrize("body", ["`python walk.py --stride 3` says no.", "I ran walk.py."])
+def test_the_options_of_the_program_that_is_run_are_shown(body: str) -> None:
+    texts = {
+        "walk.py": "import argparse\n\nimport gait\n\nparser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--stride', type=int)\nargs = parser.parse_args()\n\n\n"
+        "def main():\n    return gait.walk(args)\n",
+        "gait.py": "def walk(args):\n    return args.stride\n",
+    }
+    issue = Issue(title="It stops", body=body, repository="o/run")
+    bug = reading_issue.read_issue(issue)
+    for origin, is_shown in (("clone", True), ("installed", False)):
+        made = contexts.contexts(bug, issue, FakeSourceIndex(texts, origin=origin))
+        assert ("add_argument('--stride'" in prompt_text.show_contexts(made)) is is_shown
+
+
+def test_the_repositorys_own_files_come_before_installed_ones() -> None:
+    own, installed, faint = (
+        Chunk(path=path, start=1, end=1, text="x", score=score, origin=origin)
+        for path, score, origin in (
+            ("train.py", 3.0, "clone"),
+            ("torch/nn.py", 9.0, "installed"),
+            ("tools.py", 0.1, "clone"),
+        )
+    )
+    groups = contexts.by_module([installed, own, faint])
+    assert [path for path, _ in groups] == ["train.py", "torch/nn.py", "tools.py"]
+
+
+KERAS = {
+    "flow/python/keras/engine/base_layer.py": "class Layer:\n    def __init__(self):\n"
+    "        self.built = False\n\n    def compute_shape(self, shape):\n"
+    "        return self.build(None)\n",
+    "flow/python/engine.py": "class Layer:\n    other = 1\n",
+    "flow/contrib/many.py": "def norm(x):\n    return Layer(x)\n",
+}
+
+
+def test_a_class_that_is_published_elsewhere_is_shown_not_what_holds_its_name() -> None:
+    body = "```python\nimport flow as fl\nclass Mine(fl.keras.layers.Layer):\n    pass\n```\n"
+    for text in (body, "`flow.keras.layers.Layer.compute_shape` is wrong."):
+        issue = Issue(title="It is wrong", body=text, repository="o/flow")
+        rows = contexts.ranking(reading_issue.read_issue(issue), issue, FakeSourceIndex(KERAS))
+        assert rows[0].path == "flow/python/keras/engine/base_layer.py"
+        assert "flow/contrib/many.py" not in [row.path for row in rows]
+
+
+def test_what_only_shares_a_message_is_not_shown_beside_the_repositorys_own_code(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    texts = {
+        "walk.py": "def walk(x):\n    return x\n",
+        "lib/check.py": "def check(x):\n    raise ValueError('no module of that kind is here')\n",
+    }
+    sources = FakeSourceIndex(texts, main=("walk",))
+    origins = {"walk.py": "clone", "lib/check.py": "installed"}
+    find = sources.store.provenance
+    monkeypatch.setattr(
+        sources.store, "provenance", lambda path: find(path)._replace(origin=origins[path])
+    )
+    issue = Issue(
+        title="`walk` stops",
+        body="ValueError: no module of that kind is here",
+        repository="o/walk",
+    )
+    made = contexts.contexts(reading_issue.read_issue(issue), issue, sources)
+    assert [chunk.path for chunk in made[0].chunks] == ["walk.py"]
+
+
+NOTEBOOK = """{
+ "cells": [
+  {
+   "cell_type": "markdown",
+   "source": [
+    "The first."
+   ]
+  },
+  {
+   "cell_type": "code",
+   "source": [
+    "t = w + 1\\n",
+    "\\n",
+    "t = squash(t)\\n",
+    "print(t)"
+   ]
+  }
+ ]
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "is_shown"),
+    [
+        ("`usage.ipynb` says `name 't' is not defined` at `t = squash(t)`.", True),
+        ("In docs/usage.ipynb\n\n```python\nt = squash(t)\n```\n", True),
+        ("`usage.ipynb` stops.", False),
+        ("`other.ipynb` stops at `t = squash(t)`.", False),
+    ],
+)
+def test_the_cell_with_a_quoted_statement_comes_first(body: str, is_shown: bool) -> None:
+    issue = Issue(title="It stops", body=body)
+    bug = reading_issue.read_issue(issue)
+    tree = {"docs/usage.ipynb": NOTEBOOK.encode(), "docs/other.ipynb": b"{}"}
+    other = Context(rank=1, title="other")
+    made = contexts.with_notebooks((other,), issue, bug, tree)
+    assert contexts.names_notebook(issue)
+    assert [context.rank for context in made] == list(range(1, len(made) + 1))
+    assert made[-1].title == "other"
+    assert len(made) == 1 + is_shown
+    if is_shown:
+        (piece,) = made[0].chunks
+        assert (piece.path, piece.start, piece.end) == ("docs/usage.ipynb", 12, 15)
+        seen = prompt_text.show_contexts(made)
+        assert '14      "t = squash(t)\\n",' in seen
+        assert "The first." not in seen

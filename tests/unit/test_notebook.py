@@ -124,3 +124,18 @@ def test_all_that_one_answer_asked_for_is_shown_whole_once() -> None:
     notes.look_up(shelf, ReadAction(path="net/a.py", start=1, end=10))
     assert "net/a.py" in notes.sources()
     assert "net/b.py" not in notes.sources(), "what was not asked for again makes room"
+
+
+def test_the_lines_of_one_file_stand_in_its_order_without_blank_pieces() -> None:
+    text = "first = 1\n\nsecond = 2\n\nthird = 3\n"
+    shelf = FakeSourceIndex({"net/a.py": text, "net/b.py": "other = 1\n"})
+    known = Chunk(path="net/a.py", start=3, end=3, text="second = 2")
+    notes = Notebook((Context(rank=1, title="one", chunks=(known,)),))
+    for path, start in (("net/a.py", 1), ("net/b.py", 1), ("net/a.py", 4)):
+        notes.look_up(shelf, ReadAction(path=path, start=start, end=start + 1))
+    seen = notes.sources()
+    assert seen.index("first = 1") < seen.index("third = 3") < seen.index("other = 1")
+    assert seen.count("net/a.py") == 2, "the looks in one fence, the context in another"
+    notes.found = notes.found[-1:]
+    notes.look_up(shelf, ReadAction(path="net/a.py", start=2, end=3))
+    assert "2  \n" not in notes.sources()

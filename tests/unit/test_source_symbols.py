@@ -130,3 +130,29 @@ def test_a_parser_that_other_threads_disturb_is_asked_again(monkeypatch, times, 
     else:
         with pytest.raises(syntax.Unreadable):
             syntax.parse("a = 1")
+
+
+def test_a_name_that_is_also_its_modules_is_what_the_package_gives_it_to() -> None:
+    texts = {
+        "hunt/__init__.py": "from .best import best\nfrom . import plain\n",
+        "hunt/best.py": "def best(f):\n    return f\n",
+        "hunt/plain.py": "LIMIT = 3\n\n\ndef best(f):\n    return 1\n",
+    }
+    store = FakeSourceIndex(texts).store
+    assert [one.dotted for one in symbols.lookup(store, "hunt.best", 1)] == ["hunt.best.best"]
+    (module,) = symbols.lookup(store, "hunt.plain", 1)
+    assert (module.kind, module.path) == ("module", "hunt/plain.py")
+
+
+def test_the_apply_of_a_function_of_autograd_leads_to_its_forward() -> None:
+    texts = {
+        "net/bound.py": "import torch\n\n\nclass Bound(torch.autograd.Function):\n"
+        "    @staticmethod\n    def forward(ctx, x):\n        return x\n\n\n"
+        "class Tree:\n    def apply(self, f):\n        return f\n\n"
+        "    def forward(self, x):\n        return x\n\n\n"
+        "def bound(x):\n    return Bound.apply(x)\n\n\ndef walk(x):\n    return Tree.apply(x)\n"
+    }
+    sources = FakeSourceIndex(texts)
+    for name, called in (("bound", "Bound.forward"), ("walk", "Tree.apply")):
+        (caller,) = sources.symbol(f"net.bound.{name}")
+        assert [one.name for one in sources.callees(caller)] == [f"net.bound.{called}"]

@@ -1,6 +1,8 @@
 """BugReport + the available sources → ranked contexts, within a number of lines."""
 
 import ast
+import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
 from types import MappingProxyType
@@ -14,7 +16,13 @@ from bot.kernel.bug import BugReport, Issue
 from bot.kernel.dialogue import Interpretation, ReadAction, SearchAction
 from bot.kernel.environment import Chunk, Context
 from bot.kernel.ports import SourceIndex
-from bot.kernel.source.index import identifiers, index_words, prose, query_words
+from bot.kernel.source.index import (
+    code_spans,
+    identifiers,
+    index_words,
+    installed_file,
+    is_secondary,
+)
 from bot.kernel.source.outline import (
     beyond,
     body,
@@ -44,6 +52,7 @@ _PER_MODULE = 8
 _FAINT = 0.12
 _WEAK = 0.18
 _CALLER_LINES = 12
+_MOST_CALLED, _CALLED_LINES = 2, 40
 _LONG_BODY = 40
 _CONSTRUCTOR_LINES = 30
 _MODULE_LINES, _TABLE_LINES, _MOST_USERS = 20_000, 12, 3
@@ -72,7 +81,7 @@ def contexts(
     and pull requests), where someone knows it, `refined` a model's reading of the report.
     """
     ranked_chunks = ranking(bug, issue, sources, lineage, refined)
-    words = set(query_words(f"{issue.title} {prose(issue)}", 200))
+    words = hints.words_of(issue, refined)
     results: list[Context] = []
     lines_left = budget_lines
     for path, chunks in by_module(ranked_chunks)[:_MOST]:
@@ -83,6 +92,10 @@ def contexts(
         candidates = _telling([*strongest, *closure, *others], pieces, words)
         most = lines_left * _FIRST if not results else lines_left * _NEXT
         fitting = fit_chunks(candidates, max(int(most), _LEAST))
+        if not results:
+            called = _telling(_called(ranked_chunks, chunks[0], fitting), fitting, words)
+            room = min(lines_left - size(fitting), _CALLED_LINES)
+            fitting = (*fitting, *(fit_chunks(called, room) if called and room >= _LEAST else ()))
         if fitting and (
             not results or chunks[0].score >= ranked_chunks[0].score * _WEAK * len(results)
         ):
@@ -95,15 +108,39 @@ def _beyond_module(
     ranked_chunks: Sequence[Chunk], chunks: Sequence[Chunk]
 ) -> tuple[Sequence[Chunk], Sequence[Chunk]]:
     """What belongs to the pieces of a module although it is in others: what raises the quoted
-    message, and the strongest bodies of the package, for the room that is left.
+    message, and the strongest bodies of the package, for the room that is left. Tests raise
+    nothing, and to what is installed more than words has to lead from a repository.
     """
     why = shared("why_message")
+    words = {why, *map(shared, ("why_title", "why_error", "why_warning", "why_text"))}
     others = [chunk for chunk in ranked_chunks if chunk.path != chunks[0].path]
-    ends = [chunk for chunk in others if why in chunk.why]
+    ends = [
+        chunk
+        for chunk in others
+        if why in chunk.why
+        and not is_secondary(chunk.path)
+        and (chunk.origin == chunks[0].origin or set(chunk.why) - words)
+    ]
     bodies = [
         chunk for chunk in others if chunk.package == chunks[0].package and chunk.kind in _BODIES
     ]
     return ends[:2], bodies[:_MOST_OTHERS]
+
+
+def _called(
+    ranked_chunks: Sequence[Chunk], main: Chunk, visible_chunks: Sequence[Chunk]
+) -> Sequence[Chunk]:
+    """The strongest that the main piece calls and that is not shown yet: often it decides where
+    the main one only passes on. A constructor seldom does.
+    """
+    why = shared("why_called", caller=short(main))
+    called = [
+        chunk
+        for chunk in ranked_chunks
+        if why in chunk.why and not chunk.name.endswith(".__init__")
+    ][:_MOST_CALLED]
+    names = {chunk.name for chunk in visible_chunks}
+    return [chunk for chunk in called if chunk.name not in names]
 
 
 def _telling(
@@ -150,7 +187,10 @@ def _wording(piece: Chunk) -> str:
 
 def _context(rank: int, path: str, chunks: Sequence[Chunk], pieces: Sequence[Chunk]) -> Context:
     first = max(chunks, key=lambda piece: piece.score)
-    ordered = sorted(pieces, key=lambda piece: (piece.path != path, piece.path, piece.start))
+    ordered = sorted(
+        pieces,
+        key=lambda piece: (piece.path != path, piece.origin != "clone", piece.path, piece.start),
+    )
     title = f"{first.name or path}: {first.why[0]}"
     return Context(rank=rank, title=title, module=module_of(path), chunks=tuple(ordered))
 
@@ -193,7 +233,9 @@ def _summed(all_hints: Iterable[Hint]) -> tuple[Chunk, ...]:
 
 
 def by_module(ranked_chunks: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
-    """The pieces by module; a module is worth its best piece and a part of the others."""
+    """The pieces by module; a module is worth its best piece and a part of the others. Those of
+    the repository itself come first, but for such as hardly anything leads to.
+    """
     groups: dict[str, list[Chunk]] = {}
     for chunk in ranked_chunks:
         groups.setdefault(chunk.path, []).append(chunk)
@@ -201,7 +243,9 @@ def by_module(ranked_chunks: Sequence[Chunk]) -> list[tuple[str, list[Chunk]]]:
         path: sum(c.score * 0.25**place for place, c in enumerate(group))
         for path, group in groups.items()
     }
-    ordered = sorted(groups, key=lambda path: (-worth[path], path))
+    least = max(worth.values(), default=0.0) * _WEAK
+    own = {path for path in groups if groups[path][0].origin == "clone" and worth[path] >= least}
+    ordered = sorted(groups, key=lambda path: (path not in own, -worth[path], path))
     return [
         (path, [c for c in groups[path] if c.score >= groups[path][0].score * _FAINT][:_PER_MODULE])
         for path in ordered
@@ -285,6 +329,63 @@ def _class_name(chunk: Chunk) -> str:
 
 def _with(chunk: Chunk, why: str) -> Chunk:
     return chunk.model_copy(update={"why": (*chunk.why, why)})
+
+
+# The cells of notebooks, which are no Python files and so in no index.
+
+_NOTEBOOK = re.compile(r"[\w./-]{1,200}\.ipynb\b")
+_CELL_LINES = 40
+
+
+def names_notebook(issue: Issue) -> bool:
+    """Whether a report names a notebook."""
+    return bool(_NOTEBOOK.search(f"{issue.title}\n{issue.body}"))
+
+
+def with_notebooks(
+    context_list: Sequence[Context], issue: Issue, bug: BugReport, tree: Tree
+) -> tuple[Context, ...]:
+    """The contexts after the cells of the notebooks that a report names, where one holds a
+    statement that the report quotes.
+    """
+    text = f"{issue.title}\n{issue.body}"
+    paths = [path for path in tree if path.endswith(".ipynb")]
+    named = (installed_file(name, paths) for name in _NOTEBOOK.findall(text))
+    programs = (line for fence in bug.programs for line in fence.text.splitlines())
+    quoted = {line.strip() for line in (*code_spans(text), *programs)}
+    pieces = [
+        piece for path in dict.fromkeys(filter(None, named)) for piece in _cell(path, quoted, tree)
+    ]
+    cells = [
+        Context(rank=1, title=f"{path}: {one[0].why[0]}", module="", chunks=one)
+        for path in dict.fromkeys(piece.path for piece in pieces)
+        if (one := tuple(piece for piece in pieces if piece.path == path))
+    ]
+    ordered = enumerate((*cells, *context_list), 1)
+    return tuple(context.model_copy(update={"rank": rank}) for rank, context in ordered)
+
+
+def _cell(path: str, quoted: Set[str], tree: Tree) -> Sequence[Chunk]:
+    """The lines of the cell in which the first of the quoted statements stands."""
+    rows = [_cell_line(row) for row in tree[path].decode("utf-8", "replace").splitlines()]
+    at = next((at for at, row in enumerate(rows) if row.strip() in quoted and row.strip()), None)
+    if at is None:
+        return ()
+    start = next(first for first in range(at, -2, -1) if first < 0 or not rows[first]) + 1
+    end = next(last for last in range(at, len(rows) + 1) if last == len(rows) or not rows[last])
+    chunk = tree_programs.read_lines(path, start + 1, end, tree)
+    why = shared("why_word", name=rows[at].strip(), where="the text")
+    changes = {"focus": at + 1, "why": (why,)}
+    return cut(chunk.model_copy(update=changes), _CELL_LINES) if chunk is not None else ()
+
+
+def _cell_line(row: str) -> str:
+    """What a line of a notebook's file holds of a cell; "" for any other line."""
+    try:
+        value = json.loads(row.strip().removesuffix(","))
+    except (ValueError, RecursionError):
+        return ""
+    return value if isinstance(value, str) else ""
 
 
 # A model's looks into the sources: what was found, and what has to be said about it.

@@ -10,6 +10,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from bot.environment import imports
 from bot.kernel.bug import (
     BugReport,
     CrashSignature,
@@ -32,6 +33,10 @@ from prompts import shared
 # The Python files that a report's words name, and which definitions of such a file to look at.
 
 _FILE = re.compile(r"(?<![\w.@-])/?(?:[\w.-]{1,80}/){0,12}[\w-]{1,80}\.py(?![\w/])")
+_PLACE = re.compile(
+    rf"""{_FILE.pattern}["'`]?(?:,? (?:on |at |in )?line |:|#L)(?P<after>\d{{1,6}})\b"""
+    rf"""|\blines? (?P<before>\d{{1,6}}) (?:in|of) (?:the file )?["'`]?{_FILE.pattern}"""
+)
 _MOST = 6
 
 
@@ -39,6 +44,13 @@ def files_named(issue: Issue) -> Iterator[str]:
     """Paths in the title, then in the words of the body, each once."""
     names = _FILE.findall(f"{issue.title}\n{index.prose(issue)}")
     yield from list(dict.fromkeys(names))[:_MOST]
+
+
+def places_named(text: str) -> Iterator[tuple[str, int]]:
+    """The files that a text names with a line, each with it."""
+    for match in islice(_PLACE.finditer(text), _MOST):
+        (path,) = _FILE.findall(match[0])[:1]
+        yield path, int(match["after"] or match["before"])
 
 
 def telling(path: str, text: str, issue: Issue, most: int) -> Sequence[Segment]:
@@ -73,13 +85,17 @@ _MOST_WINDOWS = 10
 _NEARLY = 0.6
 _HIT_LINES = 50
 _READ_LINES = 2_000
+_MOST_PUBLISHED = 20
 _ENTRIES = (("__init__",), ("forward", "call", "__call__"), ("build",))
 _ENTRY_SHARES = (0.45, 0.6, 0.45)
 _FAR = 0.3
 _DEEPEST, _MOST_LOCATED = 8, 40
 _ELSEWHERE = 0.25
-_OWN = 0.15
-"""Less is the score of code that a package carries along from others."""
+_MODULES = frozenset(module.partition(".")[0] for module in imports.MODULES.values())
+_OWN, _OWN_WORDS = 0.4, 0.15
+"""Less is the score of code that a package carries along from others, and that of a dependency's
+tests.
+"""
 
 
 class Hint(NamedTuple):
@@ -107,6 +123,8 @@ def named_definitions(
     for name in names:
         chunks, close = _closest(_definitions(name.text, sources), parts, words, paths)
         close = close or ("." in name.text and len(chunks) == 1)
+        if name.text.startswith("__") and not close:
+            continue  # as many classes have
         share = _share(name.text, len(chunks)) * (1.0 if close else _FAR)
         why = shared("why_named", name=name.text, where=name.where)
         for place, chunk in enumerate(chunks[:3]):
@@ -138,7 +156,30 @@ def _definitions(name: str, sources: SourceIndex) -> Sequence[Chunk]:
         for piece in sources.symbol(name, 5)
         if (piece.kind != "module" or "." in name) and not _is_foreign(piece, name)
     ]
-    return chunks or (_member(owner, "__getattr__", sources) if owner and "__" not in last else ())
+    if chunks or not owner:
+        return chunks
+    if classes := _published(name, sources):
+        return classes
+    members = [
+        row for one in _published(owner, sources) for row in _member(one.name, last, sources)
+    ]
+    return members or (_member(owner, "__getattr__", sources) if "__" not in last else ())
+
+
+def _published(name: str, sources: SourceIndex) -> Sequence[Chunk]:
+    """The classes that a package may mean by a name under which it publishes one that is defined
+    elsewhere in it: those that share most of the modules.
+    """
+    *scope, last = name.split(".")
+    if not scope or not last[:1].isupper():
+        return ()
+    shared_parts = {
+        chunk: len(set(scope) & set(chunk.name.split(".")[:-1]))
+        for chunk in sources.symbol(last, _MOST_PUBLISHED)
+        if chunk.kind == "class" and scope[0] in chunk.name.split(".") and chunk.score >= _OWN
+    }
+    most = max(shared_parts.values(), default=0)
+    return [chunk for chunk, count in shared_parts.items() if count == most]
 
 
 def _class_of_instance(name: str, sources: SourceIndex) -> Sequence[str]:
@@ -157,11 +198,25 @@ def _class_of_instance(name: str, sources: SourceIndex) -> Sequence[str]:
 
 
 def _is_foreign(chunk: Chunk, name: str) -> bool:
-    """Whether a definition is of code that is carried along, or an inner one of a dependency that
-    merely ends like the name.
+    """Whether a definition is of code that is carried along, an inner one of a dependency that
+    merely ends like the name, or shares only a plain word with what a well-known package has.
     """
-    inner = any(part.startswith("_") and part not in name for part in chunk.name.split("."))
-    return chunk.score < _OWN or (chunk.score < 1.0 and inner)
+    parts = chunk.name.split(".")
+    inner = any(part.startswith("_") and part not in name for part in parts)
+    *scope, last = name.split(".")
+    is_plain = last.islower() and "_" not in last
+    elsewhere = bool(scope) and scope[0] in _MODULES and not set(scope) & set(parts)
+    return chunk.score < _OWN or (chunk.score < 1.0 and inner) or (is_plain and elsewhere)
+
+
+def _full_names(names: Iterable[Name], packages: Set[str]) -> Iterator[Name]:
+    """The names with the package in place of what everybody calls it, such as `np`; unless one of
+    the packages here is called so.
+    """
+    for name in names:
+        head, dot, rest = name.text.partition(".")
+        package = imports.MODULES.get(head, head) if dot and head not in packages else head
+        yield name._replace(text=f"{package}{dot}{rest}") if "." not in package else name
 
 
 def _returned(function: str, sources: SourceIndex) -> str:
@@ -363,9 +418,15 @@ _MOST_FOLLOWED = 6
 _MOST_STEPS = 24
 _UNREACHED = 0.6
 _MOST_METHODS, _METHOD_SHARE = 2, 0.4
+_LACKING = "object has no attribute"
+_GIVING = ("__getattr__", "__getattribute__", "__setattr__", "__post_init__")
 _BESIDE, _OF_CALLER = 0.5, 0.95
 _SHORT, _THIN = 15, 5
 _EXACT = 4.0
+_IMPORT = re.compile(r"\bfrom [.\w]+ import \w+(?:, ?\w+)*|^[ \t]*import [.\w]+", re.MULTILINE)
+_NO_IMPORT = re.compile(r"\b(?:ImportError|ModuleNotFoundError)\b")
+_OPTION = re.compile(r"(?<![\w-])--[A-Za-z][\w-]+")
+_DECLARING = "add_argument"
 _LEARNING = {Symptom.NOT_LEARNING, Symptom.NONFINITE}
 
 
@@ -379,18 +440,22 @@ def gather(
     """What the report (and a model's reading of it) points at, what the strongest of these call,
     and training loops; what has similar words only where nothing is pointed at.
     """
-    names = (*(names_of_reading(refined) if refined is not None else ()), *index.names(bug, issue))
     all_files = sources.files()
+    packages = {path.partition("/")[0].removesuffix(".py") for path in all_files}
+    names_read = names_of_reading(refined) if refined is not None else ()
+    names = tuple(_full_names((*names_read, *index.names(bug, issue)), packages))
     paths = [index.installed_file(name, all_files) or "" for name in file_names(issue, refined)]
     hints = [
         *(Hint(chunk, 7.0, shared("why_lineage")) for chunk in lineage),
         *_hints_of_frames(bug, sources),
         *_hints_of_links(bug, issue, sources),
+        *_hints_of_places(issue, sources, refined),
+        *_hints_of_imports(issue, sources),
         *named_definitions(names, sources, paths),
     ]
     in_clone = any(hint.chunk.origin == "clone" for hint in hints)
     hints += _quieter(messages(bug, issue, sources, refined), in_clone)
-    packages = {path.partition("/")[0].lower() for path in all_files}
+    packages = {package.lower() for package in packages}
     undefined = [
         name
         for name in names
@@ -398,8 +463,12 @@ def gather(
     ]
     hints += holders(undefined, sources, hints)
     hints += files(issue, sources, hints, refined)
+    if in_clone or any(hint.chunk.origin == "clone" for hint in hints):
+        hints += [*_hints_of_options(issue, sources, paths)]
     goal = _Goal(bug, issue, refined)
     hints += [*_hints_of_methods(sources, hints, goal)]
+    if any(_LACKING in message for message in _quoted_messages(bug, issue, refined)):
+        hints += [*_hints_of_attributes(sources, hints)]
     calls = [*_hints_of_calls(sources, hints, goal)]
     return (
         *_reached(hints, calls),
@@ -493,6 +562,55 @@ def _hints_of_links(bug: BugReport, issue: Issue, sources: SourceIndex) -> Itera
             yield Hint(chunk, 9.0 if link.start else 5.0, shared("why_linked", where=where))
 
 
+def _hints_of_places(
+    issue: Issue, sources: SourceIndex, refined: Interpretation | None
+) -> Iterator[Hint]:
+    """Lines of files that the report or the claim of a reading names."""
+    words = f"{issue.title}\n{index.prose(issue)}"
+    claim = refined.claim if refined is not None else ""
+    for text, where in ((claim, shared("reading")), (words, "the text")):
+        for name, line in places_named(text):
+            path = index.installed_file(name, sources.files())
+            chunk = sources.around(path, line) if path is not None else None
+            if chunk is not None:
+                place = f"{name.rpartition('/')[2]} {shared('linked_line', line=line)}"
+                yield Hint(chunk, 9.0, shared("why_named", name=place, where=where))
+
+
+def _hints_of_imports(issue: Issue, sources: SourceIndex) -> Iterator[Hint]:
+    """Who of the repository's own files has the import that a report of a failed one quotes."""
+    text = f"{issue.title}\n{issue.body}"
+    for quoted in dict.fromkeys(_IMPORT.findall(text)) if _NO_IMPORT.search(text) else ():
+        hits = [hit for hit in sources.literal(quoted, _MANY) if hit.origin == "clone"]
+        for place, hit in enumerate(hits[:2]):
+            why = shared("why_word", name=quoted, where="the text")
+            yield Hint(hit, 6.0 / (1 + place), why)
+
+
+def _hints_of_options(issue: Issue, sources: SourceIndex, paths: Sequence[str]) -> Iterator[Hint]:
+    """Where the repository's own programs declare the options that the report gives them, else
+    where those that it names declare any.
+    """
+    options = list(dict.fromkeys(_OPTION.findall(f"{issue.title}\n{issue.body}")))[:_MOST]
+    declared = [
+        (hit, option)
+        for option in options
+        for hit in sources.literal(option, _MANY)
+        if hit.origin == "clone" and _DECLARING in hit.text
+    ]
+    of_programs = [pair for pair in declared if pair[0].path in paths] or declared
+    for hit, option in of_programs[:2]:
+        yield Hint(hit, 5.0, shared("why_word", name=option, where="the text"))
+    for path in () if of_programs else filter(None, paths):
+        whole = sources.read(path, 1, _READ_LINES)
+        at = whole.text.find(_DECLARING) if whole is not None and whole.origin == "clone" else -1
+        chunk = (
+            sources.around(path, whole.text.count("\n", 0, at) + 1) if whole and at >= 0 else None
+        )
+        if chunk is not None:
+            yield Hint(chunk, 2.0, shared("why_file", name=path.rpartition("/")[2]))
+
+
 def _line_of(lines: Sequence[str], path: str, near: int, sources: SourceIndex) -> int:
     """The line of a file with one of the quoted lines, the nearest to the original place; 0 without
     any.
@@ -532,12 +650,19 @@ def _hints_of_words(
         (f"{issue.title} {index.prose(issue)}", 4.0, shared("why_text")),
     )
     for words, weight, why in queries:
-        hits = sources.search(words, 12) if words.strip() else ()
+        similar = sources.search(words, 12) if words.strip() else ()
+        hits = [hit for hit in similar if hit.origin == "clone" or not index.is_secondary(hit.path)]
         for place, chunk in enumerate(hits):
-            own = chunk.package == hits[0].package and chunk.score >= _OWN
+            own = chunk.package == hits[0].package and chunk.score >= _OWN_WORDS
             if (own and not hints) or (chunk.path, chunk.start) in positions:
                 share = _BESIDE if exact else 1.0
                 yield Hint(chunk, weight * share * chunk.score / (1 + 0.2 * place), why)
+
+
+def words_of(issue: Issue, refined: Interpretation | None) -> Set[str]:
+    """The words of the report, and of what a model's reading claims."""
+    claim = refined.claim if refined is not None else ""
+    return {*query_words(f"{issue.title} {index.prose(issue)}", 200), *query_words(claim, 100)}
 
 
 class _Goal:
@@ -548,7 +673,7 @@ class _Goal:
         windows = (window for text in texts for window in index.windows(text)[:_MOST_WINDOWS])
         self.patterns = [index.literal_pattern(window) for window in dict.fromkeys(windows)]
         self.patterns += map(_raising, dict.fromkeys(_own_exceptions(bug, issue, refined)))
-        self.words = set(query_words(f"{issue.title} {index.prose(issue)}", 200))
+        self.words = words_of(issue, refined)
 
     def message(self, text: str) -> int:
         """The line (from 0) of a text that holds words of the message; -1 for none."""
@@ -580,6 +705,14 @@ def _hints_of_methods(sources: SourceIndex, hints: Sequence[Hint], goal: _Goal) 
         for method in sorted(own, key=lambda one: -goal.closeness(one))[:_MOST_METHODS]:
             weight = hint.weight * _METHOD_SHARE * goal.closeness(method)
             yield Hint(method, weight, hint.why, hint.chunk.name)
+
+
+def _hints_of_attributes(sources: SourceIndex, hints: Sequence[Hint]) -> Iterator[Hint]:
+    """How the objects of a named class get their attributes, where one of them lacks one."""
+    for hint in _strongest(hint for hint in hints if hint.chunk.kind == "class")[:2]:
+        for name in _GIVING:
+            for method in _member(hint.chunk.name, name, sources):
+                yield Hint(method, hint.weight * _METHOD_SHARE, hint.why, hint.chunk.name)
 
 
 def _methods(owner: Chunk, sources: SourceIndex) -> Iterator[Chunk]:

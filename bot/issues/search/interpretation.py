@@ -110,7 +110,8 @@ def _excerpt(context: Context, bug: BugReport) -> Context:
         return context
     strongest = sorted(context.chunks, key=lambda chunk: -chunk.score)
     visible = fit_chunks(strongest, _LINES_BESIDE_FRAMES)
-    ordered = sorted(visible, key=lambda chunk: (chunk.path, chunk.start))
+    paths = list(dict.fromkeys(chunk.path for chunk in context.chunks))
+    ordered = sorted(visible, key=lambda chunk: (paths.index(chunk.path), chunk.start))
     return context.model_copy(update={"chunks": tuple(ordered)})
 
 

@@ -340,10 +340,12 @@ class Notebook:
         self.found = _within(beyond((*answer.pieces, *self.found), (), 0), size(self.newest))
 
     def sources(self) -> str:
-        """The pieces of source in sight, those of the last look first."""
+        """The pieces of source in sight: the files of the last look first, each in its order."""
         pieces = [piece for context in self.contexts for piece in context.chunks]
         visible_parts = [part for piece in pieces for part in without_docstrings(piece)]
-        chunks = beyond(self.found, visible_parts, 0)
+        new = [piece for piece in beyond(self.found, visible_parts, 0) if piece.text.strip()]
+        paths = list(dict.fromkeys(piece.path for piece in new))
+        chunks = sorted(new, key=lambda piece: (paths.index(piece.path), piece.start))
         parts = [shared("found_pieces"), list_pieces(chunks, is_whole=True)] if chunks else []
         if self.contexts or not chunks:
             parts.append(show_contexts(self.contexts))

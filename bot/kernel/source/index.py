@@ -441,6 +441,13 @@ _CARRIED = frozenset(
 _CARRIED_WEIGHT = 0.1
 
 
+def is_secondary(path: str) -> bool:
+    """Whether a file holds tests, examples or what is only for the package's own use."""
+    return path.endswith("_test.py") or any(
+        part in _SECONDARY or part.startswith("test_") for part in path.split("/")
+    )
+
+
 class Provenance(NamedTuple):
     """Where a file comes from. `main` when its package was asked for, and is no mere dependency."""
 
@@ -589,11 +596,8 @@ class SegmentIndex:
         parts = path.split("/")
         if any(part in _CARRIED for part in parts):
             return _CARRIED_WEIGHT
-        secondary = path.endswith("_test.py") or any(
-            part in _SECONDARY or part.startswith("test_") for part in parts
-        )
         main = self.store.provenance(path).main
-        return (1.0 if main else _LOWER) * (_LOWER if secondary else 1.0)
+        return (1.0 if main else _LOWER) * (_LOWER if is_secondary(path) else 1.0)
 
     @cached_property
     def _main(self) -> tuple[str, ...]:

@@ -212,8 +212,9 @@ def head_lines(text: str) -> int:
 
 def body(chunk: Chunk) -> tuple[Chunk, ...]:
     """What tells something of a chunk, in as many parts as it takes: no decorators that only
-    publish or document, no imports and comments of a module, of a class without attributes its
-    first line, and nothing of a definition that does nothing.
+    publish or document, no imports and comments of a module unless one of the imports is what was
+    asked for, of a class without attributes its first line, and nothing of a definition that does
+    nothing.
     """
     tree = syntax.tree_of_lines(chunk.text)
     first = tree.body[0] if tree is not None and tree.body else None
@@ -221,7 +222,11 @@ def body(chunk: Chunk) -> tuple[Chunk, ...]:
         return _definition(chunk, first)
     if tree is None or chunk.kind != "module":
         return (chunk,)
-    statements = [one for one in tree.body if not _is_preamble(one)]
+    line = chunk.focus - chunk.start + 1
+    imports = [one for one in tree.body if isinstance(one, ast.Import | ast.ImportFrom)]
+    is_import = any(one.lineno <= line <= (one.end_lineno or one.lineno) for one in imports)
+    shown_imports = imports if is_import else []
+    statements = [one for one in tree.body if one in shown_imports or not _is_preamble(one)]
     runs = [(one.lineno - 1, one.end_lineno or one.lineno) for one in statements]
     return tuple(part(chunk, start, end) for start, end in _joined(runs))
 

@@ -222,8 +222,17 @@ class _Resolution:
             for path in paths_of(".".join(parts[:cut])):
                 if self.store.text(path) is not None:
                     rest = ".".join(parts[cut:])
-                    return self.inside(path, rest) if rest else self._module(path)
+                    return self.inside(path, rest) if rest else self._attribute(name, path)
         return None
+
+    def _attribute(self, name: str, path: str) -> Segment | None:
+        """What the name of a module means: what its package gives that name to, else the module."""
+        package, _, last = name.rpartition(".")
+        init = paths_of(package)[1]
+        text = self.store.text(init) if package else None
+        if text is None or path == init or bindings(text, init).names.get(last, name) == name:
+            return self._module(path)
+        return self.inside(init, last) or self._module(path)
 
     def inside(self, path: str, name: str) -> Segment | None:
         """What a dotted name means at the top level of a file."""
@@ -430,7 +439,7 @@ def _target(
     store: DefinitionStore, caller: Segment, name: str, objects: Mapping[str, str] | None = None
 ) -> Segment | None:
     owner = caller.name if caller.kind == "class" else caller.name.rpartition(".")[0]
-    definition = definition_of(store, caller.path, name, owner)
+    definition = _entry(store, caller.path, name) or definition_of(store, caller.path, name, owner)
     if definition is None and objects:
         definition = _of_object(store, caller.path, name, objects)
     last = name.rpartition(".")[2]
@@ -442,6 +451,23 @@ def _target(
     namesakes = store.named(last)
     same = [other for other in namesakes if _package(other) == _package(caller)]
     return same[0] if len(same) == 1 and len(namesakes) <= _MAX_NAMESAKES else None
+
+
+def _entry(store: DefinitionStore, path: str, name: str) -> Segment | None:
+    """What does the work of a call of a class itself, as `forward` does for the `apply` of a
+    function of autograd.
+    """
+    holder, _, member = name.rpartition(".")
+    if not holder or holder in _SELF or member not in ENTRIES:
+        return None
+    owner = _Resolution(store).inside(path, holder)
+    if owner is None or owner.kind != "class":
+        return None
+    own = _Resolution(store).member(owner.path, owner.name, member)
+    if own is not None and _package(own) == _package(owner):
+        return None
+    entry = member_of(store, owner, member)
+    return entry if entry is not None and entry.simple_name in ENTRIES[member] else None
 
 
 def _of_object(

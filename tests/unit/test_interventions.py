@@ -105,6 +105,21 @@ def test_what_no_rule_suspects_is_found_by_training():
     assert (silent.diagnosis.findings, silent.interventions.missing) == ((), "")
 
 
+def test_nothing_is_sought_beside_what_a_run_shows_of_code():
+    """Where no edit tries it either: more epochs, say, would help under any such fault."""
+    shown = finding("accumulation-wrong", "code(accumulation-wrong)", "repaired")
+    landscape = Landscape(lambda text: 0.9 if "nn.Linear(16, 16)" in text else 0.3)
+    alone = diagnosed(landscape, shown, budget=60)
+    assert told(alone) == [("accumulation-wrong", "likely")]
+    assert alone.interventions.trainings <= 1
+    assert "no edit" in alone.interventions.missing
+    beside = diagnosed(landscape, shown, WIDTH, budget=60)
+    assert told(beside) == [("accumulation-wrong", "likely")]
+    assert [x.fault for x in beside.diagnosis.refuted] == ["LCN"]
+    unsure = finding("accumulation-wrong", "code(accumulation-wrong)", "repaired", confidence=0.5)
+    assert ("LRM", "confirmed") in told(diagnosed(landscape, unsure, budget=60))
+
+
 class Timed(Landscape):
     """A training takes as long as its epochs."""
 

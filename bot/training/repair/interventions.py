@@ -89,6 +89,7 @@ _MOST_VALUES = 2  # of one suspicion
 _FINALISTS = 2  # of the edits that no rule suspects
 _ENOUGH_ALONE = 0.3  # of what is left to gain, by an edit that no rule suspects
 _NO_BUDGET = "the budget was used up"
+_NO_EDIT = "no edit of the program can test them"
 _FAIR = 0.25  # of the budget, for one training
 _FEWEST_EPOCHS, _MOST_SHORTENED = 2, 8
 _GRACE_S = 60.0
@@ -110,12 +111,14 @@ class Suspicion:
 
 @dataclass(slots=True)
 class Race:
-    """The state of the trainings of a diagnosis."""
+    """The state of the trainings of a diagnosis. `explained` is true where nothing is to be sought
+    that no rule suspects: the run learned, or it shows a fault of code that no training can judge.
+    """
 
     trials: Trials
     places: Sequence[Hyperparameter]
     suspicions: Sequence[Suspicion]
-    learned: bool
+    explained: bool
     short: Patch = ()
     joint: Patch = ()
     is_combined: bool = True
@@ -124,12 +127,15 @@ class Race:
 
     def run(self) -> None:
         """Make the trainings, as far as the budget goes. Raises Stopped."""
+        if self.explained and not self.suspicions:
+            self.missing = _NO_EDIT
+            return
         try:
             self._shorten()
             self._screen()
             self._combine()
             self._repeat()
-            if not (self.learned or self.short or self.has_cause):
+            if not (self.explained or self.short or self.has_cause):
                 self._look_further()
         except BudgetUsed:
             self.missing = _NO_BUDGET
@@ -469,7 +475,9 @@ def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool
         for finding in diagnosis.findings
         if finding.fault not in _BESIDE and (patches := search.patches_of(finding, places))
     ]
-    return Race(trials, places, suspicions, learned)
+    tested = {id(suspicion.finding) for suspicion in suspicions}
+    untested = [finding for finding in diagnosis.findings if id(finding) not in tested]
+    return Race(trials, places, suspicions, learned or any(map(_is_seen, untested)))
 
 
 def _summary(race: Race, budget: float) -> Interventions:

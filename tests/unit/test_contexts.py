@@ -1107,3 +1107,40 @@ def test_the_cell_with_a_quoted_statement_comes_first(body: str, is_shown: bool)
         seen = prompt_text.show_contexts(made)
         assert '14      "t = squash(t)\\n",' in seen
         assert "The first." not in seen
+
+
+def test_a_function_that_begins_with_long_documentation_is_followed_too() -> None:
+    words = "\n".join(f"    Line {n} of the words." for n in range(130))
+    steps = "\n".join(f"    step_{n} = x + {n}" for n in range(110))
+    texts = {
+        "net/bend.py": f'def bend(x):\n    """Bend.\n\n{words}\n    """\n{steps}\n'
+        "    return float(x)\n\n\ndef smooth(x):\n    return x\n\n\n"
+        "def resize(x):\n    smooth(x)\n    return bend(x)\n"
+    }
+    issue = Issue(title="`resize` is wrong", body="It is due to `bend`?", repository="o/net")
+    bug = reading_issue.read_issue(issue)
+    sources = FakeSourceIndex(texts)
+    refined = Interpretation(claim="resize gives x to bend, which makes it a float")
+    rows = contexts.ranking(bug, issue, sources, refined=refined)
+    assert "resize calls it" in next(row for row in rows if row.name == "net.bend.bend").why
+    (caller,) = sources.symbol("net.bend.resize")
+    assert "return float(x)" in sources.callees(caller)[1].text
+
+
+def test_what_only_a_comment_says_raises_nothing() -> None:
+    texts = {
+        "net/a.py": "def quiet(x):\n    # raise ValueError('no room for the pad here')\n"
+        "    return x\n\n\ndef pad(x):\n    raise ValueError('no room for the pad here')\n"
+    }
+    issue = Issue(title="It stops", body="ValueError: no room for the pad here", repository="o/n")
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, FakeSourceIndex(texts))
+    assert [row.name for row in rows if "holds words of the message" in row.why] == ["net.a.pad"]
+
+
+def test_a_constructor_is_meant_only_of_a_class_that_the_report_names() -> None:
+    texts = {"net/a.py": "class CvSplit:\n    def __init__(self, folds):\n        self.n = folds\n"}
+    body = "TypeError: __init__() got an unexpected keyword argument 'on_train'"
+    for title, is_meant in (("RandomizedSearchCv stops", False), ("CvSplit stops", True)):
+        issue = Issue(title=title, body=body, repository="o/net")
+        rows = contexts.ranking(reading_issue.read_issue(issue), issue, FakeSourceIndex(texts))
+        assert any("`__init__` in the text" in row.why for row in rows) is is_meant

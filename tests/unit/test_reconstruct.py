@@ -32,6 +32,7 @@ from tests.support.fakes import (
     ScriptedModel,
 )
 from tests.support.jobs import issue_job
+from tests.support.papers import in_tree
 from tests.support.sandbox import FakeSandbox
 from tests.support.source_index import FakeIndexer, FakeSourceIndex
 
@@ -725,6 +726,17 @@ def test_where_nothing_can_be_installed_the_reading_is_asked_with_the_clone_in_s
     model = ScriptedModel(answers(write()))
     decide(model, indexer=indexer, builder=builder)
     assert "class Layer" not in model.asked[0].messages[-1].content
+
+
+def test_the_cell_of_a_notebook_that_the_report_quotes_is_in_sight(tmp_path):
+    rows = ['{"cells": [{"cell_type": "code", "source": [', '"t = squash(t)"', "]}]}"]
+    (tmp_path / "usage.ipynb").write_text("\n".join(rows), encoding="utf-8")
+    indexer = FakeIndexer(FakeSourceIndex({"acme/nn.py": "class Layer:\n    bias = 1\n"}))
+    for quoted, count in (("`t = squash(t)`", 1), ("`t`", 0)):
+        model = ScriptedModel(answers(write()))
+        subject = issue(f"{BODY}\n\nA cell of `usage.ipynb` says {quoted}.")
+        decide(model, subject=subject, indexer=indexer, builder=in_tree(tmp_path))
+        assert model.asked[0].messages[-1].content.count('2  "t = squash(t)"') == count
 
 
 def test_a_version_in_which_it_works_is_not_installed_to_show_the_failure():

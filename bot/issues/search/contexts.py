@@ -333,7 +333,7 @@ def _with(chunk: Chunk, why: str) -> Chunk:
 
 # The cells of notebooks, which are no Python files and so in no index.
 
-_NOTEBOOK = re.compile(r"[\w./-]{1,200}\.ipynb\b")
+_NOTEBOOK = re.compile(r"(?<![\w./-])[\w./-]{1,200}\.ipynb\b")
 _CELL_LINES = 40
 
 

@@ -80,6 +80,7 @@ _CODE_NAME = re.compile(
     re.ASCII,
 )
 """A name with an underscore, a dot or a capital inside, as code has it and prose has not."""
+_COMMENT = re.compile(r"(?m)^[ \t]*#.*$")
 _MANY = 8
 _MOST_WINDOWS = 10
 _NEARLY = 0.6
@@ -123,8 +124,8 @@ def named_definitions(
     for name in names:
         chunks, close = _closest(_definitions(name.text, sources), parts, words, paths)
         close = close or ("." in name.text and len(chunks) == 1)
-        if name.text.startswith("__") and not close:
-            continue  # as many classes have
+        if name.text.startswith("__"):  # as many classes have
+            chunks = [chunk for chunk in chunks if chunk.name.split(".")[-2] in parts]
         share = _share(name.text, len(chunks)) * (1.0 if close else _FAR)
         why = shared("why_named", name=name.text, where=name.where)
         for place, chunk in enumerate(chunks[:3]):
@@ -284,7 +285,7 @@ def names_of_reading(refined: Interpretation) -> Iterator[Name]:
     for place, text in enumerate(refined.api[:6]):
         yield Name(text, 11.0 * 0.8**place, shared("reading"))
     names = dict.fromkeys(_CODE_NAME.findall(refined.claim))
-    others = [name for name in names if name not in refined.api]
+    others = [name for name in names if name not in refined.api and not hasattr(builtins, name)]
     for place, text in enumerate(others[:6]):
         yield Name(text, 6.0 * 0.8**place, shared("reading"))
 
@@ -328,7 +329,9 @@ def messages(
             hits = [hit for hit in sources.literal(words, _MANY) if hit.score >= _OWN]
             pattern = index.literal_pattern(words)
             for chunk in hits if len(hits) < _MANY else ():
-                if not any(pattern.search(row.text) for row in without_docstrings(chunk)):
+                if not any(
+                    pattern.search(_COMMENT.sub("", row.text)) for row in without_docstrings(chunk)
+                ):
                     continue  # an example in its documentation
                 chunks.setdefault((chunk.path, chunk.start), chunk)
                 counts[chunk.path, chunk.start] += 1
@@ -674,10 +677,13 @@ class _Goal:
         self.patterns = [index.literal_pattern(window) for window in dict.fromkeys(windows)]
         self.patterns += map(_raising, dict.fromkeys(_own_exceptions(bug, issue, refined)))
         self.words = words_of(issue, refined)
+        claim = refined.claim if refined is not None else ""
+        spans = " ".join(index.code_spans(f"{issue.title}\n{index.prose(issue)}"))
+        self.names = set(identifiers(f"{claim} {spans}"))
 
     def message(self, text: str) -> int:
         """The line (from 0) of a text that holds words of the message; -1 for none."""
-        quoted = docstrings(text)
+        quoted = {*docstrings(text), *_comments(text)}
         for pattern in self.patterns:
             for hit in pattern.finditer(text):
                 line = text.count("\n", 0, hit.start())
@@ -690,7 +696,8 @@ class _Goal:
         own = set(index_words(identifiers(chunk.text)).split())
         name = set(index_words(identifiers(short(chunk))).split())
         worth = (len(self.words & own) + 4 * len(self.words & name)) / (8 + len(own)) ** 0.5
-        return min(0.5 + 0.4 * float(worth), 1.6)
+        is_named = _last_part(chunk) in self.names
+        return min(0.5 + 0.4 * float(worth) + 0.5 * is_named, 1.6)
 
 
 def _hints_of_methods(sources: SourceIndex, hints: Sequence[Hint], goal: _Goal) -> Iterator[Hint]:
@@ -742,6 +749,11 @@ def _own_exceptions(bug: BugReport, issue: Issue, refined: Interpretation | None
     raised = (traceback.exception.rpartition(".")[2] for traceback in bug.tracebacks[:3])
     mentions = _EXCEPTION.findall(f"{issue.title}\n{index.prose(issue)}")
     yield from (name for name in (*raised, *mentions[:4]) if name and not hasattr(builtins, name))
+
+
+def _comments(text: str) -> Iterator[int]:
+    """The lines (from 0) that are comments."""
+    return (at for at, line in enumerate(text.split("\n")) if line.lstrip().startswith("#"))
 
 
 def _raising(name: str) -> re.Pattern[str]:

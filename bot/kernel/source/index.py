@@ -555,10 +555,10 @@ class SegmentIndex:
         return self._chunks(symbols.callers(self.store, target, calling[:_CANDIDATES]), limit)
 
     def callees(self, chunk: Chunk, limit: int = 5) -> tuple[Chunk, ...]:
-        """Only what is defined in these sources."""
+        """Only what is defined in these sources, each whole where it is short enough to be shown."""
         caller = self._segment(chunk.path, chunk.start)
         segments = symbols.callees(self.store, caller, chunk.text) if caller is not None else ()
-        return self._chunks(segments, limit)
+        return self._chunks(map(self._whole, segments), limit)
 
     def loops(self, limit: int = 5) -> tuple[Chunk, ...]:
         """Segments with the words of an idiom, judged by their syntax."""

@@ -29,6 +29,7 @@ from sandbox.port import Sandbox
 
 _ROUNDS = 3
 _DEEPEST = 4
+_FORMAT = "2"  # changes when the same source gives another wheel
 _MOST_SOURCES = 8
 
 FromSource = Callable[[str, Draft], Path | None]
@@ -230,7 +231,8 @@ def _modules(wheel: Path) -> frozenset[str]:
 
 def _once(source: BuildSource, key: str, draft: Draft, workshop: Workshop) -> Path:
     """The wheel of a source for a Python: from the cache, else built."""
-    name = hashlib.sha256(f"{key}\0{workshop.python.root.name}".encode()).hexdigest()[:16]
+    key = f"{key}\0{workshop.python.root.name}\0{_FORMAT}"
+    name = hashlib.sha256(key.encode()).hexdigest()[:16]
     cache = workshop.installer.cache
     into = cache.folder("wheels") / name
     if name in workshop.under_way:

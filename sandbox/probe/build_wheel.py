@@ -5,6 +5,7 @@ build requires or build its wheel by the hooks of PEP 517. Stands alone; for any
 import importlib
 import json
 import os
+import re
 import shutil
 import sys
 import tarfile
@@ -48,7 +49,28 @@ def build(job, out):
         with open(os.path.join(out, "requires.json"), "w") as stream:
             json.dump(more, stream)
     else:
-        backend.build_wheel(out)
+        mend_versions(os.path.join(out, backend.build_wheel(out)))
+
+
+OPEN_END = re.compile(rb"^(Requires-Dist:[^;\n]*?\d)\.(?=[ ,);\r\n])", re.MULTILINE)
+
+
+def mend_versions(path):
+    """Take the dot from the end of a version that the wheel requires (">=3."): the tools of its day
+    read it, and those of today refuse the whole wheel.
+    """
+    with zipfile.ZipFile(path) as wheel:
+        rows = [(row, wheel.read(row)) for row in wheel.infolist()]
+    mended = []
+    for row, data in rows:
+        text, count = data, int(row.filename.endswith(".dist-info/METADATA"))
+        while count:
+            text, count = OPEN_END.subn(rb"\1", text)
+        mended.append((row, text))
+    if mended != rows:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+            for row, data in mended:
+                wheel.writestr(row, data)
 
 
 if __name__ == "__main__":

@@ -436,10 +436,10 @@ def keep(
     with cache.space():
         _drop_unused_clones(cache)
     for area in AREAS:
-        limit, used = most[area.name], area.used(cache)
+        limit, size = most[area.name], area.used(cache)
         if shutil.disk_usage(cache.root).free < reserve:
-            limit = min(limit, used // 2)
-        if used > limit:
+            limit = min(limit, size // 2)
+        if size > limit:
             on_removal()
             with cache.space():
                 area.trim(cache, limit)

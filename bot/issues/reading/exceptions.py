@@ -125,7 +125,7 @@ _NAME_IN_PROSE = re.compile(
     rf"(?P<said>{_VERB})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): "
     rf"(?P<msg>\S.{{0,2000}})"
 )
-_TOLD = re.compile(
+_HEARSAY = re.compile(
     r"\b(?:[Ii]t|[Pp]ython|[Tt]erminal|[Cc]onsole|[Nn]otebook) (?:just |only )?"
     r"(?:says?|said|prints?|printed|shows?|showed)(?: me)?(?: something like)? "
     r"(?P<exc>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)) "
@@ -193,14 +193,14 @@ def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
             continue
         if telling and (is_class_name(traceback.exception) or not line.heading):
             yield traceback.model_copy(update={"line": line.number})
-    yield from _told(prose)
+    yield from _hearsay(prose)
     for span in find_usage_errors([line.text for line in prose], in_prose=True):
         yield span.traceback.model_copy(update={"line": prose[span.start].number})
 
 
-def _told(prose: Sequence[ProseLine]) -> Iterator[Traceback]:
+def _hearsay(prose: Sequence[ProseLine]) -> Iterator[Traceback]:
     for line in prose:
-        match = _TOLD.search(line.text) if "Error" in line.text or "Exc" in line.text else None
+        match = _HEARSAY.search(line.text) if "Error" in line.text or "Exc" in line.text else None
         if not match or _is_expectation(line) or is_wished(line.text[: match.start("exc")], ""):
             continue
         message = _unquoted(match["msg"]).rstrip(".!")

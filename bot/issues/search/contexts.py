@@ -350,11 +350,13 @@ def with_notebooks(
     """
     text = f"{issue.title}\n{issue.body}"
     paths = [path for path in tree if path.endswith(".ipynb")]
-    named = (installed_file(name, paths) for name in _NOTEBOOK.findall(text))
+    notebooks = (installed_file(name, paths) for name in _NOTEBOOK.findall(text))
     programs = (line for fence in bug.programs for line in fence.text.splitlines())
     quoted = {line.strip() for line in (*code_spans(text), *programs)}
     pieces = [
-        piece for path in dict.fromkeys(filter(None, named)) for piece in _cell(path, quoted, tree)
+        piece
+        for path in dict.fromkeys(filter(None, notebooks))
+        for piece in _cell(path, quoted, tree)
     ]
     cells = [
         Context(rank=1, title=f"{path}: {one[0].why[0]}", module="", chunks=one)

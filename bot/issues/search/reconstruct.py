@@ -444,9 +444,9 @@ def _sources(
             )
             issue = session.job.issue
             lines = _LINES_FOR_WRITER if refined is not None else _LINES_FOR_READER
-            made = contexts.contexts(draft.bug, issue, sources, lines, refined=refined)
+            pieces = contexts.contexts(draft.bug, issue, sources, lines, refined=refined)
             tree = read_tree(environment.tree) if contexts.names_notebook(issue) else {}
-            return sources, contexts.with_notebooks(made, issue, draft.bug, tree)
+            return sources, contexts.with_notebooks(pieces, issue, draft.bug, tree)
         except Stopped:
             raise
         except Exception as error:

@@ -95,8 +95,10 @@ def from_source(draft: Draft, text: str, world: World) -> Draft | None:
     """What comes as source only is built, in a sandbox."""
     for name in releases.without_wheel(text):
         span, note = releases.span(text, name), (name, "built from source")
-        if note in draft.notes and (not span or _is_built(name, span, draft)):
-            continue  # its wheel is there and did not help
+        if note in draft.notes and (
+            not versions.exact_version(span) or _is_built(name, span, draft)
+        ):
+            continue  # its wheel is there and did not help, and no other release is named
         bound = Requirement(name=name, specifier=span, rung=PinSource.DEPENDENCY, reason=text)
         wheel = world.build(name, replace(draft, constraints=(*draft.constraints, bound)))
         if wheel is not None and wheel not in draft.wheels:
@@ -294,10 +296,10 @@ def raised_draft(
     draft: Draft, text: str, world: World, attempts: Sequence[Draft], is_under_test: bool
 ) -> Draft | None:
     """The first move that leads to a newer release of one package without another giving way to it:
-    what it needs is newer, or built. For the package under test bounds may go as well.
+    what it needs is newer. For the package under test it may be built, and bounds may go, as well.
     """
-    moves = (_show_hidden, with_wheels, from_source)
-    own = (_drop_named_constraints, *moves, without_extras, relaxed)
+    moves = (_show_hidden, with_wheels)
+    own = (_drop_named_constraints, *moves, from_source, without_extras, relaxed)
     return _first_new(own if is_under_test else moves, draft, text, world, attempts)
 
 

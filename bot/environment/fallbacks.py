@@ -73,7 +73,6 @@ def _following(old: Requirement, draft: Draft, world: World) -> tuple[datetime, 
 
 
 _A_DAY = timedelta(days=1)  # until all files of a release are there
-_ABSENCE = timedelta(days=31)
 
 
 def _days(names: Iterable[str], draft: Draft, text: str, world: World) -> dict[str, datetime]:
@@ -369,17 +368,17 @@ def _show_hidden(draft: Draft, text: str, world: World) -> Draft | None:
 
 
 def _day_of_the_gone(draft: Draft, text: str, world: World) -> Draft | None:
-    """What packages of the day need had releases then. Where the index has only later ones of it
-    (of jaxlib, none of before 2023), all come from the first day on which it can be had: a package
-    and what it was built on are of one time.
+    """Of jaxlib the index keeps no release of before 2023: all come from the first day on which it
+    can be had, since what needs it and jax were made for one another. (A dependency that only came
+    later is let in by itself.)
     """
     day = draft.exclude_newer
-    for name in releases.hidden_by_date(text) if day else ():
+    for name in {*releases.hidden_by_date(text)} & {*imports.JAX} if day else ():
         if name in draft.windows or any(row.name == name for row in draft.requirements):
             continue
         uploads = [row.uploaded_at for row in world.history(name) if row.uploaded_at]
         first = min(uploads, default=day)
-        if day and first and first - day > _ABSENCE:
+        if day and first and first > day:
             why = f"the first day on which there is a {name}, which packages of the day need"
             new = [
                 row.model_copy(update={"rung": PinSource.NEIGHBOUR, "reason": f"of {why}"})

@@ -500,6 +500,35 @@ train(second, torch.optim.Adam(second.parameters(), 0.01), 2400)
 """
 
 
+EVALUATED = """\
+import sys, torch
+from torch import nn
+torch.manual_seed(0)
+x = torch.randn(32, 4)
+model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), 0.01)
+for _ in range(600):
+    optimizer.zero_grad()
+    nn.functional.mse_loss(model(x), x[:, :1]).backward()
+    optimizer.step()
+    model.train(MODE)
+    with torch.no_grad():
+        print(sys.modules["_reprise_training.torch_data"].EVALUATIONS.handle is not None)
+        model(x)
+    model.train()
+"""
+
+
+@pytest.mark.parametrize(("mode", "looks", "judged"), [("True", 599, 599), ("False", 410, 0)])
+def test_many_evaluations_are_looked_at_where_they_are_wrong(torch, tmp_path, mode, looks, judged):
+    (tmp_path / "program.py").write_text(EVALUATED.replace("MODE", mode))
+    run = torch.run(tmp_path / "program.py")
+    assert run.exit_code == 0, run.errors
+    assert run.output.split().count(b"True") in range(looks - 8, looks + 2)
+    (modes,) = run.trace.code.modes
+    assert modes.judged_intervals in range(judged - 1, judged + 2)
+
+
 @pytest.fixture(scope="module")
 def long_run(torch, tmp_path_factory):
     path = tmp_path_factory.mktemp("program") / "program.py"

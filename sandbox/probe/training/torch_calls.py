@@ -76,10 +76,16 @@ def count(name):
     CALLS.totals[name] = CALLS.totals.get(name, 0) + 1
 
 
+def are_lines_told(name):
+    """Whether few calls were made or the next step is sampled."""
+    return CALLS.looking or CALLS.totals.get(name, 0) < _ALL_CALLS
+
+
 def note(name, *, always=False):
-    """Count a call, with its line while few were made or the next step is sampled."""
-    total = CALLS.totals[name] = CALLS.totals.get(name, 0) + 1
-    if not (always or total <= _ALL_CALLS or CALLS.looking):
+    """Count a call, with its line while lines are told."""
+    is_line_told = always or are_lines_told(name)
+    count(name)
+    if not is_line_told:
         return
     line, loops = program.line_and_loops()
     key = (name, line, loops)
@@ -119,7 +125,7 @@ def _overrides_step(kind, base):
 def _resets(original):
     def zero_grad(self, *args, **kwargs):
         result = original(self, *args, **kwargs)
-        if CALLS.looking or CALLS.totals.get("zero_grad", 0) < _ALL_CALLS:
+        if are_lines_told("zero_grad"):
             _note_reset()
         elif not STATE.busy:
             count("zero_grad")

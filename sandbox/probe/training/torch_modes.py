@@ -44,15 +44,19 @@ def _switches(original):
             result = original(self, mode)
         finally:
             MODES.is_switching = False
-        _note_switch(mode)
+        name = "train" if mode else "eval"
+        if torch_calls.are_lines_told(name):
+            _note_switch(name)
+        else:
+            torch_calls.count(name)
         return result
 
     return train
 
 
 @quiet("modes")
-def _note_switch(mode):
-    torch_calls.note("train" if mode else "eval")
+def _note_switch(name):
+    torch_calls.note(name)
 
 
 def depends_on_mode(module):

@@ -98,7 +98,9 @@ def _look_for_outer(root):
 
 
 def _operands(node):
-    """The shapes of two factors, () where one is not known or both are views of one tensor."""
+    """The shapes of two factors, () where one is a number or not known, or both are views of one
+    tensor.
+    """
     shapes, bases = [], []
     for (parent, number), name in zip(node.next_functions, ("_saved_self", "_saved_other")):
         if parent is None:
@@ -109,7 +111,8 @@ def _operands(node):
         else:
             shapes.append(_shape(parent, number))
             bases.append(_base(parent))
-    return () if None in shapes or len(set(bases)) < len(bases) else shapes
+    is_pair = len(shapes) == 2 and None not in shapes  # `mul.Scalar` has one
+    return shapes if is_pair and len(set(bases)) == len(bases) else ()
 
 
 def _shape(node, number):

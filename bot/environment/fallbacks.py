@@ -379,7 +379,7 @@ def _day_of_the_gone(draft: Draft, text: str, world: World) -> Draft | None:
         uploads = [row.uploaded_at for row in world.history(name) if row.uploaded_at]
         first = min(uploads, default=day)
         if day and first and first > day:
-            why = f"the first day on which there is a {name}, which packages of the day need"
+            why = f"the first day on which there is a {name}"
             new = [
                 row.model_copy(update={"rung": PinSource.NEIGHBOUR, "reason": f"of {why}"})
                 if row.name == draft.under_test and row.rung in GUESSES and not row.specifier

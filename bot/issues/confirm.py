@@ -201,9 +201,7 @@ def as_released(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> An
     if not releases or any(row.rung is not PinSource.NEIGHBOUR for row in releases):
         return verdict
     name, version = releases[0].name, result.environment.version(releases[0].name)
-    reason = (
-        f"no {name} of the day of the bug report can be installed here, and {version} may differ"
-    )
+    reason = f"no {name} from the day of the bug report can be installed here; {version} may differ"
     return undecided(verdict, f"{verdict.reason}; {reason}")
 
 

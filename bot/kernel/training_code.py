@@ -212,6 +212,14 @@ class ProgramCode(ProbeRecord):
     facts: dict[str, Setting] = {}
     """Single facts by name."""
 
+    def integer(self, name: str) -> int:
+        """A fact that is a count, a line or several lines, of which the first; 0 for none. Hostile
+        code may have written anything in its place.
+        """
+        value = self.facts.get(name)
+        first = value[0] if isinstance(value, tuple) and value else value
+        return int(first) if isinstance(first, int | float) and math.isfinite(first) else 0
+
     def sites(self, name: str) -> list[CallSite]:
         """The lines of one kind of call, most calls first."""
         return sorted((x for x in self.calls if x.name == name), key=lambda x: -x.calls)

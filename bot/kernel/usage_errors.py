@@ -83,5 +83,4 @@ def refused_arguments(message: str) -> tuple[str, ...]:
 
 def refused_options(message: str) -> tuple[str, ...]:
     """The options that a usage error calls unrecognized."""
-    match = _UNRECOGNIZED.search(message)
-    return tuple(_OPTION.findall(match["options"])) if match else ()
+    return tuple(_OPTION.findall(" ".join(refused_arguments(message))))

@@ -1,5 +1,8 @@
 """A console script that a report starts is run as the repository defines it."""
 
+import ast
+import json
+
 import pytest
 
 from bot.issues.reading.issue import read_issue
@@ -57,3 +60,16 @@ def test_a_script_calls_what_its_definition_names() -> None:
     (script,) = started_scripts(read_issue(issue), issue, TREE)
     lines = ["from acme.fit import App", 'sys.argv[0] = "fit"', "sys.exit(App.run())"]
     assert [line for line in script.source.splitlines() if line][1:] == lines
+
+
+def test_a_name_of_a_repository_is_no_code_of_the_program() -> None:
+    name = 'fit"; import os; os.abort() #'
+    project = f"[project.scripts]\n{json.dumps(name)} = 'acme.fit:run'\n".encode()
+    issue = Issue(title="It fails", body=f"```\n$ {name} --x 1\n```")
+    (script,) = started_scripts(read_issue(issue), issue, {"pyproject.toml": project})
+    calls = [
+        ast.unparse(node)
+        for node in ast.walk(ast.parse(script.source))
+        if isinstance(node, ast.Call)
+    ]
+    assert calls == ["sys.exit(run())", "run()"]

@@ -1164,11 +1164,6 @@ def test_a_name_that_gets_a_new_tensor_leaves_the_parameter_as_it_is():
         assert signs({**facts, **change}) == []
 
 
-def _signs_of(name, seen):
-    rule = next(x for x in RULES if x.id == name)
-    return [sign for x in trainings(seen) for sign in rule.check(x)]
-
-
 def test_a_recurrent_layer_that_reads_backwards_sees_what_follows():
     def reading(**settings):
         layer = dense(0, 8, 16, "", type="GRU", settings=settings)
@@ -1177,8 +1172,8 @@ def test_a_recurrent_layer_that_reads_backwards_sees_what_follows():
         layers = (layer, *model.layers[1:])
         return seen.model_copy(update={"models": (model.model_copy(update={"layers": layers}),)})
 
-    assert _signs_of("future-leak", reading(bidirectional=True))
-    assert not _signs_of("future-leak", reading(bidirectional=False))
+    assert _signs("future-leak", reading(bidirectional=True))
+    assert not _signs("future-leak", reading(bidirectional=False))
 
 
 @pytest.mark.parametrize(("classes", "shuffled", "is_named"), [
@@ -1189,7 +1184,7 @@ def test_batches_with_far_fewer_classes_than_chance_has_are_sorted(classes, shuf
         "batch_classes": classes, "random_classes": 9.0, "label_batches": 40,
         "loader_shuffle": shuffled, "loader_line": 12,
     }  # fmt: skip
-    assert [x.line for x in _signs_of("sorted-classes", coded(facts=facts))] == [12] * is_named
+    assert [x.line for x in _signs("sorted-classes", coded(facts=facts))] == [12] * is_named
 
 
 def _recurrent_layer():
@@ -1210,7 +1205,7 @@ def test_recurrent_weights_without_a_gradient_have_sequences_of_one_place(gradie
     model = model.model_copy(update={"layers": (layer, *model.layers[1:])})
     taken = tuple(x.model_copy(update={"weights": rows}) for x in seen.steps[:20])
     seen = seen.model_copy(update={"models": (model,), "steps": (*taken, *seen.steps[20:])})
-    assert bool(_signs_of("axis-mixed", seen)) is is_named
+    assert bool(_signs("axis-mixed", seen)) is is_named
 
 
 @pytest.mark.parametrize(("shape", "is_named"), [((32, 4, 4), True), ((8, 4, 4), False)])
@@ -1218,7 +1213,7 @@ def test_softmax_over_the_samples_mixes_axes(shape, is_named):
     _, seen = TRACE_PAIRS["axis-mixed"]
     use = TensorUse(name="softmax", line=7, before=shape)
     seen = seen.model_copy(update={"code": seen.code.model_copy(update={"uses": (use,)})})
-    assert [x.line for x in _signs_of("axis-mixed", seen)] == [7] * is_named
+    assert [x.line for x in _signs("axis-mixed", seen)] == [7] * is_named
 
 
 @pytest.mark.parametrize(("outputs", "is_named"), [(1, True), (2, False)])
@@ -1229,7 +1224,7 @@ def test_one_of_a_single_column_is_always_the_first(outputs, is_named):
         update={"name": "bce", "predictions": summary((32, outputs), 0, 1)}
     )
     seen = seen.model_copy(update={"losses": (fed,)})
-    assert bool(_signs_of("metric-wrong", seen)) is is_named
+    assert bool(_signs("metric-wrong", seen)) is is_named
 
 
 @pytest.mark.parametrize(("first", "last", "error", "is_named"), [
@@ -1246,7 +1241,7 @@ def test_a_sum_beside_a_mean_outweighs_it(first, last, error, is_named):
     )
     fed = seen.losses[0].model_copy(update={"name": "mse", "trivial": 1.0})
     seen = seen.model_copy(update={"steps": rows, "losses": (fed,)})
-    assert [x.line for x in _signs_of("wrong-reduction", seen)] == [20] * is_named
+    assert [x.line for x in _signs("wrong-reduction", seen)] == [20] * is_named
 
 
 @pytest.mark.parametrize("kind", ["LSTM", "Linear"])
@@ -1260,7 +1255,7 @@ def test_states_of_a_recurrent_layer_reach_no_further_than_one(kind):
     })  # fmt: skip
     model = model.model_copy(update={"layers": (layer,)})
     seen = seen.model_copy(update={"models": (model,), "losses": (fed,), "data": ()})
-    assert bool(_signs_of("targets-out-of-reach", seen)) is (kind == "LSTM")
+    assert bool(_signs("targets-out-of-reach", seen)) is (kind == "LSTM")
 
 
 @pytest.mark.parametrize(("parts", "rule"), [(60, "accumulation-wrong"), (0, "per-epoch-step")])

@@ -14,6 +14,7 @@ from bot.kernel.training_types import ActivationStep, DiagnosedRun, Epoch, Train
 from bot.report.report_json import diagnosis_text
 from bot.report.svg import training as svg
 from bot.training.diagnosis.rules import diagnose
+from tests.support.code_pairs import CODE_PAIRS
 from tests.support.traces import FLAT, dense, loss, steps, trace, weight
 
 NAME = ".reprise/training-7.jsonl"
@@ -21,6 +22,7 @@ ODD = (
     0, -0.0, 1, -1, 0.5, 1e300, -1e300, 1.7e308, 5e-324, "NaN", "Infinity", "-Infinity", None,
     10**12, 10**30, 10**400, "x" * 500, [], True,
 )  # fmt: skip
+ODD_FACTS = ("NaN", "Infinity", "x" * 500, None, True, [], ["Infinity", 1e300], ["x"])
 EVERYTHING = trace(
     (weight(dense(0, 64, 64), std=0.0), dense(1, 64, 32, "sigmoid"), dense(2, 32, 10, "softmax")),
     FLAT[:60],
@@ -71,6 +73,17 @@ def test_odd_values_lead_to_a_diagnosis(seed: int):
     tell(read)
     for tool in TOOLS:
         codes(tool, read)
+
+
+@pytest.mark.parametrize("name", CODE_PAIRS)
+def test_odd_facts_of_the_code_lead_to_a_diagnosis(name: str):
+    """Where one of our own would be: each fact in turn has each odd value."""
+    buggy, _ = CODE_PAIRS[name]
+    others, code = lines(buggy), buggy.code.model_dump(mode="json")
+    for key in code["facts"]:
+        for odd in ODD_FACTS:
+            row = {**code, "facts": {**code["facts"], key: odd}}
+            tell(training_trace.read_trace({NAME: written([*others, row])}))
 
 
 def full(rows: Iterator[dict[str, object]]) -> bytes:

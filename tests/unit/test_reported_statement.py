@@ -3,7 +3,9 @@
 import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
+from time import process_time
 
 import pytest
 
@@ -210,3 +212,28 @@ def test_no_other_commit_is_tried_with_a_statement_of_this_one() -> None:
     assert proofs_for(job, bug, signature, script) == ("minimize",)
     whole = script.model_copy(update={"fixes": ()})
     assert proofs_for(job, bug, signature, whole) == ("bisect", "minimize")
+
+
+@pytest.mark.parametrize(("end", "runs"), [("", True), ("lost = 1\n", False)])
+def test_a_hostile_file_takes_no_long_time(end: str, runs: bool) -> None:
+    """Many definitions that need one another, and the reported line as often: the first of them is
+    run, or none of them can be.
+    """
+    count = 3_000
+    names = [f"f{at}" for at in range(count)]
+    chain = "".join(f"def {one}():\n    return {other}()\n" for one, other in pairwise(names))
+    lines = "        lost(f0(), row)\n" * count
+    source = f"{chain}def main(rows):\n    for row in rows:\n{lines}{end}"
+    issue = Issue(
+        title="It fails",
+        body="```\nTraceback (most recent call last):\n"
+        '  File "main.py", line 9000, in main\n    lost(f0(), row)\n'
+        "NameError: name 'lost' is not defined\n```",
+    )
+    bug = read_issue(issue)
+    signature = freeze.freeze(bug)
+    assert signature is not None
+    started = process_time()
+    script = run_alone(bug, issue, signature, {"main.py": source.encode()}, None)
+    assert (script is not None) is runs
+    assert process_time() - started < 10

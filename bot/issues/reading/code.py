@@ -298,7 +298,7 @@ def _full_stop(lines: list[str], at: int) -> ProgramRepair | None:
         match = _STOPPED.match(lines[place]) if place >= 0 else None
         if match and pasted_tree(match["code"].strip()) is not None:
             line = match["code"] + match["rest"]
-            what = f"removed the mark behind `{match['code'].strip()[:100]}`"
+            what = f"removed the full stop after `{match['code'].strip()[:100]}`"
             new_lines = [*lines[:place], line, *lines[place + 1 :]]
             return _repaired(new_lines, what, "it ends a sentence, not a statement")
     return None

@@ -1,6 +1,7 @@
 """The console scripts that a repository installs, which a report starts without `python`."""
 
 import configparser
+import json
 import re
 from collections.abc import Iterator, Mapping
 
@@ -17,7 +18,7 @@ _PROGRAM = """import sys
 
 from {module} import {function}
 
-sys.argv[0] = "{name}"
+sys.argv[0] = {name}
 sys.exit({call}())
 """
 _TARGET = re.compile(
@@ -114,7 +115,8 @@ def _script(
 ) -> Script:
     module, _, call = target.partition(":")
     function = call.partition(".")[0]
-    source = _PROGRAM.format(module=module, function=function, name=name, call=call)
+    quoted = json.dumps(name)  # of a file of the repository, which may hold anything
+    source = _PROGRAM.format(module=module, function=function, name=quoted, call=call)
     origin = f"the console script `{' '.join((name, *arguments))}`"
     return Script(
         files={_ENTRY: source},

@@ -5,9 +5,10 @@ needs data, weights or hours that nobody has here, and an error about names does
 import ast
 import builtins
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from bot.kernel.source import index as source_index
 from bot.kernel.source.syntax import bound_names, dotted, module_of, name_of, nodes, source_lines
 from bot.kernel.trees import Tree, tree_files
 
-ALONE = "what runs before it is not possible here, and the reported error does not depend on it"
+ALONE = "what comes before it cannot run here, and the reported error does not depend on that"
 """Why a statement was run alone. What passes so says nothing."""
 _PROGRAM = "reprise_statement.py"
 _ANY = '__import__("unittest.mock").mock.MagicMock()'
@@ -38,6 +39,7 @@ _AT_LINE = re.compile(
 )
 _SPAN = re.compile(r"(?<!`)`([^`\n]{4,300})`(?!`)")
 _MOST_PLACES, _MOST_TEXT, _MOST_SPANS, _MOST_FILES = 20, 60_000, 40, 20
+_MOST_TRIES, _MOST_STATEMENTS = 100, 20
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -100,7 +102,8 @@ def run_alone(
     if error is None:
         return None
     places = _places(bug, issue, tree, program)
-    for place in chain(places, _searched(error, tree) if not _shows_frames(bug) else ()):
+    searched = _searched(error, tree) if not _shows_frames(bug) else ()
+    for place in islice(chain(places, searched), _MOST_TRIES):
         source = _source(place.path, tree, program)
         alone = _Alone.find(source, place, error)
         if alone is not None:
@@ -233,7 +236,7 @@ def _statements(
         inner = [*owners, node] if isinstance(node, ast.stmt) else owners
         parts = (one for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr))
         waiting += [(inner, one) for one in parts]
-    return sorted(rows, key=lambda row: abs(row[1].lineno - place.line))
+    return sorted(rows, key=lambda row: abs(row[1].lineno - place.line))[:_MOST_STATEMENTS]
 
 
 def _header_end(node: ast.stmt) -> int:
@@ -350,16 +353,20 @@ class _Writing:
         for node in always:
             selection[node.lineno] = node
             waiting += _loaded(node)
-        names_met = set[str]()
+        nodes_by_name = defaultdict[str, list[ast.stmt]](list)
+        for node in self.outer:
+            for name in _bound(node):
+                nodes_by_name[name].append(node)
+        real, names_met = {id(node) for node in self.real}, set[str]()
         while waiting:
             name = waiting.pop()
             if name in names_met:
                 continue
             names_met.add(name)
-            for node in self.outer:
-                if name in _bound(node) and node.lineno not in selection:
+            for node in nodes_by_name[name]:
+                if node.lineno not in selection:
                     selection[node.lineno] = node
-                    waiting += _loaded(node) if node in self.real else []
+                    waiting += _loaded(node) if id(node) in real else []
         for node in selection.values():
             first = min([node.lineno, *(row.lineno for row in getattr(node, "decorator_list", ()))])
             if node in self.real or node in always:
@@ -459,7 +466,7 @@ def _loaded(node: ast.AST) -> list[str]:
 
 def _script(alone: _Alone, path: str, tree: Tree, program: Script | None) -> Script | None:
     what = (
-        f"ran line {alone.line} of `{path}` with the imports and definitions that it needs, alone"
+        f"ran line {alone.line} of `{path}` alone, with the imports and definitions that it needs"
     )
     fix = ScriptFix(what=what[:200], why=ALONE)
     if program is not None and program.entry == path:

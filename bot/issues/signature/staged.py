@@ -3,6 +3,7 @@ program's own words.
 """
 
 import ast
+import math
 import re
 import sys
 from collections import Counter
@@ -450,11 +451,12 @@ def staged(source: str, member: Member) -> str:
 
 def _own_loop(source: str) -> str:
     """A loop of the program's own that keeps it at work by itself: one without an end, or long."""
-    loops = (node for node in ast.walk(module_of(source)) if isinstance(node, ast.While | ast.For))
+    kinds = ast.While | ast.For | ast.comprehension
+    loops = (node for node in ast.walk(module_of(source)) if isinstance(node, kinds))
     return next((ast.unparse(loop).partition("\n")[0] for loop in loops if _is_long(loop)), "")
 
 
-def _is_long(loop: ast.While | ast.For) -> bool:
+def _is_long(loop: ast.While | ast.For | ast.comprehension) -> bool:
     if isinstance(loop, ast.While):
         ends = (ast.Break, ast.Return, ast.Raise)
         return isinstance(loop.test, ast.Constant) and not any(
@@ -462,10 +464,23 @@ def _is_long(loop: ast.While | ast.For) -> bool:
         )
     calls = [node for node in ast.walk(loop.iter) if isinstance(node, ast.Call)]
     names = {name_of(call.func).rsplit(".", 1)[-1] for call in calls}
-    numbers = (node.value for node in ast.walk(loop.iter) if isinstance(node, ast.Constant))
     return bool(names & {"count", "cycle"}) or any(
-        isinstance(number, int | float) and number >= _MANY for number in numbers
+        _size(node) >= _MANY for node in ast.walk(loop.iter)
     )
+
+
+def _size(node: ast.AST) -> float:
+    """How large a number is that is written down, also as a product or a power; at most `_MANY`."""
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return min(abs(number), _MANY)
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            return min(_size(left) * _size(right), _MANY)
+        case ast.BinOp(left=left, op=ast.Pow(), right=right):
+            return min(math.pow(_size(left), min(_size(right), 20)), _MANY)
+        case ast.BinOp(left=left, op=ast.LShift(), right=right):
+            return min(math.ldexp(_size(left), int(min(_size(right), 20))), _MANY)
+    return 0
 
 
 def endless(source: str) -> str:

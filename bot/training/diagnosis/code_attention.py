@@ -12,11 +12,6 @@ _SHIFTED, _LEAST_LOOKS, _HALF = 0.9, 3, 0.5
 _RECURRENT = ("LSTM", "GRU", "RNN")
 
 
-def _count(code: ProgramCode, name: str) -> int:
-    value = code.facts.get(name)
-    return int(value) if isinstance(value, int | float) else 0
-
-
 def future_leak(training: Training) -> Signs:
     """Each target is the token that follows, and the model sees it: attention without a mask, or a
     recurrent layer that also reads backwards.
@@ -32,8 +27,8 @@ def future_leak(training: Training) -> Signs:
         line = next((x.line for x in code.mentions if x.name in _RECURRENT), 0)
         what, words = "a recurrent layer reads them backwards too", "Read forwards only"
         words += f": `bidirectional=False`{in_line(line)}."
-    elif _count(code, "attention_open") >= _LEAST_LOOKS and not _count(code, "attention_closed"):
-        line = _count(code, "attention_line_open")
+    elif code.integer("attention_open") >= _LEAST_LOOKS and not code.integer("attention_closed"):
+        line = code.integer("attention_line_open")
         what = f"attention{in_line(line)} has no causal mask"
         words = f"Pass a causal mask{in_line(line)}."
     else:
@@ -52,11 +47,11 @@ def mask_inverted(training: Training) -> Signs:
     """A mask of padding that hides the tokens and shows the padding."""
     code = training.code
     inverted, looks = (
-        (_count(code, "attention_inverted"), _looks(code)) if code is not None else (0, 0)
+        (code.integer("attention_inverted"), _looks(code)) if code is not None else (0, 0)
     )
     if code is None or inverted < _LEAST_LOOKS or inverted < _HALF * looks:
         return
-    line = _count(code, "attention_line_inverted")
+    line = code.integer("attention_line_inverted")
     text = (
         f"The padding mask{in_line(line)} is inverted: it hides the tokens and shows the padding"
         " (true means hidden)."
@@ -69,19 +64,19 @@ def mask_inverted(training: Training) -> Signs:
 
 
 def _looks(code: ProgramCode) -> int:
-    return _count(code, "attention_open") + _count(code, "attention_closed")
+    return code.integer("attention_open") + code.integer("attention_closed")
 
 
 def positions_missing(training: Training) -> Signs:
     """Attention over embeddings to which no position was added, in a run that learned little."""
     code, loss, data = training.code, training.loss, training.data
-    if code is None or _count(code, "attention_placeless") < _LEAST_LOOKS:
+    if code is None or code.integer("attention_placeless") < _LEAST_LOOKS:
         return
     if not training.learning.poor or loss is None or data is None:
         return
     if math.prod(loss.targets.shape) != math.prod(data.inputs.shape):
         return  # one answer for all tokens may need no order
-    line = _count(code, "attention_line_placeless")
+    line = code.integer("attention_line_placeless")
     text = (
         f"Attention{in_line(line)} reads embeddings to which no position was added: it cannot tell"
         " in which order the tokens stand."

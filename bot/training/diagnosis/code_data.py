@@ -266,7 +266,7 @@ def outweighed(training: Training) -> Signs:
     is_gone = fmean(x[0] for x in last) < _NOTHING_LEFT * start
     if start < _LARGER * own or not is_gone or not _is_trivial(rest, loss.trivial):
         return
-    line = int(_number(code, "loss_line"))
+    line = code.integer("loss_line")
     text = (
         f"What is added to `{loss.name}`{in_line(line)} begins {number(start / max(own, 1e-12))}"
         " times as large and is brought to nothing, while the error stays that of a constant"
@@ -317,18 +317,18 @@ def padding(training: Training) -> Signs:
 
 
 def _padded_ends(training: Training) -> Signs:
-    """A recurrent layer that is read at its last place, where most sequences have padding."""
+    """A recurrent layer that is read at its last step, where most sequences have padding."""
     code = training.code
     share = _number(code, "padded_ends") if code else 0.0
     if code is None or share < _HALF or not training.learning.poor:
         return
     maker = next((x.line for x in code.mentions if x.name in _MAKERS), 0)
-    line = int(_number(code, "ends_line")) or maker
+    line = code.integer("ends_line") or maker
     text = (
-        f"A recurrent layer is read at its last place{in_line(line)}, and in {share:.0%} of the"
-        " sequences that is padding: what came before it is forgotten over the padding."
+        f"A recurrent layer is read at its last step{in_line(line)}, which is padding in"
+        f" {share:.0%} of the sequences: what came before it is forgotten over the padding."
     )
-    words = "Read each sequence at its own last place, or pack it with `pack_padded_sequence`."
+    words = "Read each sequence at its own last step, or pack it with `pack_padded_sequence`."
     yield code_sign(
         training, "padding-counts", 0.85, text, words, line=line,
         measurements=(evidence("sequences that end in padding", f"{share:.0%}"),),
@@ -407,17 +407,17 @@ def measured(training: Training) -> Signs:
 def _measured_by_keras(training: Training, code: ProgramCode) -> Signs:
     loss, limit = training.loss, code.facts.get("threshold")
     if code.facts.get("predicted_shuffled"):
-        line = int(_number(code, "predicted_line"))
+        line = code.integer("predicted_line")
         text = (
-            f"`predict` reads a data set that is shuffled anew in each pass{in_line(line)}: its"
-            " predictions are in another order than any labels that are read apart from it."
+            f"`predict` reads a data set that is shuffled anew in each pass{in_line(line)}, so its"
+            " predictions do not stand in the order of labels that are read separately."
         )
-        words = "Leave out `shuffle` for data that the model is judged by."
+        words = "Do not shuffle the data that the model is evaluated on."
     elif loss and loss.from_logits and loss.name == "binary_crossentropy" and limit == _HALF:
-        line = int(_number(code, "threshold_line"))
+        line = code.integer("threshold_line")
         text = (
             f"The accuracy{in_line(line)} takes outputs above 0.5 for the positive class, but they"
-            " are logits: above 0 already means more than one half."
+            " are logits: a probability of 0.5 is a logit of 0."
         )
         words = f"Use `keras.metrics.BinaryAccuracy(threshold=0.0)`{in_line(line)}."
     else:

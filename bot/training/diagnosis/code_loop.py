@@ -301,8 +301,8 @@ def _never_warm(training: Training, code: ProgramCode, one: Schedule) -> Sign | 
     site = code.site("schedule")
     name = receiver(code, "step", site.line, "scheduler")
     text = (
-        f"`{one.name}`{in_line(one.line)} is stepped {one.steps} times, and still warms up at the "
-        f"end: the learning rate ends at {number(rates[-1])} of {number(full)}."
+        f"`{one.name}`{in_line(one.line)} is stepped {one.steps} times and is still warming up "
+        f"at the end: the learning rate ends at {number(rates[-1])} of {number(full)}."
     )
     words = f"Move `{name}.step()` into the loop over batches, after `step` of the optimizer."
     return code_sign(training, "schedule-stepped-wrong", 0.9, text, words, line=site.line)

@@ -4,7 +4,6 @@ of what comes after the end of an episode.
 
 from statistics import fmean
 
-from bot.kernel.training_code import ProgramCode
 from bot.training.diagnosis.code_loop import code_sign
 from bot.training.diagnosis.loss_contract import copies
 from bot.training.diagnosis.rule import Rule, Signs, Training, evidence, in_line, number
@@ -20,7 +19,7 @@ def broadcast(training: Training) -> Signs:
     shapes = code.facts.get("outer_shapes") if code else None
     if code is None or not isinstance(shapes, str) or training.learning.well:
         return
-    line = _line(code, "outer_line")
+    line = code.integer("outer_line")
     text = (
         f"On the way to the loss{in_line(line)} tensors of {shapes} are broadcast: each value of"
         " one meets all values of the other, not the one of its own sample."
@@ -30,11 +29,6 @@ def broadcast(training: Training) -> Signs:
         training, "broadcast-loss", 0.9, text, words, line=line, always=True,
         measurements=(evidence("shapes", shapes),),
     )  # fmt: skip
-
-
-def _line(code: ProgramCode, name: str) -> int:
-    line = code.facts.get(name)
-    return int(line) if isinstance(line, int | float) else 0
 
 
 def swapped_weights(training: Training) -> Signs:
@@ -96,7 +90,7 @@ def negative_divergence(training: Training) -> Signs:
     last = fmean(losses[-max(1, len(losses) // _TENTH) :])
     if last >= 0 or min(losses[: len(losses) // _TENTH]) <= last:
         return
-    line = _line(code, "loss_line")
+    line = code.integer("loss_line")
     text = (
         f"The loss falls to {number(last)}, although `{loss.name}` is never negative: what is added"
         f" to it{in_line(line)} has no lower bound, and a divergence is never below zero."
@@ -114,12 +108,9 @@ def negative_divergence(training: Training) -> Signs:
 def ignored_ends(training: Training) -> Signs:
     """Values of actions that count what follows the end of an episode."""
     code = training.code
-    lines = code.facts.get("unused_ends") if code else None
-    if code is None or not lines or not isinstance(lines, tuple):
+    line = code.integer("unused_ends") if code else 0
+    if code is None or not line or not code.facts.get("picked_values"):
         return
-    if not code.facts.get("picked_values"):
-        return
-    line = int(lines[0])
     text = (
         f"Line {line} reads which steps end an episode, and nothing uses it: the target counts"
         " values of states after the end."

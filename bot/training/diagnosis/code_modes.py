@@ -99,13 +99,13 @@ def dropping(training: Training) -> Signs:
 def uncopied(training: Training) -> Signs:
     """A best state that is the model's own tensors: it changes with every further step."""
     code = training.code
-    restored = code.facts.get("restored_line") if code else None
-    if code is None or not isinstance(restored, int | float):
+    if code is None or "restored_line" not in code.facts:
         return
+    restored = code.integer("restored_line")
     mention = next((x for x in code.mentions if _keeps_state(x)), None)
-    line = mention.line if mention else int(restored)
+    line = mention.line if mention else restored
     text = (
-        f"`load_state_dict`{in_line(int(restored))} gives the model the very tensors that it has:"
+        f"`load_state_dict`{in_line(restored)} gives the model the very tensors that it has:"
         f" `state_dict()`{in_line(line)} is no copy, so the best weights are lost and the last"
         " ones are judged."
     )

@@ -136,11 +136,10 @@ def frozen(training: Training) -> Signs:
 
 
 def _frozen_model(training: Training, code: ProgramCode) -> Sign:
-    line = code.facts.get("frozen_line")
-    line = int(line) if isinstance(line, int | float) else 0
+    line = code.integer("frozen_line")
     text = (
-        "A model is trained of which no weight is trainable, so that none of its steps changes"
-        f" anything: `trainable = False`{in_line(line)} still holds."
+        "The model that is trained has no trainable weights, so its steps change nothing:"
+        f" `trainable = False`{in_line(line)} still holds."
     )
     words = "Set `trainable = True` before that model is trained, and `False` again after it."
     return code_sign(training, "parameters-frozen", 0.93, text, words, line=line, always=True)
@@ -181,8 +180,8 @@ def cut(training: Training) -> Signs:
 
 def _idle_term(training: Training, code: ProgramCode) -> Signs:
     """A term of a loss that leads to nothing that the step after it changes, each time."""
-    times, line = code.facts.get("idle_terms"), code.facts.get("idle_line")
-    if not isinstance(times, int) or not isinstance(line, int) or times < _LEAST_IDLE:
+    times, line = code.integer("idle_terms"), code.integer("idle_line")
+    if times < _LEAST_IDLE:
         return
     before = [
         x for x in code.mentions if x.name in _CUTS[:5] and x.line < line
@@ -191,13 +190,13 @@ def _idle_term(training: Training, code: ProgramCode) -> Signs:
     cut_line = max((x.line for x in before), default=0)
     text = (
         f"A term of the loss that is differentiated in line {line} leads to no parameter that the"
-        " step after it changes: that step does not follow it."
+        " next step changes, so it has no effect."
     )
     what = f"`{next(x.name for x in before if x.line == cut_line)}`" if before else "what cuts it"
     words = f"Compute the term without {what}{in_line(cut_line)}."
     yield code_sign(
         training, "graph-cut", 0.88, text, words, line=cut_line or line, always=True,
-        measurements=(evidence("steps that do not follow it", times),),
+        measurements=(evidence("steps without an effect of it", times),),
     )  # fmt: skip
 
 
@@ -289,12 +288,11 @@ def repeated(training: Training) -> Signs:
 def copied_updates(training: Training, code: ProgramCode) -> Signs:
     """Updates that the program makes itself, of names and not of the parameters behind them."""
     looks, changes, inputs = (code.facts.get(f"own_{x}") for x in ("looks", "changes", "inputs"))
-    lines = code.facts.get("own_copies")
+    line = code.integer("own_copies")
     if not isinstance(looks, int) or looks <= _LEAST_LOOKS or changes or inputs or code.optimizers:
         return
-    if not isinstance(lines, tuple) or not lines:
+    if not line:
         return
-    line = int(lines[0])
     text = (
         f"No parameter changes in {code.totals.get('backward', looks)} backward passes: line"
         f" {line} gives a name a new tensor, and the model keeps the old one."
@@ -311,8 +309,7 @@ def uphill(training: Training) -> Signs:
         return
     if loss.name not in ENTROPIES | BINARY | DISTANCES:
         return  # what grows may be a reward
-    lines = code.facts.get("own_lines") if code else ()
-    line = int(lines[0]) if isinstance(lines, tuple) and lines else 0
+    line = code.integer("own_lines") if code else 0
     text = (
         f"The program's own updates go up the gradient of `{loss.name}`{in_line(loss.line)}, so the"
         " loss grows: they add it."

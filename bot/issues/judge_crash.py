@@ -74,7 +74,7 @@ def _words(
             or _is_restyled(failure, signature, names)
             or (
                 wording.stands_in(signature.message, failure.message)
-                and is_placed(failure, signature)
+                and (is_placed(failure, signature) or _may_be_anywhere(failure, signature))
             )
         )
         says = "" if agrees else f"the message differs (similarity {alike:.2f})"
@@ -96,6 +96,14 @@ def _is_restyled(failure: Failure, signature: CrashSignature, names: frozenset[s
     own = not hasattr(builtins, failure.exception.rsplit(".", 1)[-1])
     alike = own and wording.same_stems(signature.message, failure.message, names)
     return alike and is_placed(failure, signature)
+
+
+def _may_be_anywhere(failure: Failure, signature: CrashSignature) -> bool:
+    """Whether a report gives nothing but words, and a library ended the program."""
+    last = failure.innermost
+    is_librarys = last is not None and last.package not in {"", "<stdlib>"}
+    has_more = signature.exception or signature.frame or signature.places
+    return is_librarys and not has_more and not failure.swallowed
 
 
 def is_placed(failure: Failure, signature: CrashSignature) -> bool:

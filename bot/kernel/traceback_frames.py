@@ -71,7 +71,10 @@ _CODE_IN_FRAME = re.compile(r"^\s*[\u2771>]\s*\d{1,7}\s*(?:[\u2502|]\s*)*(?P<cod
 def frame(path: str, line: str | None, function: str, code: str = "", home: str = "") -> Frame:
     """A frame with its package worked out; `home` is the import name of the repository."""
     location = path.strip().strip("[]")
-    plain = re.sub(r"/{2,}", "/", location.replace("\\", "/"))
+    # Python 2 names the compiled file.
+    plain = re.sub(r"/{2,}", "/", location.replace("\\", "/")).removesuffix(
+        "c" * location.endswith(".pyc")
+    )
     site, standard = LIBRARY.match(plain), _STDLIB.match(plain)
     # What runs as a module outside all packages is a script, whatever its folder is called.
     own = "" if standard or function.strip() == "<module>" else _own(plain, home)

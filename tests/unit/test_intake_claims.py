@@ -561,3 +561,68 @@ def test_a_message_goes_on_behind_the_ticks_around_its_call() -> None:
     other = freeze(report("I get `TypeError: f() failed` in every run of my program."))
     assert isinstance(other, CrashSignature)
     assert other.message == "f() failed"
+
+
+TAKE = "```python\nimport numpy as np\na = np.arange(3)\nnp.take(a, 7)\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("This code raises an IndexError:\n", ""),
+        ("", "I get an `IndexError`.\n"),
+        ("`np.take` raises an IndexError.\n", ""),
+    ],
+)
+def test_a_class_alone_counts_at_the_statement_that_is_meant(before: str, after: str) -> None:
+    signature = freeze(report(before + TAKE + after, title="take"))
+    assert isinstance(signature, CrashSignature)
+    assert (signature.exception, signature.checks) == ("IndexError", ("np.take(a, 7)",))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        TAKE + "I expected an IndexError.\n",
+        TAKE + "It raises an IndexError.\n" + TAKE.replace("7", "8"),
+        TAKE.replace("np.take(a, 7)", 'd = {"a": 1}\nd["b"]') + "This raises a KeyError.\n",
+        TAKE.replace("np.take(a, 7)", 'd = {"a": 1}\nd["b"]  # KeyError'),
+    ],
+)
+def test_a_class_alone_is_no_failure_of_what_the_program_does_itself(body: str) -> None:
+    assert freeze(report(body, title="take")) is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ('"invalid argument" exception', "invalid argument"),
+        ("I see the `index out of range` error", "index out of range"),
+        ('The "invalid argument" error is expected', None),
+        ("`margins` exception", None),
+        ("the `raise_errors(x)` error", None),
+    ],
+)
+def test_words_before_the_word_error_are_its_message(sentence: str, message: str | None) -> None:
+    rows = report(f"### Current Behavior\n\n{sentence}\n\n{TAKE}", title="take").tracebacks
+    assert [row.message for row in rows if not row.exception] == ([message] if message else [])
+
+
+@pytest.mark.parametrize(
+    ("body", "observed", "expected"),
+    [
+        ("The results would be:\n(3, 2)\n(3, 6)\n", ["(3, 2)\n(3, 6)"], []),
+        (
+            "It prints:\n\ntensor([[1., 2.],\n        [3., nan]])\n\nExpected output:\n\n[1 2]\n",
+            ["tensor([[1., 2.],\n        [3., nan]])"],
+            ["[1 2]"],
+        ),
+        ("Steps:\n1\n2\n", [], []),
+    ],
+)
+def test_values_without_a_fence_below_their_label(
+    body: str, observed: list[str], expected: list[str]
+) -> None:
+    rows = report(TAKE + body, title="take").outputs
+    assert [row.text for row in rows if row.role == "observed"] == observed
+    assert [row.text for row in rows if row.role == "expected"] == expected

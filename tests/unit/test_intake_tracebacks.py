@@ -448,6 +448,12 @@ E       ValueError: no rows
 
 train.py:3: ValueError""",
     "pytest --tb=line": "/home/me/train.py:3: ValueError: no rows",
+    "VS Code": """\
+Exception has occurred: ValueError
+(note: full exception trace is shown but execution is paused at: fit)
+no rows
+  File "train.py", line 3, in fit
+    step()""",
 }
 
 
@@ -508,3 +514,27 @@ def test_a_mark_that_closes_an_italic_traceback_is_no_part_of_its_message() -> N
     )
     (traceback,) = report(body).tracebacks
     assert traceback.message == "No module named 'utils.loader'"
+
+
+@pytest.mark.parametrize("end", ["", "\nValueError: no rows"])
+def test_what_a_debugger_shows_is_one_traceback(end):
+    (span,) = find((FORM_SAMPLES["VS Code"] + end).split("\n"))
+    assert span.end == 5 + bool(end)
+
+
+def test_a_debuggers_exception_needs_no_frames():
+    (span,) = find(
+        ["Exception has occurred: AttributeError", "module 'x' has no attribute 'y'", ""]
+    )
+    found = span.traceback
+    assert (found.exception, found.message) == ("AttributeError", "module 'x' has no attribute 'y'")
+
+
+def test_a_compiled_file_of_python_2_is_called_as_its_source():
+    lines = [
+        "/env/lib/python2.7/site-packages/dask/array/core.pyc in repeat(a, axis)",
+        "----> 3 x",
+        "",
+    ]
+    (span,) = find([*lines, "IndexError: no"])
+    assert span.traceback.frames[0].module_path == "dask/array/core.py"

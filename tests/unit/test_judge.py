@@ -694,6 +694,21 @@ def test_two_words_of_a_message_suffice_in_the_reported_place(message, frame, ma
 
 
 @pytest.mark.parametrize(
+    ("frame", "fields", "match"),
+    [
+        (PLACE, {}, Match.MATCHED),
+        (OWN, {}, Match.OTHER),
+        (PLACE, {"swallowed": True}, Match.OTHER),
+    ],
+)
+def test_two_words_that_are_all_suffice_where_a_library_ends_the_program(frame, fields, match):
+    wanted = CrashSignature(exception="", message="invalid argument")
+    words = "Received invalid argument(s): margins"
+    observed = seen(crash("ValueError", words, frames=(OWN, frame), **fields))
+    assert judge(observed, wanted, SCRIPT).match is match
+
+
+@pytest.mark.parametrize(
     ("message", "match"),
     [
         ("the operand axes mismatched between query and key", Match.UNDECIDED),

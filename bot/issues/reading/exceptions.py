@@ -3,12 +3,13 @@ program, in what a program catches.
 """
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from bot.issues.reading.markdown import ProseLine, Sentence
-from bot.issues.signature import data_flow, references
+from bot.issues.signature import data_flow, references, staged
 from bot.kernel import tracebacks
 from bot.kernel.bug import Fence, FenceKind, Frame, Issue, Quote, Role, Traceback, WarningText
 from bot.kernel.exception_names import (
@@ -19,7 +20,7 @@ from bot.kernel.exception_names import (
     match_exception_line,
     match_probable_exception,
 )
-from bot.kernel.source.syntax import is_call_of, module_of, name_of, tree_of
+from bot.kernel.source.syntax import bound_names, is_call_of, module_of, name_of, tree_of
 from bot.kernel.tracebacks import WORDS
 from bot.kernel.usage_errors import EXCEPTION, find_usage_errors, usage_error
 
@@ -120,6 +121,12 @@ _CALLED_FAILURE = re.compile(
     r"(?:\s+that)?[:,]?\s*$",
     re.I,
 )
+_NAMED_ERROR = re.compile(
+    r"[\s:-]{0,3}(?:errors?|exceptions?)\b"
+    r"(?!\s(?:is|was|would be) (?:\w+ )?(?:expected|right|correct|fine|ok|intended|better|clear))",
+    re.I,
+)
+"""What follows the words of an error: "invalid argument" exception."""
 _BEFORE = re.compile(rf"{_VERB}$", re.I)
 _NAME_IN_PROSE = re.compile(
     rf"(?P<said>{_VERB})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): "
@@ -209,7 +216,7 @@ def _hearsay(prose: Sequence[ProseLine]) -> Iterator[Traceback]:
 
 
 def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """Messages in ticks or quotation marks that the words before them call an error, without its
+    """Messages in ticks or quotation marks that the words around them call an error, without its
     class.
     """
     before = ""
@@ -220,8 +227,10 @@ def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
             called = _CALLED_ERROR.search(text_before) or (
                 _CALLED_FAILURE.search(text_before) and tree_of(message) is None
             )
-            called = called and not is_wished(text_before, following)
-            if called and len(message.split()) > 3 and " " in message[:40]:
+            is_named = _NAMED_ERROR.match(sentence.text[quote.end() :]) and tree_of(message) is None
+            fewest = 2 if is_named else 4
+            called = (called or is_named) and not is_wished(text_before, following)
+            if called and len(message.split()) >= fewest and " " in message[:40]:
                 yield Traceback(
                     exception="", message=message, line=sentence.line_at(quote.start() + 1)
                 )
@@ -322,9 +331,11 @@ def _without_occasion(message: str) -> str:
     return (words if len(words.split()) >= _LEAST_WORDS else message).strip(" `")
 
 
-def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """The title's exception; without one, a class that the title says was raised, without its
-    message.
+def in_title(
+    issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence]
+) -> Iterator[Traceback]:
+    """The title's exception; without one, a class that the title or a sentence says was raised,
+    without its message, at the one statement that this can mean.
     """
     match = match_exception_line(issue.title.strip(" `")) or INLINE.search(issue.title)
     if match and match["msg"] and not is_wished(issue.title[: match.start("exc")], ""):
@@ -339,8 +350,26 @@ def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
         if raised_match and is_wished(text[: raised_match.start(raised_match.lastindex or 0)], ""):
             continue
         if raised_match or WORDS.search(text):
-            yield Traceback(exception=name, message="", line=line)
+            before = text[: raised_match.start()] if raised_match else ""
+            programs = _programs_of(fences) if raised_match else []
+            claims = _claimed(text, before, programs, ends_with=_WHOLE_OR_I)
+            fence, codes = next(claims, (None, list[str]()))
+            frames = tuple(
+                Frame(path="", code=code)
+                for code in codes
+                if fence is not None and _may_be_librarys(code, fence)
+            )
+            yield Traceback(exception=name, message="", frames=frames, line=line)
             return
+
+
+def _may_be_librarys(code: str, fence: Fence) -> bool:
+    """Whether a statement works with anything that may be of a library: what the program imports or
+    computes with that, or what nothing in it defines.
+    """
+    tree = module_of(fence.text)
+    own = bound_names(tree) - staged.library_values(tree) | {*dir(builtins)}
+    return not data_flow.names_in(module_of(code), ast.Load) <= own
 
 
 # Remarks in a program that say which statement fails: `# raises ValueError`, `# <- crashes`.
@@ -395,7 +424,8 @@ def _of(fence: Fence) -> Iterator[Traceback]:
             continue
         following = lines[at + 1] if at + 1 < len(lines) else ""
         number = at + 1 if match["code"].strip() else at + 2 if following.strip() else at
-        if code := silent["code"] if silent else _statement(tree, lines, number):
+        code = silent["code"] if silent else _statement(tree, lines, number)
+        if code and (traceback.message or _may_be_librarys(code, fence)):
             is_assert = not traceback.exception and code.startswith("assert ")
             update = {"frames": (Frame(path="", code=code),), "fence": fence.index}
             yield traceback.model_copy(
@@ -486,6 +516,7 @@ _WHOLE = re.compile(
     r"(?:\W+\w+){0,4}\W*$",
     re.I,
 )
+_WHOLE_OR_I = re.compile(rf"{_WHOLE.pattern}|\b(?:i|we|you|one)\W*$", re.I)
 _CALLED = re.compile(r"`([^`\n]{2,120})`|(?<![\w./@-])((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*)")
 _WHOLE_WORK = {"run", "start", "load", "build", "compile", "import", "execute", "parse"}
 _MOST_CLAIMS = 20
@@ -498,9 +529,7 @@ def find_claims(
     mean: what it names and one statement alone calls, else the end of the only program. That
     another library than `home` fails is no claim.
     """
-    programs = [
-        fence for fence in fences if fence.kind is FenceKind.PROGRAM and fence.role in _ROLES
-    ]
+    programs = _programs_of(fences)
     texts = [(issue.title, 0), *((row.text, row.line) for row in words[:_MOST_CLAIMS])]
     for text, line in ((text[:2000], line) for text, line in texts):
         match = _CLAIM.search(text)
@@ -519,10 +548,16 @@ def find_claims(
             return
 
 
+def _programs_of(fences: Sequence[Fence]) -> list[Fence]:
+    return [fence for fence in fences if fence.kind is FenceKind.PROGRAM and fence.role in _ROLES]
+
+
 def _claimed(
-    text: str, before: str, programs: Sequence[Fence]
+    text: str, before: str, programs: Sequence[Fence], ends_with: re.Pattern[str] = _WHOLE
 ) -> Iterator[tuple[Fence, list[str]]]:
-    """The statements that a claim may mean, the surest first."""
+    """The statements that a claim may mean, the surest first; the end of the only program where the
+    words `before` it are about all of it.
+    """
     names = [match[1] or match[2] for match in _CALLED.finditer(before)][::-1]
     for piece in names or [match[1] or match[2] for match in _CALLED.finditer(text)]:
         hits = [
@@ -539,7 +574,7 @@ def _claimed(
             yield fence, [_lines_of(one, lines) for one in (node, *users)]
     ends = [rows[-1] for fence in programs if (rows := _statements(fence))]
     is_meant = len(ends) == 1 and any(_means(ends[0], piece) for piece in names)
-    if is_meant or (len(ends) == 1 and _WHOLE.search(before)):
+    if is_meant or (len(ends) == 1 and ends_with.search(before)):
         fence = next(fence for fence in programs if _statements(fence))
         yield fence, [_lines_of(ends[0], fence.text.split("\n"))]
 

@@ -282,6 +282,13 @@ _FAILS = re.compile(
     r"work|but|however|except|raise|wrong|nan|bug)\w*",
     re.I,
 )
+_FAILS_FIRST = re.compile(
+    r"\b(?:code|snippet|script|example|program|following|this|it)\b(?:\W+\w+){0,2}\W+"
+    r"(?:fails?|crash(?:es)?|raises?|throws?|errors?|breaks?|does(?: not|n't) work)\b"
+    r".*\b(?:but|while|whereas|(?:al)?though)\b",
+    re.I | re.S,
+)
+"""What is said to fail, before a clause on something else that works."""
 _FIRM = re.compile(
     r"\brepro(?:duc\w*|s)?\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bminimal (?:working |reproducible |failing "
     r")?(?:example|code"
@@ -375,7 +382,11 @@ def match(text: str, allowed: frozenset[Role]) -> Role:
     for candidate, pattern in _PATTERNS:
         match_of_pattern = pattern.search(text) if candidate in allowed else None
         if match_of_pattern and not (
-            candidate is Role.CONTRAST and _FAILS.search(text[match_of_pattern.end() :])
+            candidate is Role.CONTRAST
+            and (
+                _FAILS.search(text[match_of_pattern.end() :])
+                or _FAILS_FIRST.search(text[: match_of_pattern.start()])
+            )
         ):
             return candidate
     return Role.UNSTATED

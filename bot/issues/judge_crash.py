@@ -103,7 +103,8 @@ def _may_be_anywhere(failure: Failure, signature: CrashSignature) -> bool:
     last = failure.innermost
     is_librarys = last is not None and last.package not in {"", "<stdlib>"}
     has_more = signature.exception or signature.frame or signature.places
-    return is_librarys and not has_more and not failure.swallowed
+    is_ours = setup_failures.recognise(failure.exception, failure.message) is not None
+    return is_librarys and not (has_more or failure.swallowed or is_ours)
 
 
 def is_placed(failure: Failure, signature: CrashSignature) -> bool:

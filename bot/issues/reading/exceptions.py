@@ -121,11 +121,7 @@ _CALLED_FAILURE = re.compile(
     r"(?:\s+that)?[:,]?\s*$",
     re.I,
 )
-_NAMED_ERROR = re.compile(
-    r"[\s:-]{0,3}(?:errors?|exceptions?)\b"
-    r"(?!\s(?:is|was|would be) (?:\w+ )?(?:expected|right|correct|fine|ok|intended|better|clear))",
-    re.I,
-)
+_NAMED_ERROR = re.compile(r"[\s:-]{0,3}(?:errors?|exceptions?)\b", re.I)
 """What follows the words of an error: "invalid argument" exception."""
 _BEFORE = re.compile(rf"{_VERB}$", re.I)
 _NAME_IN_PROSE = re.compile(
@@ -160,6 +156,18 @@ _FORMER = re.compile(
     re.I,
 )
 _SINCE = re.compile(r"\b(?:now|since|silently|no longer|newer|latest|nothing)\b", re.I)
+
+
+_RIGHTLY = re.compile(
+    r"[^.;\n]{0,40}\b(?:as (?:\w+ ){0,3}?(?:docs?|document\w*|expected|intended|desired|should|must)"
+    r"|correctly|rightly|properly|is (?:expected|right|correct|fine))\b",
+    re.I,
+)
+
+
+def is_right(after: str) -> bool:
+    """Whether the words after an exception say that it is raised as it should be."""
+    return bool(_RIGHTLY.match(after))
 
 
 def is_wished(before: str, following: str) -> bool:
@@ -227,7 +235,9 @@ def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
             called = _CALLED_ERROR.search(text_before) or (
                 _CALLED_FAILURE.search(text_before) and tree_of(message) is None
             )
-            is_named = _NAMED_ERROR.match(sentence.text[quote.end() :]) and tree_of(message) is None
+            after = sentence.text[quote.end() :]
+            is_named = _NAMED_ERROR.match(after) and tree_of(message) is None
+            is_named = is_named and not is_right(after)
             fewest = 2 if is_named else 4
             called = (called or is_named) and not is_wished(text_before, following)
             if called and len(message.split()) >= fewest and " " in message[:40]:
@@ -347,7 +357,11 @@ def in_title(
     for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
         raised_match = _RAISED_CLASS.search(text) or _CLASS_RAISED.search(text)
         name = next(filter(None, raised_match.groups()), "") if raised_match else "SIGSEGV"
-        if raised_match and is_wished(text[: raised_match.start(raised_match.lastindex or 0)], ""):
+        group = (raised_match.lastindex or 0) if raised_match else 0
+        if raised_match and (
+            is_wished(text[: raised_match.start(group)], "")
+            or is_right(text[raised_match.end(group) :])
+        ):
             continue
         if raised_match or WORDS.search(text):
             before = text[: raised_match.start()] if raised_match else ""
@@ -535,6 +549,8 @@ def find_claims(
         match = _CLAIM.search(text)
         before = text[: match.start()] if match else ""
         if match is None or _NO_CLAIM.search(before) or text.rstrip().endswith("?"):
+            continue
+        if is_right(text[match.end() :]):
             continue
         if references.is_about_reference(f"{before} ", home):
             continue

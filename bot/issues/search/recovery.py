@@ -231,7 +231,8 @@ def _with_folder(
 
 
 _NO_SUBMODULE = re.compile(
-    r"^module '(?P<owner>[A-Za-z]\w{0,60}(?:\.\w{1,60}){0,4})' has no attribute '(?P<name>\w{1,60})'"
+    r"^module '(?P<owner>[A-Za-z]\w{0,60}(?:\.\w{1,60}){0,4})'"
+    r" has no attribute '(?P<name>\w{1,60})'"
 )
 
 

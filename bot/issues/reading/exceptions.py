@@ -159,7 +159,8 @@ _SINCE = re.compile(r"\b(?:now|since|silently|no longer|newer|latest|nothing)\b"
 
 
 _RIGHTLY = re.compile(
-    r"[^.;\n]{0,40}\b(?:as (?:\w+ ){0,3}?(?:docs?|document\w*|expected|intended|desired|should|must)"
+    r"[^.;\n]{0,40}\b(?:as (?:\w+ ){0,3}?"
+    r"(?:docs?|document\w*|expected|intended|desired|should|must)"
     r"|correctly|rightly|properly|is (?:expected|right|correct|fine))\b",
     re.I,
 )

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from bot.environment import imports, specify
+from bot.environment import imports, specify, versions as releases
 from bot.issues import script_fixes, triage
 from bot.issues.missing_inputs import lacking
 from bot.issues.observe import Functions, operation
@@ -192,16 +192,42 @@ def as_released(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> An
         return verdict
     target = specify.under_test(result.spec, runner.bug, runner.job.issue)
     environments = (environment for _, environment in runner.environments.values())
-    releases = [
+    packages = [
         package
         for environment in environments
         for package in environment.packages
         if target is not None and package.name == target.name
     ]
-    if not releases or any(row.rung is not PinSource.NEIGHBOUR for row in releases):
+    if not packages or any(row.rung is not PinSource.NEIGHBOUR for row in packages):
         return verdict
-    name, version = releases[0].name, result.environment.version(releases[0].name)
+    name, version = packages[0].name, result.environment.version(packages[0].name)
     reason = f"no {name} from the day of the bug report can be installed here; {version} may differ"
+    return undecided(verdict, f"{verdict.reason}; {reason}")
+
+
+def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
+    """The verdict where the release that a report names is not among those that were tried, or
+    where it says of a statement that it fails, not how, and names none: that another one does not
+    fail refutes nothing.
+    """
+    target = specify.under_test(result.spec, runner.bug, runner.job.issue)
+    if not isinstance(verdict, NotReproduced | DifferentFailure) or target is None:
+        return verdict
+    claims = [row for row in result.environment.claims if row.name == target.name]
+    numbers = [row.claimed for row in claims if any(map(str.isdigit, row.claimed))]
+    environments = (environment for _, environment in runner.environments.values())
+    installed = [environment.version(target.name) for environment in environments]
+    if any(releases.fits(one, number) for one in installed for number in numbers):
+        return verdict
+    is_unsaid = any(
+        isinstance(member, CrashSignature) and member.checks and not member.exception
+        for member in members_of(runner.signature)
+    )
+    if not numbers and not is_unsaid:
+        return verdict
+    reason = f"the bug report names no release of {target.name} with which the statement fails"
+    if numbers:
+        reason = f"the bug report is about {target.name} {numbers[0]}, which was not run"
     return undecided(verdict, f"{verdict.reason}; {reason}")
 
 
@@ -521,7 +547,7 @@ def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
     device = runner.job.environment.device
     verdict = as_elsewhere(verdict, runner.bug, device, runner.signature)
     verdict = check_reach(runner, result, as_mended(verdict, result.script))
-    verdict = as_released(runner, result, verdict)
+    verdict = as_claimed(runner, result, as_released(runner, result, verdict))
     return verdict, Match.MATCHED if decision == "fails" else result.judgement.match
 
 

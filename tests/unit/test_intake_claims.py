@@ -584,6 +584,7 @@ def test_a_class_alone_counts_at_the_statement_that_is_meant(before: str, after:
     "body",
     [
         TAKE + "I expected an IndexError.\n",
+        "`np.take` raises an IndexError, as the docs say.\n" + TAKE,
         TAKE + "It raises an IndexError.\n" + TAKE.replace("7", "8"),
         TAKE.replace("np.take(a, 7)", 'd = {"a": 1}\nd["b"]') + "This raises a KeyError.\n",
         TAKE.replace("np.take(a, 7)", 'd = {"a": 1}\nd["b"]  # KeyError'),

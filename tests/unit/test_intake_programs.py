@@ -318,3 +318,18 @@ def test_what_fails_before_another_that_works_is_the_reproducer() -> None:
         Role.REPRODUCER
     )
     assert program("This works, but not below:\n" + code).role is not Role.REPRODUCER
+
+
+def test_print_statements_are_written_as_calls() -> None:
+    code = 'import numpy as np\na = np.zeros(3)\nprint a\nfor i in a: print "x %d" % i, i\nif 1:\n    print "b",\n'
+    fence = program(f"```python\n{code}```\n")
+    assert fence.text.count("print(") == 3
+    assert 'print("x %d" % i, i)' in fence.text
+
+
+def test_an_entry_at_a_prompt_goes_on_to_its_last_bracket() -> None:
+    fence = program(
+        "```\n>>> a = np.array(\n    [1, 2],\n    dtype='f'\n)\n>>> a.go()\n"
+        "AttributeError: 'numpy.ndarray' object has no attribute 'go'\n```\n"
+    )
+    assert fence.text == "a = np.array(\n    [1, 2],\n    dtype='f'\n)\nprint(repr(a.go()))"

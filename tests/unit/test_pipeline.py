@@ -8,7 +8,7 @@ import pytest
 
 from bot.kernel.attempt import Attempt
 from bot.kernel.bug import Issue
-from bot.kernel.environment import Environment, Package, PinSource
+from bot.kernel.environment import Claimed, Environment, Package, PinSource
 from bot.kernel.job import PROOFS, ReproduceIssue
 from bot.kernel.journal import ATTEMPTS
 from bot.kernel.ports import Ports
@@ -114,6 +114,52 @@ def test_a_release_that_is_not_of_the_day_of_the_report_refutes_nothing(rung, ki
     found = decide(subject, lambda spec: OK, FakeBuilder(on_build=of_another_day))
     assert found.verdict.kind == kind
     assert ("2.0 may differ" in found.verdict.reason) is (kind == "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("claimed", "body", "kind"),
+    [
+        ("2.0", None, "not_reproduced"),
+        ("2.1.0.dev0+git2026", None, "inconclusive"),
+        ("main", None, "not_reproduced"),
+        ("2.0", "This code crashes.", "not_reproduced"),
+        ("2.1", "This code crashes.", "inconclusive"),
+        ("", "This code crashes.", "inconclusive"),
+    ],
+)
+def test_a_release_that_the_report_does_not_name_refutes_nothing(claimed, body, kind):
+    def built(spec):
+        package = Package(name="lib", version="2.0", rung=PinSource.ISSUE)
+        claims = (Claimed(name="lib", claimed=claimed, resolved="2.0"),) if claimed else ()
+        return Environment(
+            id="here", python="3", interpreter="python", packages=(package,), claims=claims
+        )
+
+    subject = issue(f"{body}\n\n```python\n{PROGRAM}```\n") if body else report()
+    subject = subject.model_copy(update={"body": f"lib 2.0\n\n{subject.body}"})
+    found = decide(subject, lambda spec: OK, FakeBuilder(on_build=built))
+    assert found.verdict.kind == kind
+
+
+def test_a_part_of_a_package_that_the_program_takes_is_imported():
+    lacks = "module 'lib' has no attribute 'sparse'"
+
+    def program(spec):
+        source = b"\n".join(spec.files.values()).decode()
+        if spec.label == "names":
+            return RunResult(exit_code=0, stdout='{"__name__": "lib.sparse"}', seconds=1.0)
+        if "import lib.sparse" in source:
+            return fails()
+        trace = 'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n'
+        return RunResult(
+            exit_code=1,
+            stderr=f"{trace}    lib.sparse.fit()\nAttributeError: {lacks}\n",
+            seconds=1.0,
+        )
+
+    found = decide(report("import lib\nlib.sparse.fit()\n"), program)
+    assert found.verdict.kind == "reproduced"
+    assert "added `import lib.sparse`" in [fix.what for fix in found.script.fixes]
 
 
 def test_a_program_that_never_fails_is_not_reproduced_after_nine_runs():

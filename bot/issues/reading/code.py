@@ -296,7 +296,8 @@ def next_repair(text: str, error: SyntaxError) -> ProgramRepair | None:
     lines = text.split("\n")
     at = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
     return (
-        _full_stop(lines, at)
+        _print_statements(lines, error.msg or "")
+        or _full_stop(lines, at)
         or _remark(lines, at)
         or _prose(lines, at)
         or _tail(lines, at)
@@ -308,6 +309,22 @@ def next_repair(text: str, error: SyntaxError) -> ProgramRepair | None:
 
 def _repaired(lines: list[str], what: str, why: str) -> ProgramRepair:
     return ProgramRepair("\n".join(lines), ScriptFix(what=what, why=why))
+
+
+_PRINT = re.compile(r"^(?P<before>\s*(?:[^#'\"\n]*[:;]\s*)?)print[ \t]+(?P<what>[^=>\s(].*?),?\s*$")
+
+
+def _print_statements(lines: list[str], message: str) -> ProgramRepair | None:
+    """Write the print statements of Python 2 as calls."""
+    if not message.startswith("Missing parentheses in call to 'print'"):
+        return None
+    matches = [_PRINT.match(line) if len(line) < _LONGEST_BARE else None for line in lines]
+    calls = [
+        f"{match['before']}print({match['what']})" if match else line
+        for line, match in zip(lines, matches, strict=True)
+    ]
+    what = "wrote the print statements as calls"
+    return _repaired(calls, what, "the program is written for Python 2") if any(matches) else None
 
 
 _STOPPED = re.compile(r"^(?P<code>[^#\n]*[)\]])\.+(?P<rest>\s*(?:#.*)?)$")

@@ -17,7 +17,7 @@ from bot.kernel.traceback_frames import TracebackSpan
 
 Side = Literal["observed", "expected"]
 _SIDES: dict[Role, Side] = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}
-_TOLD = frozenset(_SIDES)
+_PRINT_ROLES = frozenset(_SIDES)
 _LONGEST_RUN = 200
 _PRINTED_KINDS = {
     *(FenceKind.OUTPUT, FenceKind.LOG, FenceKind.DATA, FenceKind.CONFIG, FenceKind.TRACEBACK),
@@ -109,7 +109,7 @@ _VERSION_ROW = re.compile(
     r"|(?:python|cuda|[\w.]{1,40} version)\s{0,4}[:= ]=?\s{0,4}['\"]?\d{1,4}(?:\.\d{1,4}){0,3})['\"]?",
     re.I,
 )
-_NOTHING_SHOWN = re.compile(
+_NOTHING_PRINT_ROLES = re.compile(
     r"\W*(?:there (?:is|are|was|were) |(?:it |this )?(?:gives|shows|raises|prints|has) )?"
     r"(?:no|none)\b,? ?(?:(?:\w+ ){0,2}?(?:errors?|exceptions?|tracebacks?|outputs?|messages?"
     r"|warnings?|logs?)\b(?: (?:is|are|was|were|at all|message|raised|thrown|shown|printed|given)\b)*)"
@@ -155,7 +155,7 @@ def from_fence(
 def is_nothing(text: str) -> bool:
     """Whether a block says that there is no error, or nothing to show."""
     words = " ".join(text.split())
-    return len(words) <= 120 and _NOTHING_SHOWN.fullmatch(words) is not None
+    return len(words) <= 120 and _NOTHING_PRINT_ROLES.fullmatch(words) is not None
 
 
 def lists_versions(text: str) -> bool:
@@ -303,7 +303,7 @@ def from_runs(prose: Sequence[ProseLine]) -> Iterator[Output]:
         run = list(takewhile(lambda row: row.text.strip() and not row.heading, rest))
         text = "\n".join(row.text.rstrip() for row in run)
         are_values = all(is_value(row.text) for row in run) or is_value(" ".join(text.split()))
-        side = _SIDES.get(roles.match(lead, _TOLD)) if run and are_values else None
+        side = _SIDES.get(roles.match(lead, _PRINT_ROLES)) if run and are_values else None
         if side is not None:
             yield Output(text=text, role=side, line=run[0].number)
 

@@ -109,7 +109,7 @@ _VERSION_ROW = re.compile(
     r"|(?:python|cuda|[\w.]{1,40} version)\s{0,4}[:= ]=?\s{0,4}['\"]?\d{1,4}(?:\.\d{1,4}){0,3})['\"]?",
     re.I,
 )
-_NOTHING_PRINT_ROLES = re.compile(
+_NOTHING_SHOWN = re.compile(
     r"\W*(?:there (?:is|are|was|were) |(?:it |this )?(?:gives|shows|raises|prints|has) )?"
     r"(?:no|none)\b,? ?(?:(?:\w+ ){0,2}?(?:errors?|exceptions?|tracebacks?|outputs?|messages?"
     r"|warnings?|logs?)\b(?: (?:is|are|was|were|at all|message|raised|thrown|shown|printed|given)\b)*)"
@@ -155,7 +155,7 @@ def from_fence(
 def is_nothing(text: str) -> bool:
     """Whether a block says that there is no error, or nothing to show."""
     words = " ".join(text.split())
-    return len(words) <= 120 and _NOTHING_PRINT_ROLES.fullmatch(words) is not None
+    return len(words) <= 120 and _NOTHING_SHOWN.fullmatch(words) is not None
 
 
 def lists_versions(text: str) -> bool:

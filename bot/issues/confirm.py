@@ -206,12 +206,17 @@ def as_released(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> An
 
 
 def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
-    """The verdict where the release that a report names is not among those that were tried, or
-    where it says of a statement that it fails, not how, and names none: that another one does not
-    fail refutes nothing.
+    """The verdict where the release that a report names is not among those that were tried, where
+    some of what is installed is newer than the report, or where it says of a statement that it
+    fails, not how, and names no release: that another one does not fail refutes nothing.
     """
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    if late := result.environment.undated:
+        names = ", ".join(f"{name} {result.environment.version(name)}" for name in late[:3])
+        return undecided(verdict, f"{verdict.reason}; newer than the bug report: {names}")
     target = specify.under_test(result.spec, runner.bug, runner.job.issue)
-    if not isinstance(verdict, NotReproduced | DifferentFailure) or target is None:
+    if target is None:
         return verdict
     claims = [row for row in result.environment.claims if row.name == target.name]
     numbers = [row.claimed for row in claims if any(map(str.isdigit, row.claimed))]

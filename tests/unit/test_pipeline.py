@@ -141,6 +141,19 @@ def test_a_release_that_the_report_does_not_name_refutes_nothing(claimed, body, 
     assert found.verdict.kind == kind
 
 
+def test_what_is_newer_than_the_report_refutes_nothing():
+    def built(spec):
+        package = Package(name="lib", version="2.0", rung=PinSource.DATE)
+        late = Package(name="helper", version="3.1", rung=PinSource.DEPENDENCY)
+        return Environment(
+            id="here", python="3", interpreter="p", packages=(package, late), undated=("helper",)
+        )
+
+    found = decide(report(), lambda spec: OK, FakeBuilder(on_build=built))
+    assert found.verdict.kind == "inconclusive"
+    assert "helper 3.1" in found.verdict.reason
+
+
 def test_a_part_of_a_package_that_the_program_takes_is_imported():
     lacks = "module 'lib' has no attribute 'sparse'"
 

@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from bot.issues.reading.issue import read_issue
+from bot.issues.script_fixes import call_entry
 from bot.kernel.bug import BugReport, Fence, FenceKind, Issue, Role
 
 
@@ -318,6 +319,22 @@ def test_what_fails_before_another_that_works_is_the_reproducer() -> None:
         Role.REPRODUCER
     )
     assert program("This works, but not below:\n" + code).role is not Role.REPRODUCER
+
+
+def test_a_test_without_its_class_is_a_program() -> None:
+    code = (
+        "def test_take(self):\n    with self.assertRaises(ValueError):\n        np.take([1], 0)\n"
+    )
+    fence = program(f"### Standalone code\n\n```shell\n{code}```\n")
+    assert fence.role is not Role.SOURCE
+    text, fixes = call_entry(fence.text)
+    assert len(fixes) == 1
+    with pytest.raises(AssertionError, match="ValueError not raised"):
+        exec(compile(text, "repro.py", "exec"), {"__name__": "__main__", "np": numpy_like()})
+
+
+def numpy_like() -> object:
+    return type("np", (), {"take": staticmethod(lambda values, at: values[at])})
 
 
 def test_print_statements_are_written_as_calls() -> None:

@@ -301,7 +301,7 @@ def from_runs(prose: Sequence[ProseLine]) -> Iterator[Output]:
         rest = prose[at + 1 : at + 2 + _LONGEST_RUN]
         rest = rest[1:] if rest and not rest[0].text.strip() else rest
         run = list(takewhile(lambda row: row.text.strip() and not row.heading, rest))
-        text = "\n".join(row.text.rstrip() for row in run)
+        text = bare("\n".join(row.text.rstrip() for row in run))
         are_values = all(is_value(row.text) for row in run) or is_value(" ".join(text.split()))
         side = _SIDES.get(roles.match(lead, _PRINT_ROLES)) if run and are_values else None
         if side is not None:

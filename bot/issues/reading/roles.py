@@ -14,7 +14,7 @@ from bot.issues.reading.python import is_prose
 from bot.issues.reading.versions import EXAMPLE
 from bot.kernel.bug import FenceKind, Role
 from bot.kernel.plain_text import indent_of
-from bot.kernel.source.syntax import pasted_tree
+from bot.kernel.source.syntax import is_test_method, pasted_tree
 from bot.kernel.traceback_frames import TracebackSpan
 
 # What a block is, judged by its content; its tag only breaks ties.
@@ -393,8 +393,11 @@ def match(text: str, allowed: frozenset[Role]) -> Role:
 
 
 def is_excerpt(text: str) -> bool:
-    """Library code quoted for reading: a method without its class, or code on an unknown self."""
+    """Library code quoted for reading: a method without its class, or code on an unknown self. A
+    test is no such method.
+    """
     body = tree.body if (tree := pasted_tree(text)) else []
+    body = [node for node in body if not is_test_method(node)]
     methods = bool(body) and all(
         isinstance(node, _DEFS) and node.args.args and node.args.args[0].arg in {"self", "cls"}
         for node in body

@@ -43,11 +43,13 @@ from bot.kernel.report import (
     Claim,
     Comparison,
     DifferentFailure,
+    Inconclusive,
     NotReproduced,
     Reproduced,
+    SetupFailed,
 )
 from bot.kernel.session import SearchResult
-from bot.kernel.source import syntax
+from bot.kernel.source import symbols, syntax
 from bot.kernel.source.syntax import is_call_of, module_of, tree_of
 from bot.kernel.tree_programs import GUESSED
 from bot.kernel.trees import read_tree
@@ -379,11 +381,31 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
     verdict, match = confirm(runner, result)
     decision = Decision(_as_open(verdict, result.script), runner.bug, runner.signature, result)
     if match is not Match.MATCHED:
-        return _elsewhere(runner, result, decision)
+        return _looked_up(runner, result, _elsewhere(runner, result, decision))
     note_place(runner)
     contrasts, claims = _contrasts(runner, result)
     facets = tuple(_facets(runner, result, scripts))
     return replace(decision, contrasts=contrasts, claims=claims, facets=facets)
+
+
+def _looked_up(runner: Runner, result: SearchResult, decision: Decision) -> Decision:
+    """The decision where the report's program could not be run, and misses a name of a module of
+    which the release that it names is installed: the look-up alone.
+    """
+    script = reported_statement.look_up(runner.signature)
+    is_open = isinstance(decision.verdict, Inconclusive | SetupFailed)
+    if script is None or not is_open:
+        return decision
+    top = next(iter(symbols.imported_modules(script.source))).partition(".")[0]
+    name = imports.installed_as(imports.distribution(top))
+    claims = [row for row in result.environment.claims if row.name == name and row.claimed]
+    if not any(versions.fits(result.environment.version(name), row.claimed) for row in claims):
+        return decision
+    own_result = recovery.run(runner, result.spec, script, "the look-up alone")
+    if own_result.judgement.match not in {Match.MATCHED, Match.PASSED}:
+        return decision
+    verdict, _ = confirm(runner, own_result)
+    return replace(decision, verdict=verdict, result=own_result)
 
 
 def _facets(

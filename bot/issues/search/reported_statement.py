@@ -21,6 +21,7 @@ from bot.kernel.trees import Tree, tree_files
 
 ALONE = "what comes before it cannot run here, and the reported error does not depend on that"
 """Why a statement was run alone. What passes so says nothing."""
+LOOKED_UP = "whether a module has a name does not depend on the program"
 _PROGRAM = "reprise_statement.py"
 _ANY = '__import__("unittest.mock").mock.MagicMock()'
 """A value that takes part in everything: none of them decides whether a name is there."""
@@ -30,7 +31,9 @@ _BINDING = re.compile(
     r"(?:got an unexpected keyword argument '(?P<name>\w{1,100})'"
     r"|got multiple values for|missing \d{1,2} required|takes )"
 )
-_NO_ATTRIBUTE = re.compile(r"^module '[\w.]{1,200}' has no attribute '(?P<name>\w{1,100})'")
+_NO_ATTRIBUTE = re.compile(
+    r"^module '(?P<module>[A-Za-z_][\w.]{0,200})' has no attribute '(?P<name>\w{1,100})'"
+)
 _AT_LINE = re.compile(
     r"\bline[\s`*]{0,3}(?P<line>\d{1,5})[\s`*]{0,3}(?:of|in)[\s`*]{0,3}(?:the )?(?:file )?"
     r"[`*]{0,3}(?P<path>[\w./\\-]{1,200}\.py)\b"
@@ -139,6 +142,20 @@ def run_snippet_alone(bug: BugReport, signature: AnySignature, program: Script) 
                 fixes = (*program.fixes, ScriptFix(what=what, why=ALONE))
                 return program.model_copy(update={"files": files, "fixes": fixes})
     return None
+
+
+def look_up(signature: AnySignature) -> Script | None:
+    """The mere look-up of what a module is said to lack; None for any other error."""
+    members = members_of(signature)
+    messages = [row.message for row in members if isinstance(row, CrashSignature)]
+    match = next(filter(None, map(_NO_ATTRIBUTE.match, messages)), None)
+    if match is None or len(members) > 1:
+        return None
+    module, name = match["module"], match["name"]
+    source = f"import {module}\n\nprint({module}.{name})\n"
+    what = f"looked up `{module}.{name}`, without the program"
+    fix = ScriptFix(what=what[:200], why=LOOKED_UP)
+    return Script(files={"repro.py": source}, origin=f"the name `{module}.{name}`", fixes=(fix,))
 
 
 def _lines_meant(error: _Error, text: str) -> list[int]:

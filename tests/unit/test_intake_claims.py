@@ -627,3 +627,8 @@ def test_values_without_a_fence_below_their_label(
     rows = report(TAKE + body, title="take").outputs
     assert [row.text for row in rows if row.role == "observed"] == observed
     assert [row.text for row in rows if row.role == "expected"] == expected
+
+
+def test_what_a_line_calls_a_version_is_one() -> None:
+    found = report("- PyArrow version: 8.0.0\n- `skrub` version: 0.6\n- Bazel version: 3.1.0\n")
+    assert used(found) == {("pyarrow", "8.0.0"), ("skrub", "0.6")}

@@ -47,6 +47,7 @@ def fails(exception="RuntimeError", message=MESSAGE):
     return RunResult(exit_code=1, stderr=traceback(exception, message), seconds=1.0)
 
 
+OFFLINE = "Couldn't reach the hub: Temporary failure in name resolution"
 BARE = job_options(without=PROOFS)
 OK = RunResult(exit_code=0, stdout="done\n", seconds=1.0)
 
@@ -152,6 +153,33 @@ def test_what_is_newer_than_the_report_refutes_nothing():
     found = decide(report(), lambda spec: OK, FakeBuilder(on_build=built))
     assert found.verdict.kind == "inconclusive"
     assert "helper 3.1" in found.verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("claimed", "has", "kind"),
+    [
+        ("2.0", True, "not_reproduced"),
+        ("1.0", True, "inconclusive"),
+        ("2.0", False, "inconclusive"),
+    ],
+)
+def test_a_name_that_a_module_has_in_the_reported_release_is_not_missing(claimed, has, kind):
+    lacks = "AttributeError: module 'toolkit' has no attribute 'Options'"
+
+    def built(spec):
+        package = Package(name="toolkit", version="2.0", rung=PinSource.ISSUE)
+        claims = (Claimed(name="toolkit", claimed=claimed, resolved="2.0"),)
+        return Environment(
+            id="here", python="3", interpreter="p", packages=(package,), claims=claims
+        )
+
+    def program(spec):
+        looks_up = b"print(toolkit.Options)" in b"".join(spec.files.values())
+        return OK if has and looks_up else fails("ConnectionError", OFFLINE)
+
+    subject = report("import toolkit\ntoolkit.load('x')\n", lacks)
+    found = decide(subject, program, FakeBuilder(on_build=built))
+    assert found.verdict.kind == kind
 
 
 def test_a_part_of_a_package_that_the_program_takes_is_imported():

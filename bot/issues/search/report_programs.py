@@ -389,8 +389,8 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
 
 
 def _looked_up(runner: Runner, result: SearchResult, decision: Decision) -> Decision:
-    """The decision where the report's program could not be run, and misses a name of a module of
-    which the release that it names is installed: the look-up alone.
+    """The decision where the report's program could not be run, and misses a name that the module
+    has in the release which the report names. That it lacks one says nothing of who asks for it.
     """
     script = reported_statement.look_up(runner.signature)
     is_open = isinstance(decision.verdict, Inconclusive | SetupFailed)
@@ -402,7 +402,7 @@ def _looked_up(runner: Runner, result: SearchResult, decision: Decision) -> Deci
     if not any(versions.fits(result.environment.version(name), row.claimed) for row in claims):
         return decision
     own_result = recovery.run(runner, result.spec, script, "the look-up alone")
-    if own_result.judgement.match not in {Match.MATCHED, Match.PASSED}:
+    if own_result.judgement.match is not Match.PASSED:
         return decision
     verdict, _ = confirm(runner, own_result)
     return replace(decision, verdict=verdict, result=own_result)

@@ -205,6 +205,9 @@ def as_released(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> An
     return undecided(verdict, f"{verdict.reason}; {reason}")
 
 
+_TOOLS = {"pip", "setuptools", "wheel"}
+
+
 def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
     """The verdict where the release that a report names is not among those that were tried, where
     some of what is installed is newer than the report, or where it says of a statement that it
@@ -212,16 +215,19 @@ def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> Any
     """
     if not isinstance(verdict, NotReproduced | DifferentFailure):
         return verdict
-    if late := result.environment.undated:
-        names = ", ".join(f"{name} {result.environment.version(name)}" for name in late[:3])
+    environment = result.environment
+    as_reported = {
+        row.name for row in environment.claims if releases.fits(row.resolved, row.claimed)
+    }
+    if late := [name for name in environment.undated if name not in as_reported | _TOOLS]:
+        names = ", ".join(f"{name} {environment.version(name)}" for name in late[:3])
         return undecided(verdict, f"{verdict.reason}; newer than the bug report: {names}")
     target = specify.under_test(result.spec, runner.bug, runner.job.issue)
     if target is None:
         return verdict
-    claims = [row for row in result.environment.claims if row.name == target.name]
+    claims = [row for row in environment.claims if row.name == target.name]
     numbers = [row.claimed for row in claims if any(map(str.isdigit, row.claimed))]
-    environments = (environment for _, environment in runner.environments.values())
-    installed = [environment.version(target.name) for environment in environments]
+    installed = [one.version(target.name) for _, one in runner.environments.values()]
     if any(releases.fits(one, number) for one in installed for number in numbers):
         return verdict
     is_unsaid = any(

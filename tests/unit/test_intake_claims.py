@@ -632,3 +632,63 @@ def test_values_without_a_fence_below_their_label(
 def test_what_a_line_calls_a_version_is_one() -> None:
     found = report("- PyArrow version: 8.0.0\n- `skrub` version: 0.6\n- Bazel version: 3.1.0\n")
     assert used(found) == {("pyarrow", "8.0.0"), ("skrub", "0.6")}
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "IndexError on take",
+        "[BUG] IndexError when taking",
+        "BUG: `np.take` IndexError",
+        "take gives an IndexError",
+    ],
+)
+def test_a_class_in_a_title_is_that_of_the_only_programs_end(title: str) -> None:
+    signature = freeze(report(TAKE, title=title))
+    assert isinstance(signature, CrashSignature)
+    assert (signature.exception, signature.checks) == ("IndexError", ("np.take(a, 7)",))
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Raise a ValueError when the index is negative",
+        "No IndexError when taking too much",
+        "np.take should give IndexError",
+        "ValueError handling in np.take",
+    ],
+)
+def test_a_class_in_a_title_may_be_what_is_asked_for(title: str) -> None:
+    assert freeze(report(TAKE, title=title)) is None
+
+
+WORDS = "index 7 is out of bounds for axis 0 with size 3"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"I get an error saying {WORDS}",
+        f"Error message: {WORDS}",
+        f"I get this error:\n\n```\n{WORDS}\n```\n",
+        f"**IndexError: {WORDS}**",
+    ],
+)
+def test_the_words_of_an_error_without_marks(body: str) -> None:
+    signature = freeze(report(f"{TAKE}\n{body}\n", title="take"))
+    assert isinstance(signature, CrashSignature)
+    assert signature.message == WORDS
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Error message: none",
+        f"I would expect an error saying that {WORDS}",
+        f"Expected error:\n\n```\n{WORDS}\n```\n",
+        "### Error message:\n\n```\nNo error message, this code runs fine but should not.\n```\n",
+        f"Output:\n\n```\n{WORDS}\n```\n",
+    ],
+)
+def test_words_that_are_no_error(body: str) -> None:
+    assert not isinstance(freeze(report(f"{TAKE}\n{body}\n", title="take")), CrashSignature)

@@ -182,6 +182,17 @@ def test_a_name_that_a_module_has_in_the_reported_release_is_not_missing(claimed
     assert found.verdict.kind == kind
 
 
+def test_of_programs_that_pass_the_one_with_more_of_the_report_counts():
+    body = (
+        "This works:\n\n```python\nimport lib\ndata = lib.load()\nlib.fit(data)\n```\n\n"
+        "But then:\n\n```python\npart = data[::2]\nlib.fit(part)\n```\n\n"
+        f"It fails with\n\n> RuntimeError: {MESSAGE}\n"
+    )
+    found = decide(issue(body), lambda spec: OK)
+    assert found.verdict.kind == "not_reproduced"
+    assert "lib.fit(part)" in found.script.source
+
+
 def test_a_part_of_a_package_that_the_program_takes_is_imported():
     lacks = "module 'lib' has no attribute 'sparse'"
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from bot.issues.reading.markdown import ProseLine, Sentence
+from bot.issues.reading.markdown import CodeBlock, ProseLine, Sentence
 from bot.issues.signature import data_flow, references, staged
 from bot.kernel import tracebacks
 from bot.kernel.bug import Fence, FenceKind, Frame, Issue, Quote, Role, Traceback, WarningText
@@ -20,6 +20,7 @@ from bot.kernel.exception_names import (
     match_exception_line,
     match_probable_exception,
 )
+from bot.kernel.plain_text import is_value
 from bot.kernel.source.syntax import bound_names, is_call_of, module_of, name_of, tree_of
 from bot.kernel.tracebacks import WORDS
 from bot.kernel.usage_errors import EXCEPTION, find_usage_errors, usage_error
@@ -104,6 +105,13 @@ _CLASS_RAISED = re.compile(
     r"|\b(?:[Ii]t|[Tt]his|which|[Tt]he (?:error|exception)) (?:is|was) an? "
     r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b(?! if)"
 )
+_CLASS_OF_TITLE = re.compile(
+    r"(?:^|[\s:\]])`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))`?"
+    r"(?=\s+(?:when|while|if|in|on|for|from|with|after|during|using|calling|at|by|because|due)\b|\s*$)"
+)
+"""A class that a title names: "KeyError when selecting nothing"."""
+_ASKED = re.compile(r"\b(?:raise|throw|add|missing|wants?|needs?|use|custom|document)\b", re.I)
+_CLASS_ALONE = re.compile(r"^\W{0,6}((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\W{0,6}$")
 _LINK = re.compile(r"<?https?://\S+")
 _VERB = (
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? "
@@ -121,6 +129,15 @@ _CALLED_FAILURE = re.compile(
     r"(?:\s+that)?[:,]?\s*$",
     re.I,
 )
+_SAYS = r"(?:saying|stating|says|reads|(?:that|which) (?:says|states|reads))"
+_SAID_ERROR = re.compile(
+    rf"\berror(?: message)?(?: I (?:get|got|see))?,? {_SAYS}(?: that)?[:,]?"
+    r" (?P<words>[^`\n]{12,400})$"
+    r"|^\W{0,4}(?:the )?(?:error(?: message)?|exception)\W{0,3}: ?(?P<said>[^`\n]{12,400})$",
+    re.I,
+)
+"""Words of an error that a sentence gives without marks around them."""
+_MOST_ERROR_LINES = 3
 _NAMED_ERROR = re.compile(r"[\s:-]{0,3}(?:errors?|exceptions?)\b", re.I)
 """What follows the words of an error: "invalid argument" exception."""
 _BEFORE = re.compile(rf"{_VERB}$", re.I)
@@ -199,9 +216,13 @@ def _with_following(words: Sequence[Sentence]) -> Iterator[tuple[Sentence, str]]
     yield from zip(words, texts, strict=False)
 
 
+_EMPHASIS = re.compile(r"^\s{0,3}(\*{1,3}|_{1,3})(?=\S)(.*\S)\1\s*$")
+"""A line that is all bold or in italics."""
+
+
 def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
     """Tracebacks in the text itself."""
-    lines = [re.sub(r"^\s{0,3}>\s?", "", line.text) for line in prose]
+    lines = [_EMPHASIS.sub(r"\2", re.sub(r"^\s{0,3}>\s?", "", line.text)) for line in prose]
     for span in tracebacks.find(lines, home=home, tight=True, loose=True):
         traceback, line = span.traceback, prose[span.start]
         telling = traceback.frames or traceback.message or traceback.exception.startswith("SIG")
@@ -245,7 +266,27 @@ def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
                 yield Traceback(
                     exception="", message=message, line=sentence.line_at(quote.start() + 1)
                 )
+        if said := _SAID_ERROR.search(sentence.text[:2000]):
+            message = _unquoted(said["words"] or said["said"]).rstrip(".!")
+            if len(message.split()) > _LEAST_WORDS and not is_wished(
+                sentence.text[: said.start()], following
+            ):
+                yield Traceback(exception="", message=message, line=sentence.line)
         before = sentence.text[-80:]
+
+
+def in_blocks(blocks: Sequence[tuple[CodeBlock, Fence]]) -> Iterator[Traceback]:
+    """Blocks of nothing but the words of an error, by the words before them, without its class."""
+    for code, fence in blocks:
+        lines = [line.strip() for line in fence.raw.split("\n") if line.strip()]
+        is_words = fence.kind is FenceKind.OUTPUT and 0 < len(lines) <= _MOST_ERROR_LINES
+        if not is_words or fence.role not in {Role.OBSERVED, Role.UNSTATED}:
+            continue
+        lead, message = code.lead[-200:], " ".join(lines)
+        is_error = _CALLED_ERROR.search(lead) or _CALLED_FAILURE.search(lead)
+        is_error = is_error and not is_wished(lead, "")
+        if is_error and len(message.split()) > _LEAST_WORDS and not is_value(message):
+            yield Traceback(exception="", message=message, fence=fence.index, line=fence.line)
 
 
 def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
@@ -355,8 +396,10 @@ def in_title(
     if usage := usage_error(issue.title, in_prose=True):
         yield Traceback(exception=EXCEPTION, message=usage, line=0)
         return
-    for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
-        raised_match = _RAISED_CLASS.search(text) or _CLASS_RAISED.search(text)
+    rows = [(issue.title, 0), *((row.text, row.line) for row in words[:40])]
+    for text, line in rows:
+        verb_match = _RAISED_CLASS.search(text) or _CLASS_RAISED.search(text)
+        raised_match = verb_match or _class_alone(text, line)
         name = next(filter(None, raised_match.groups()), "") if raised_match else "SIGSEGV"
         group = (raised_match.lastindex or 0) if raised_match else 0
         if raised_match and (
@@ -367,7 +410,8 @@ def in_title(
         if raised_match or WORDS.search(text):
             before = text[: raised_match.start()] if raised_match else ""
             programs = _programs_of(fences) if raised_match else []
-            claims = _claimed(text, before, programs, ends_with=_WHOLE_OR_I)
+            ends_with = _WHOLE_OR_I if line and verb_match else _ANY_WORDS
+            claims = _claimed(text, before, programs, ends_with=ends_with)
             fence, codes = next(claims, (None, list[str]()))
             frames = tuple(
                 Frame(path="", code=code)
@@ -376,6 +420,14 @@ def in_title(
             )
             yield Traceback(exception=name, message="", frames=frames, line=line)
             return
+
+
+def _class_alone(text: str, line: int) -> re.Match[str] | None:
+    """A class that a title names, or that is all of a line of the text."""
+    match = _CLASS_ALONE.search(text) if line else _CLASS_OF_TITLE.search(text)
+    before = text[: match.start(1)] if match else ""
+    is_asked = _NO_CLAIM.search(before) or _ASKED.search(before)
+    return None if is_asked else match
 
 
 def _may_be_librarys(code: str, fence: Fence) -> bool:
@@ -531,6 +583,7 @@ _WHOLE = re.compile(
     r"(?:\W+\w+){0,4}\W*$",
     re.I,
 )
+_ANY_WORDS = re.compile("")
 _WHOLE_OR_I = re.compile(rf"{_WHOLE.pattern}|\b(?:i|we|you|one)\W*$", re.I)
 _CALLED = re.compile(r"`([^`\n]{2,120})`|(?<![\w./@-])((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*)")
 _WHOLE_WORK = {"run", "start", "load", "build", "compile", "import", "execute", "parse"}

@@ -208,6 +208,8 @@ def tracebacks(
         out = [row for one in imports for row in one.failures] or out
         out = [*named_programs.find_assertions(issue, words)] or out
     candidates = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
+    blocks = [*zip(document.codes, fences, strict=True)]
+    candidates = candidates or [*exceptions.in_blocks(blocks)]
     candidates = candidates or [*exceptions.in_title(issue, words, fences)]
     return tuple(
         candidates

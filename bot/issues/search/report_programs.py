@@ -510,8 +510,9 @@ def note_place(runner: Runner) -> None:
 
 
 def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> SearchResult:
-    """Try the candidates in turn until one matches the signature; else the likeliest one. That a
-    less likely one passes says nothing about the report.
+    """Try the candidates in turn until one matches the signature; else the likeliest one, or one
+    that passes with more of the report's blocks than it. That another one passes says nothing about
+    the report.
     """
     results = list[SearchResult]()
     for index, script in enumerate(scripts):
@@ -520,8 +521,16 @@ def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
         if results[-1].judgement.match is Match.MATCHED:
             break
         spec = results[-1].spec
-    is_match = results[-1].judgement.match is Match.MATCHED
-    return results[-1] if is_match else results[0]
+    if results[-1].judgement.match is Match.MATCHED:
+        return results[-1]
+    longer = [
+        result
+        for result in results
+        if result.judgement.match is Match.PASSED
+        and {*results[0].script.fences} < {*result.script.fences}
+    ]
+    is_pass = results[0].judgement.match is Match.PASSED
+    return longer[0] if is_pass and longer else results[0]
 
 
 def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResult:

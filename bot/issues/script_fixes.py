@@ -49,8 +49,8 @@ def _calls(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef):
         if is_test_method(node):
             case = '__import__("unittest").TestCase'
-            made = f'type("Case", ({case},), {{"{node.name}": {node.name}}})'
-            return [f'{made}("{node.name}").debug()']
+            case_type = f'type("Case", ({case},), {{"{node.name}": {node.name}}})'
+            return [f'{case_type}("{node.name}").debug()']
         entry = node.name in _ENTRIES or node.name.startswith(("test_", "repro_"))
         return _missing_call(node) if entry else []
     if not isinstance(node, ast.ClassDef):

@@ -110,7 +110,7 @@ _CLASS_OF_TITLE = re.compile(
     r"(?=\s+(?:when|while|if|in|on|for|from|with|after|during|using|calling|at|by|because|due)\b|\s*$)"
 )
 """A class that a title names: "KeyError when selecting nothing"."""
-_ASKED = re.compile(r"\b(?:raise|throw|add|missing|wants?|needs?|use|custom|document)\b", re.I)
+_REQUEST = re.compile(r"\b(?:raise|throw|add|missing|wants?|needs?|use|custom|document)\b", re.I)
 _CLASS_ALONE = re.compile(r"^\W{0,6}((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\W{0,6}$")
 _LINK = re.compile(r"<?https?://\S+")
 _VERB = (
@@ -133,7 +133,7 @@ _SAYS = r"(?:saying|stating|says|reads|(?:that|which) (?:says|states|reads))"
 _SAID_ERROR = re.compile(
     rf"\berror(?: message)?(?: I (?:get|got|see))?,? {_SAYS}(?: that)?[:,]?"
     r" (?P<words>[^`\n]{12,400})$"
-    r"|^\W{0,4}(?:the )?(?:error(?: message)?|exception)\W{0,3}: ?(?P<said>[^`\n]{12,400})$",
+    r"|^\W{0,4}(?:the )?(?:error(?: message)?|exception)\W{0,3}: ?(?P<more>[^`\n]{12,400})$",
     re.I,
 )
 """Words of an error that a sentence gives without marks around them."""
@@ -266,10 +266,10 @@ def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
                 yield Traceback(
                     exception="", message=message, line=sentence.line_at(quote.start() + 1)
                 )
-        if said := _SAID_ERROR.search(sentence.text[:2000]):
-            message = _unquoted(said["words"] or said["said"]).rstrip(".!")
+        if words_match := _SAID_ERROR.search(sentence.text[:2000]):
+            message = _unquoted(words_match["words"] or words_match["more"]).rstrip(".!")
             if len(message.split()) > _LEAST_WORDS and not is_wished(
-                sentence.text[: said.start()], following
+                sentence.text[: words_match.start()], following
             ):
                 yield Traceback(exception="", message=message, line=sentence.line)
         before = sentence.text[-80:]
@@ -283,7 +283,7 @@ def in_blocks(blocks: Sequence[tuple[CodeBlock, Fence]]) -> Iterator[Traceback]:
         if not is_words or fence.role not in {Role.OBSERVED, Role.UNSTATED}:
             continue
         lead, message = code.lead[-200:], " ".join(lines)
-        is_error = _CALLED_ERROR.search(lead) or _CALLED_FAILURE.search(lead)
+        is_error = bool(_CALLED_ERROR.search(lead) or _CALLED_FAILURE.search(lead))
         is_error = is_error and not is_wished(lead, "")
         if is_error and len(message.split()) > _LEAST_WORDS and not is_value(message):
             yield Traceback(exception="", message=message, fence=fence.index, line=fence.line)
@@ -410,7 +410,9 @@ def in_title(
         if raised_match or WORDS.search(text):
             before = text[: raised_match.start()] if raised_match else ""
             programs = _programs_of(fences) if raised_match else []
-            ends_with = _WHOLE_OR_I if line and verb_match else _ANY_WORDS
+            # What a title or a line names, it means; else the end of the only program.
+            is_about_all = not (line and verb_match) and not _CALLED.search(text)
+            ends_with = _ANY_WORDS if is_about_all else _WHOLE_OR_I
             claims = _claimed(text, before, programs, ends_with=ends_with)
             fence, codes = next(claims, (None, list[str]()))
             frames = tuple(
@@ -426,8 +428,8 @@ def _class_alone(text: str, line: int) -> re.Match[str] | None:
     """A class that a title names, or that is all of a line of the text."""
     match = _CLASS_ALONE.search(text) if line else _CLASS_OF_TITLE.search(text)
     before = text[: match.start(1)] if match else ""
-    is_asked = _NO_CLAIM.search(before) or _ASKED.search(before)
-    return None if is_asked else match
+    is_request = _NO_CLAIM.search(before) or _REQUEST.search(before)
+    return None if is_request else match
 
 
 def _may_be_librarys(code: str, fence: Fence) -> bool:

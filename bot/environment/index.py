@@ -385,7 +385,7 @@ class PackageIndex:
         links += map(str, headers.get_all("Home-page", []))
         needs = evidence.names(map(str, headers.get_all("Requires-Dist", [])))
         # A repository may have moved since: what the newest release names counts too.
-        projects = evidence.projects((*links, *self._index_links(name).values()))
+        projects = evidence.projects((*links, *self.links(name).values()))
         mentions = evidence.projects(evidence.links(metadata))
         modules = None if files is None else evidence.modules(files)
         return ProjectFacts(name, modules, projects, mentions, needs)

@@ -193,6 +193,21 @@ def test_of_programs_that_pass_the_one_with_more_of_the_report_counts():
     assert "lib.fit(part)" in found.script.source
 
 
+@pytest.mark.parametrize(("fails_so", "kind"), [(True, "reproduced"), (False, "inconclusive")])
+def test_a_well_known_data_set_that_cannot_be_downloaded_is_random(fails_so, kind):
+    def program(spec):
+        if b"RandomState" not in b"".join(spec.files.values()):
+            return fails("Exception", OFFLINE)
+        return fails() if fails_so else OK
+
+    source = (
+        "import lib\nfrom keras.datasets import mnist\ndata = mnist.load_data()\nlib.fit(data)\n"
+    )
+    found = decide(report(source), program)
+    assert found.verdict.kind == kind
+    assert "random values in its form" in found.script.fixes[0].what
+
+
 def test_a_part_of_a_package_that_the_program_takes_is_imported():
     lacks = "module 'lib' has no attribute 'sparse'"
 

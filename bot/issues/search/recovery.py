@@ -22,10 +22,11 @@ from bot.issues.search import (
     reported_statement,
     required_options,
     stand_ins,
+    standard_data,
 )
 from bot.kernel import artifacts, launch, tree_programs
 from bot.kernel.attempt import Failure, Judgement, Match, Script, SetupFailure
-from bot.kernel.bug import HangSignature, ScriptFix, TrainingSignature, members_of
+from bot.kernel.bug import CrashSignature, HangSignature, ScriptFix, TrainingSignature, members_of
 from bot.kernel.environment import (
     Environment,
     EnvironmentSpec,
@@ -276,10 +277,18 @@ def _in_program(
     elif failure.variable:
         fixed = _edit(script, *imports.set_variable(script.source, failure.variable))
         change = f"with a made-up {failure.variable}"
+    elif failure.id == "offline" and not script.command and _is_crash(runner):
+        fixed = _edit(script, *standard_data.with_random_data(script.source))
+        change = "with random values in the form of the data set"
     elif failure.names:
         fixed = _import_names(runner, environment, script, failure.names)
         change = f"importing {', '.join(failure.names)}"
     return Fix(spec, fixed, change) if fixed is not script else None
+
+
+def _is_crash(runner: Runner) -> bool:
+    """Whether a report is about nothing but exceptions."""
+    return all(isinstance(member, CrashSignature) for member in members_of(runner.signature))
 
 
 def with_home(runner: Runner, spec: EnvironmentSpec, script: Script) -> EnvironmentSpec:

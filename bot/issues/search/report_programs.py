@@ -19,6 +19,7 @@ from bot.issues.search import (
     reported_statement,
     required_options,
     stand_ins,
+    standard_data,
 )
 from bot.issues.search.commit_fit import commit_without
 from bot.issues.signature import freeze, values
@@ -441,6 +442,7 @@ def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         script_fixes.OPEN,
         script_fixes.UNTRAINED,
         stand_ins.ABSENT,
+        standard_data.RANDOM,
         reported_statement.ALONE,
         console_scripts.DOCUMENTED,
         *required_options.WHYS,

@@ -350,3 +350,8 @@ def test_an_entry_at_a_prompt_goes_on_to_its_last_bracket() -> None:
         "AttributeError: 'numpy.ndarray' object has no attribute 'go'\n```\n"
     )
     assert fence.text == "a = np.array(\n    [1, 2],\n    dtype='f'\n)\nprint(repr(a.go()))"
+
+
+def test_a_session_is_a_program_whatever_its_tag() -> None:
+    fence = program("```javascript\nIn [1]: d = csr_matrix((4, 4))\nIn [2]: d.go()\n```\n")
+    assert fence.text.startswith("d = csr_matrix((4, 4))")

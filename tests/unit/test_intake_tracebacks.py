@@ -9,6 +9,7 @@ import pytest
 from bot.issues.reading.issue import read_issue
 from bot.kernel import traceback_frames
 from bot.kernel.bug import BugReport, FenceKind, Issue, Symptom
+from bot.kernel.traceback_frames import frame
 from bot.kernel.tracebacks import FORMATS, TracebackFormat, find
 
 
@@ -538,3 +539,23 @@ def test_a_compiled_file_of_python_2_is_called_as_its_source():
     ]
     (span,) = find([*lines, "IndexError: no"])
     assert span.traceback.frames[0].module_path == "dask/array/core.py"
+
+
+@pytest.mark.parametrize(
+    ("path", "module"),
+    [
+        ("jax/numpy/lax_numpy.py", "jax/numpy/lax_numpy.py"),
+        ("/Users/me/jax/jax/numpy/lax_numpy.py", "jax/numpy/lax_numpy.py"),
+        ("/b/tensorflow/python/keras/engine/base.py", "tensorflow/python/keras/engine/base.py"),
+        ("/home/me/pytorch/torch/nn/functional.py", "torch/nn/functional.py"),
+        ("datasets/voc.py", ""),
+    ],
+)
+def test_a_part_of_a_checkout_is_no_other_package(path, module):
+    assert frame(path, "3", "fit").module_path == module
+
+
+def test_an_error_in_mixed_emphasis_is_read_without_it():
+    body = "I got:\n**_IndexError: list index out of range_**\nand `__init__` is fine.\n"
+    (row,) = read_issue(Issue(title="x", body=body, repository="a/b")).tracebacks
+    assert (row.exception, row.message) == ("IndexError", "list index out of range")

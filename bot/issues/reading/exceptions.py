@@ -216,7 +216,7 @@ def _with_following(words: Sequence[Sentence]) -> Iterator[tuple[Sentence, str]]
     yield from zip(words, texts, strict=False)
 
 
-_EMPHASIS = re.compile(r"^\s{0,3}(\*{1,3}|_{1,3})(?=\S)(.*\S)\1\s*$")
+_EMPHASIS = re.compile(r"^\s{0,3}([*_]{1,4})(?=[^\s*_])(.*[^\s*_])[*_]{1,4}\s*$")
 """A line that is all bold or in italics."""
 
 

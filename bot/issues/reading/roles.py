@@ -91,7 +91,7 @@ def is_program(tag: str, cleaned: Cleaned) -> bool:
     if not cleaned.parses or cleaned.evidence == "none":
         return False
     if cleaned.evidence == "strong":
-        return tag not in _TEXT_TAGS or _substantial(cleaned.text)
+        return tag not in _TEXT_TAGS or cleaned.transcript or _substantial(cleaned.text)
     assigns = tag in _CODE_TAGS or (tag not in _TEXT_TAGS and "=" in cleaned.text)
     return assigns and not re.search(r"^[^\S\n]*+\[[\w.\"-]+\]\s*$", cleaned.text, re.M)
 

@@ -205,7 +205,13 @@ def as_released(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> An
     return undecided(verdict, f"{verdict.reason}; {reason}")
 
 
-_TOOLS = {"pip", "setuptools", "wheel"}
+# What may be newer than a report and says nothing: tools, and torch with what it needs, of which
+# there is but one build.
+_NEWER = {
+    *("pip", "setuptools", "wheel", *imports.TORCH_FAMILY),
+    *("filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "sympy"),
+    "typing-extensions",
+}
 
 
 def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
@@ -219,7 +225,7 @@ def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> Any
     as_reported = {
         row.name for row in environment.claims if releases.fits(row.resolved, row.claimed)
     }
-    if late := [name for name in environment.undated if name not in as_reported | _TOOLS]:
+    if late := [name for name in environment.undated if name not in as_reported | _NEWER]:
         names = ", ".join(f"{name} {environment.version(name)}" for name in late[:3])
         return undecided(verdict, f"{verdict.reason}; newer than the bug report: {names}")
     target = specify.under_test(result.spec, runner.bug, runner.job.issue)

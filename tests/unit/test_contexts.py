@@ -749,7 +749,7 @@ def test_tables_and_constants_of_the_module_are_shown_with_what_uses_them() -> N
     assert "LIMIT: float = 8.0" in prompt
     assert "UNUSED" not in prompt
     assert "LOGGER =" not in prompt
-    assert "[scale uses it]" in prompt
+    assert "[4-7: scale uses it]" in prompt
 
 
 def test_what_only_shares_words_is_left_out_where_anything_is_named() -> None:
@@ -1105,7 +1105,8 @@ def test_the_cell_with_a_quoted_statement_comes_first(body: str, is_shown: bool)
         (piece,) = made[0].chunks
         assert (piece.path, piece.start, piece.end) == ("docs/usage.ipynb", 12, 15)
         seen = prompt_text.show_contexts(made)
-        assert '14      "t = squash(t)\\n",' in seen
+        assert "[12-15: holds" in seen
+        assert '"t = squash(t)\\n",' in seen
         assert "The first." not in seen
 
 

@@ -45,8 +45,8 @@ def test_the_limits_of_a_run_are_told():
     model = ScriptedModel(answers(write()))
     decide(model, timeout_s=75.0)
     system = model.asked[-1].messages[0].content
-    assert "stopped after 75 s" in system
-    assert "more than 400 lines" in system
+    assert "within 75 s" in system
+    assert "over 400 lines" in system
 
 
 def test_a_twin_that_nobody_asked_for_may_end_otherwise():

@@ -213,13 +213,13 @@ def head_lines(text: str) -> int:
 def body(chunk: Chunk) -> tuple[Chunk, ...]:
     """What tells something of a chunk, in as many parts as it takes: no decorators that only
     publish or document, no imports and comments of a module unless one of the imports is what was
-    asked for, of a class without attributes its first line, and nothing of a definition that does
-    nothing.
+    asked for, of a class without attributes its first line, no comments behind a definition, and
+    nothing of one that does nothing.
     """
     tree = syntax.tree_of_lines(chunk.text)
     first = tree.body[0] if tree is not None and tree.body else None
     if isinstance(first, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return _definition(chunk, first)
+        return _definition(chunk, first, tree.body[-1].end_lineno or 0)
     if tree is None or chunk.kind != "module":
         return (chunk,)
     line = chunk.focus - chunk.start + 1
@@ -232,15 +232,13 @@ def body(chunk: Chunk) -> tuple[Chunk, ...]:
 
 
 def _definition(
-    chunk: Chunk, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    chunk: Chunk, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, last: int
 ) -> tuple[Chunk, ...]:
     decorators = [one.lineno - 1 for one in node.decorator_list if not publishes(one)]
     does_something = not all(map(_does_nothing, node.body))
     if not does_something and not isinstance(node, ast.ClassDef):
         return ()
-    end = (
-        chunk.end - chunk.start + 1 if does_something else max(node.body[0].lineno - 1, node.lineno)
-    )
+    end = last if does_something else max(node.body[0].lineno - 1, node.lineno)
     return (part(chunk, min([*decorators, node.lineno - 1]), end),)
 
 

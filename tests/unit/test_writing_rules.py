@@ -120,6 +120,15 @@ def test_a_reading_is_amended_once_before_anything_has_run():
     assert old.outcome == "amended before anything had run: core raises"
 
 
+def test_the_place_of_an_amendment_is_among_the_names_that_a_program_may_use():
+    program = "from acme.core import layer\n\nlayer(kv=2)\n"
+    for row, is_run in ((amend(), True), ({"actions": []}, False)):
+        answer = actions(*row["actions"], *write(program, TWIN)["actions"])
+        model = ScriptedModel(answers(answer, write(CRASHES, TWIN), first=CRASH))
+        report = decide(model, TWO)
+        assert ("unrelated" in [row.gate for row in report.reconstruction.refusals]) is not is_run
+
+
 def offered(question):
     """The actions that an answer may contain."""
     items = question.answer_schema["properties"]["actions"]["items"]["anyOf"]

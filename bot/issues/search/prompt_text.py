@@ -89,22 +89,20 @@ def _claim_rows(spec: EnvironmentSpec, claims: list[Claimed]) -> list[str]:
 
 
 def _alike_rows(spec: EnvironmentSpec, claims: list[Claimed]) -> Iterator[str]:
-    """A row for each that has another version than asked for, and one for all others of one
-    reason.
-    """
-    groups = dict[tuple[bool, str], list[Claimed]]()
+    """A row for all of one reason: names, versions asked for and versions installed, in step."""
+    groups = dict[tuple[bool, bool, str], list[Claimed]]()
     for claim in claims[:_MOST]:
-        why = _why(spec, claim)
-        if claim.claimed and claim.claimed != claim.resolved:
-            yield _row(claim.name, claim.claimed, claim.resolved, why)
-        else:
-            groups.setdefault((bool(claim.resolved), why), []).append(claim)
-    for (is_installed, why), group in groups.items():
-        if is_installed:
+        is_requested = claim.claimed not in {"", claim.resolved}
+        kind = (bool(claim.resolved), is_requested, _why(spec, claim))
+        groups.setdefault(kind, []).append(claim)
+    for (is_installed, is_requested, why), group in groups.items():
+        if is_installed and not is_requested:
             packages = ", ".join(f"{row.name} {row.resolved}" for row in group)
             yield shared("package_row", packages=packages, why=why)
-        else:
-            yield _row(", ".join(row.name for row in group), "", "", why)
+            continue
+        names = ", ".join(row.name for row in group)
+        requested = ", ".join(row.claimed for row in group if row.claimed)
+        yield _row(names, requested, ", ".join(row.resolved for row in group if row.resolved), why)
 
 
 def _dependencies(spec: EnvironmentSpec, environment: Environment) -> list[str]:

@@ -216,10 +216,11 @@ def body(chunk: Chunk) -> tuple[Chunk, ...]:
     asked for, of a class without attributes its first line, no comments behind a definition, and
     nothing of one that does nothing.
     """
+    chunk = _without_tail(chunk) if chunk.kind != "module" else chunk
     tree = syntax.tree_of_lines(chunk.text)
     first = tree.body[0] if tree is not None and tree.body else None
     if isinstance(first, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        return _definition(chunk, first, tree.body[-1].end_lineno or 0)
+        return _definition(chunk, first)
     if tree is None or chunk.kind != "module":
         return (chunk,)
     line = chunk.focus - chunk.start + 1
@@ -231,14 +232,23 @@ def body(chunk: Chunk) -> tuple[Chunk, ...]:
     return tuple(part(chunk, start, end) for start, end in _joined(runs))
 
 
+def _without_tail(chunk: Chunk) -> Chunk:
+    """A definition without the comments behind it: they speak of what follows."""
+    lines = chunk.text.split("\n")
+    end = max((at for at, row in enumerate(lines, 1) if row.split("#")[0].strip()), default=0)
+    return part(chunk, 0, end or len(lines))
+
+
 def _definition(
-    chunk: Chunk, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef, last: int
+    chunk: Chunk, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 ) -> tuple[Chunk, ...]:
     decorators = [one.lineno - 1 for one in node.decorator_list if not publishes(one)]
     does_something = not all(map(_does_nothing, node.body))
     if not does_something and not isinstance(node, ast.ClassDef):
         return ()
-    end = last if does_something else max(node.body[0].lineno - 1, node.lineno)
+    end = (
+        chunk.end - chunk.start + 1 if does_something else max(node.body[0].lineno - 1, node.lineno)
+    )
     return (part(chunk, min([*decorators, node.lineno - 1]), end),)
 
 

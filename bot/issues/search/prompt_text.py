@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
-from itertools import groupby
+from itertools import groupby, pairwise
 from types import MappingProxyType
 
 from bot.environment import evidence, imports, package_names, versions
@@ -194,26 +194,22 @@ def _rows(piece: Chunk, *, is_whole: bool) -> Iterable[str]:
     number stands where lines are left out.
     """
     lines = piece.text.split("\n")
-    shown = set(nonempty_lines(piece.text))
+    visible = set(nonempty_lines(piece.text))
     if is_whole:
         is_near = (
             piece.kind == "lines" or abs(piece.start + at - piece.focus) <= _AROUND
             for at in range(len(lines))
         )
-        shown |= {at for at, near in enumerate(is_near) if near and lines[at].strip()}
-    first, last = min(shown), max(shown)
+        visible |= {at for at, near in enumerate(is_near) if near and lines[at].strip()}
+    first, last = min(visible), max(visible)
     numbers = "-".join(dict.fromkeys(str(piece.start + at) for at in (first, last)))
     yield f"[{': '.join((numbers, *piece.why[:1]))}]"
-    indents = (len(lines[at]) - len(lines[at].lstrip()) for at in shown if lines[at].strip())
+    indents = (len(lines[at]) - len(lines[at].lstrip()) for at in visible if lines[at].strip())
     indent = min(indents, default=0)
-    is_gap = False
-    for at in range(first, last + 1):
-        if at not in shown and (is_gap or lines[at].strip()):
-            is_gap = True
-            continue
-        if is_gap:
-            yield f"[{piece.start + at}]"
-        is_gap = False
+    for before, at in pairwise((first - 1, *sorted(visible))):
+        between = lines[before + 1 : at]
+        is_gap = any(line.strip() for line in between)
+        yield from [f"[{piece.start + at}]"] if is_gap else [""] * len(between)
         yield lines[at][indent : indent + _MOST_LINE].rstrip()
 
 

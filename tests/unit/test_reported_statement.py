@@ -86,9 +86,9 @@ def alone(issue: Issue) -> Script | None:
     return run_alone(bug, issue, signature, TREE, programs[0] if programs else None)
 
 
-def last_lines(script: Script, folder: Path) -> str:
+def last_lines(script: Script, folder: Path, tree: dict[str, bytes] = TREE) -> str:
     for path, text in {
-        **{name: data.decode() for name, data in TREE.items()},
+        **{name: data.decode() for name, data in tree.items()},
         **script.files,
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -190,6 +190,109 @@ def test_only_an_error_about_names_with_a_place_points_at_one() -> None:
         signature = freeze.freeze(bug)
         assert signature is not None
         assert points_at_names(bug, issue, signature) is points
+
+
+TRAIN = """import argparse
+import options
+from helpers import describe
+
+parser = argparse.ArgumentParser()
+group = parser.add_argument_group("model")
+group.add_argument("--model", default="small")
+parser.add_argument("--size", type=int, default=options.SIZE)
+
+
+def main(args):
+    weights = open("weights.bin").read()
+    with open("log.txt", "w") as log:
+        if "large" in args.model:
+            net = weights
+        elif args.size > 9:
+            net = log
+        for _ in weights:
+            late = weights
+        print(net.size, late)
+        print(describe(args))
+
+
+if __name__ == "__main__":
+    args = parser.parse_args()
+    main(args)
+"""
+DESCRIBE = """def describe(config):
+    text = [str(config.model),
+            config.seed]
+    return text
+"""
+TRAINING = {
+    "train.py": TRAIN.encode(),
+    "options.py": b"SIZE = 3\n",
+    "helpers.py": DESCRIBE.encode(),
+    "other.py": b"def other(args):\n    return args.seed\n",
+}
+NO_SEED = "AttributeError: 'Namespace' object has no attribute 'seed'"
+UNBOUND = "UnboundLocalError: local variable 'net' referenced before assignment"
+PRINTS = ("train.py", 19, "main", "print(net.size, late)")
+
+
+def training(error: str, *frames: tuple[str, int, str, str], options: str = "") -> Issue:
+    issue = report(error, ("train.py", 25, "<module>", "main(args)"), *frames)
+    body = issue.body.replace("src/main.py", f"train.py{options}", 1)
+    return issue.model_copy(update={"body": body})
+
+
+def alone_in(tree: dict[str, bytes], issue: Issue) -> Script | None:
+    bug = read_issue(issue)
+    signature = freeze.freeze(bug)
+    assert signature is not None
+    programs = tree_programs.propose(tree_programs.commands(bug), tree)
+    return run_alone(bug, issue, signature, tree, programs[0] if programs else None)
+
+
+@pytest.mark.parametrize(
+    ("issue", "path", "words"),
+    [
+        (training(NO_SEED, ("helpers.py", 3, "describe", "config.seed]")), "helpers.py", "no attribute 'seed'"),
+        (Issue(title=NO_SEED, body="I run `python train.py`."), "helpers.py", "no attribute 'seed'"),
+        (training(UNBOUND, PRINTS), "train.py", "local variable 'net'"),
+        (training(UNBOUND, PRINTS, options=" --model tiny"), "train.py", "local variable 'net'"),
+    ],
+)  # fmt: skip
+def test_what_the_command_line_decides_is_made_of_the_command_line(
+    issue: Issue, path: str, words: str, tmp_path: Path
+) -> None:
+    script = alone_in(TRAINING, issue)
+    assert script is not None
+    assert path in script.edited
+    assert words in last_lines(script, tmp_path, TRAINING)
+
+
+@pytest.mark.parametrize("options", [" --model larger", " --size 10"])
+def test_a_command_line_that_gives_a_value_does_not_fail(options: str, tmp_path: Path) -> None:
+    script = alone_in(TRAINING, training(UNBOUND, PRINTS, options=options))
+    assert script is not None
+    assert "Error" not in last_lines(script, tmp_path, TRAINING)
+
+
+@pytest.mark.parametrize(
+    ("change", "issue"),
+    [
+        # The program may give its arguments what they lack.
+        ({"options.py": b"def fill(args):\n    args.seed = 1\n"}, training(NO_SEED)),
+        ({"options.py": b"def fill(args, k):\n    setattr(args, k, 1)\n"}, training(NO_SEED)),
+        # Data decide whether the loop has a round.
+        ({}, training(UNBOUND.replace("net", "late"), PRINTS)),
+        # Files decide the branch, or nothing does.
+        ({"train.py": TRAIN.replace("args.size > 9", "weights").encode()}, training(UNBOUND, PRINTS)),
+        ({"train.py": TRAIN.replace("elif args.size > 9", "else").encode()}, training(UNBOUND.replace("net", "log"), PRINTS)),
+        # The program parses no command line.
+        ({"train.py": TRAIN.replace("parser.parse_args()", "load()").encode()}, training(NO_SEED)),
+    ],
+)  # fmt: skip
+def test_what_more_than_the_command_line_decides_is_left_to_the_program(
+    change: dict[str, bytes], issue: Issue
+) -> None:
+    assert alone_in({**TRAINING, **change}, issue) is None
 
 
 def test_what_a_star_import_would_give_is_not_known() -> None:

@@ -1,17 +1,24 @@
 """The statement at which a report's error arises, run alone: what a program does before it often
 needs data, weights or hours that nobody has here, and an error about names does not depend on them.
+Of the program's own work, only what it makes of its command line is real.
 """
 
 import ast
 import builtins
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from bot.issues.search.parsed_arguments import (
+    MODULE as ARGUMENTS,
+    VALUE as PARSED,
+    ParsedArguments,
+    read_parsed_arguments,
+)
 from bot.kernel.attempt import Script
 from bot.kernel.bug import AnySignature, BugReport, CrashSignature, Issue, ScriptFix, members_of
 from bot.kernel.source import index as source_index
@@ -30,6 +37,11 @@ _BINDING = re.compile(
     r"|got multiple values for|missing \d{1,2} required|takes )"
 )
 _NO_ATTRIBUTE = re.compile(r"^module '[\w.]{1,200}' has no attribute '(?P<name>\w{1,100})'")
+_NO_ARGUMENT = re.compile(r"^'Namespace' object has no attribute '(?P<name>\w{1,100})'")
+_UNBOUND = re.compile(
+    r"^(?:cannot access )?local variable '(?P<name>\w{1,100})'"
+    r" (?:referenced before assignment|where it is not associated with a value)"
+)
 _AT_LINE = re.compile(
     r"\bline[\s`*]{0,3}(?P<line>\d{1,5})[\s`*]{0,3}(?:of|in)[\s`*]{0,3}(?:the )?(?:file )?"
     r"[`*]{0,3}(?P<path>[\w./\\-]{1,200}\.py)\b"
@@ -43,7 +55,8 @@ _MOST_TRIES, _MOST_STATEMENTS = 100, 20
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
-_BLOCKS = (ast.If, ast.While, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)
+_LOOPS = (ast.While, ast.For, ast.AsyncFor)
+_BLOCKS = (ast.If, *_LOOPS, ast.With, ast.AsyncWith, ast.Try)
 
 
 class _Place(NamedTuple):
@@ -57,20 +70,24 @@ class _Place(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class _Error:
     """An error that only tells of names: one that nothing defines, one that a module lacks, or
-    arguments that a function does not take.
+    the parsed command line, one to which that line lets a function give no value, or arguments
+    that a function does not take.
     """
 
     kind: str
     name: str = ""
     function: str = ""
+    parsed: ParsedArguments | None = None
 
     def concerns(self, node: ast.AST, certain: set[str], unsure: set[str]) -> bool:
         """Whether a statement is one that raises it, whatever the values of its names are: what it
         calls or looks into is `certain`, and nothing `unsure`.
         """
-        if self.kind == "undefined":
+        if self.kind in {"undefined", "unbound"}:
             names = {row.id for row in nodes(node, ast.Name)}
             return self.name in names and self.name not in unsure
+        if self.kind == "argument":
+            return bool(self.values_at(node))
         if self.kind == "attribute":
             owners = (row.value for row in nodes(node, ast.Attribute) if row.attr == self.name)
             return any(_root(owner) in certain - unsure for owner in owners)
@@ -78,6 +95,15 @@ class _Error:
         if self.name:
             return any(word.arg == self.name for row in calls for word in row.keywords)
         return bool(calls) and not any(map(_is_open, calls))
+
+    def values_at(self, node: ast.AST) -> dict[str, str]:
+        """The values of names by which a statement gets at the parsed command line."""
+        owners = (row.value for row in nodes(node, ast.Attribute) if row.attr == self.name)
+        return {
+            name: f"{_ANY[:-1]}**{{{rest!r}: {PARSED}}})" if rest else PARSED
+            for name, _, rest in (dotted(owner).partition(".") for owner in owners)
+            if self.kind == "argument" and name
+        }
 
 
 def _root(node: ast.AST) -> str:
@@ -101,13 +127,18 @@ def run_alone(
     error = next(filter(None, map(_error, members_of(signature))), None)
     if error is None:
         return None
+    if error.kind in {"argument", "unbound"}:
+        parsed = read_parsed_arguments(program, tree) if program is not None else None
+        if parsed is None or parsed.is_changed(error.name):
+            return None
+        error = replace(error, parsed=parsed)
     places = _places(bug, issue, tree, program)
     searched = _searched(error, tree) if not _shows_frames(bug) else ()
     for place in islice(chain(places, searched), _MOST_TRIES):
         source = _source(place.path, tree, program)
         alone = _Alone.find(source, place, error)
         if alone is not None:
-            return _script(alone, place.path, tree, program)
+            return _script(alone, place.path, tree, program, error.parsed)
     return _quoted_call(bug, issue, error, tree)
 
 
@@ -137,6 +168,8 @@ def _error(member: object) -> _Error | None:
         ("NameError", "undefined", _UNDEFINED),
         ("TypeError", "arguments", _BINDING),
         ("AttributeError", "attribute", _NO_ATTRIBUTE),
+        ("AttributeError", "argument", _NO_ARGUMENT),
+        ("UnboundLocalError", "unbound", _UNBOUND),
     ):
         match = pattern.match(message) if name == exception else None
         if match is not None:
@@ -168,18 +201,25 @@ def _shows_frames(bug: BugReport) -> bool:
     return any(not frame.package for row in bug.tracebacks for frame in row.frames)
 
 
+_SEARCHED = {"undefined": ast.Name, "arguments": ast.Call, "argument": ast.Attribute}
+
+
 def _searched(error: _Error, tree: Tree) -> Iterator[_Place]:
-    """The lines on which an undefined name is used, or a function called by the name that the error
-    gives it, in the files nearest to the root first.
+    """The lines on which an undefined name is used, a function called by the name that the error
+    gives it, or the parsed command line asked for what it lacks: in the files nearest to the root
+    first, of the last in those that the program reads.
     """
-    word = error.name if error.kind == "undefined" else error.function
-    if error.kind == "attribute" or not word or word.startswith("__"):
+    word = error.function if error.kind == "arguments" else error.name
+    kind = _SEARCHED.get(error.kind)
+    if kind is None or not word or word.startswith("__"):
         return
     mark = re.compile(rb"\b" + re.escape(word).encode() + rb"\b")
-    rows = (path for path, text in tree.items() if path.endswith(".py") and mark.search(text))
-    for path in sorted(rows, key=lambda path: (path.count("/"), path))[:_MOST_FILES]:
+    rows = [path for path, text in tree.items() if path.endswith(".py") and mark.search(text)]
+    rows.sort(key=lambda path: (path.count("/"), path))
+    if error.parsed is not None:
+        rows = [path for path in error.parsed.files if path in rows]
+    for path in rows[:_MOST_FILES]:
         module = module_of(tree[path].decode("utf-8", "replace"))
-        kind = ast.Name if error.kind == "undefined" else ast.Call
         parts = (row for row in nodes(module, kind) if word in {name_of(row), _called(row)})
         yield from (_Place(path, row.lineno) for row in parts)
 
@@ -212,7 +252,7 @@ class _Alone:
             core = _core_of(statement)
             if core is None or shape not in {"", "f", "cf"}:
                 continue
-            writing = _Writing(module, lines, functions, owners, statement, core)
+            writing = _Writing(module, lines, functions, owners, statement, core, error)
             if error.concerns(core, writing.certain(), writing.unsure(error)):
                 return cls(statement.lineno, writing.text())
         return None
@@ -272,6 +312,7 @@ class _Writing:
         owners: Sequence[ast.AST],
         statement: ast.stmt,
         core: ast.stmt | ast.expr,
+        error: _Error,
     ) -> None:
         self.module, self.lines, self.statement, self.core = module, lines, statement, core
         self.function = next((one for one in definitions if isinstance(one, _FUNCTIONS)), None)
@@ -281,6 +322,15 @@ class _Writing:
         is_inside = self.function is not None
         self.outer = [one for one in outer if is_inside or one.lineno < statement.lineno]
         self.real = [node for node in self.outer if _is_definition(node)]
+        self.bindings, values = dict[int, str](), error.values_at(core)
+        if error.kind == "unbound" and error.parsed is not None and self.function is not None:
+            bindings = error.parsed.bindings(self.function, error.name, statement.lineno)
+            is_in_loop = any(isinstance(one, _LOOPS) for one in owners)
+            self.bindings = {} if bindings is None or is_in_loop else bindings
+            values = {error.parsed.name: PARSED}
+        imported = self.certain()
+        self.name = error.name
+        self.values = {name: text for name, text in values.items() if name not in imported}
 
     def certain(self) -> set[str]:
         """The names that imports and definitions of the file bind: at its top or, of imports, in
@@ -297,6 +347,8 @@ class _Writing:
 
     def unsure(self, error: _Error) -> set[str]:
         """The names that have a value of ours, or whose binding may have been left out."""
+        if error.kind == "unbound":
+            return set() if self.bindings else {error.name}
         if error.kind == "undefined":
             arguments = {row.arg for row in nodes(self.module, ast.arg)}
             return {*bound_names(self.module), *arguments}
@@ -311,7 +363,7 @@ class _Writing:
     def text(self) -> str:
         """The file's text: the other lines are blank."""
         text = [""] * (len(self.lines) + 1)
-        needed = {*_loaded(self.core)}
+        needed = {*_loaded(self.core), *(self.values if self.bindings else ())}
         self._write_outer(text, needed - self._parameters() - self._local_names(needed))
         depth = 0
         if self.owner is not None:
@@ -373,7 +425,7 @@ class _Writing:
                 text[first - 1 : node.end_lineno] = self.lines[first - 1 : node.end_lineno]
             else:
                 names = sorted(_bound(node) & names_met)
-                text[node.lineno - 1] = " = ".join([*names, _ANY])
+                text[node.lineno - 1] = self._bindings(names)
 
     def _write_local(self, text: list[str], needed: set[str], indent: str) -> None:
         for node in self._before():
@@ -382,10 +434,18 @@ class _Writing:
                 rows = self.lines[node.lineno - 1 : node.end_lineno]
                 text[node.lineno - 1 : node.end_lineno] = [indent + row.strip() for row in rows]
         for node in self._local():
-            names = sorted(_bound(node) & needed)
-            if names and not isinstance(node, _IMPORTS) and not text[node.lineno - 1]:
-                text[node.lineno - 1] = indent + " = ".join([*names, _ANY])
+            names = sorted(_bound(node) & needed - ({self.name} if self.bindings else set()))
+            if condition := self.bindings.get(node.lineno):
+                text[node.lineno - 1] = f"{indent}if {condition}: {self.name} = {_ANY}"
+            elif names and not isinstance(node, _IMPORTS) and not text[node.lineno - 1]:
+                text[node.lineno - 1] = indent + self._bindings(names)
                 needed = needed - {*names}
+
+    def _bindings(self, names: Sequence[str]) -> str:
+        """What gives names their values, on one line."""
+        rest = [name for name in names if name not in self.values]
+        rows = [f"{name} = {self.values[name]}" for name in names if name in self.values]
+        return "; ".join([*rows, *([" = ".join([*rest, _ANY])] if rest else [])])
 
     def _before(self) -> list[ast.stmt]:
         """The statements around and before the reported one, in its function or, outside of one,
@@ -422,8 +482,9 @@ class _Writing:
     def _arguments(self) -> str:
         assert self.function is not None
         rows = self.function.args
-        plain = [_ANY] * len([*rows.posonlyargs, *rows.args])
-        return ", ".join([*plain, *(f"{row.arg}={_ANY}" for row in rows.kwonlyargs)])
+        plain = [self.values.get(row.arg, _ANY) for row in (*rows.posonlyargs, *rows.args)]
+        named = (f"{row.arg}={self.values.get(row.arg, _ANY)}" for row in rows.kwonlyargs)
+        return ", ".join([*plain, *named])
 
 
 def _is_definition(node: ast.stmt) -> bool:
@@ -464,7 +525,27 @@ def _loaded(node: ast.AST) -> list[str]:
     return [row.id for row in nodes(node, ast.Name) if isinstance(row.ctx, ast.Load)]
 
 
-def _script(alone: _Alone, path: str, tree: Tree, program: Script | None) -> Script | None:
+def _script(
+    alone: _Alone, path: str, tree: Tree, program: Script | None, parsed: ParsedArguments | None
+) -> Script | None:
+    script = _beside(alone, path, tree, program)
+    if script is None or parsed is None or program is None:
+        return script
+    folder = PurePosixPath(script.entry).parent.as_posix()
+    folder = script.folder if script.command[:1] == ("-m",) else folder.removeprefix(".")
+    place = f"{folder}/{ARGUMENTS}.py".lstrip("/")
+    start = 2 if program.command[:1] == ("-m",) else 1
+    is_own = script.command == program.command
+    return script.model_copy(
+        update={
+            "files": {**script.files, place: parsed.text},
+            "edited": (*script.edited, place),
+            "command": script.command if is_own else (_PROGRAM, *program.command[start:]),
+        }
+    )
+
+
+def _beside(alone: _Alone, path: str, tree: Tree, program: Script | None) -> Script | None:
     what = (
         f"ran line {alone.line} of `{path}` alone, with the imports and definitions that it needs"
     )

@@ -7,6 +7,7 @@ import builtins
 import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 
 from bot.kernel import tree_programs
 from bot.kernel.attempt import Script
@@ -78,12 +79,12 @@ def read_parsed_arguments(program: Script, tree: Tree) -> ParsedArguments | None
     module = module_of(program.source)
     outer = _in_order(module.body)
     parsers = _PARSES | _parsing_functions(tree)
-    for scope in (module, *nodes(module, ast.FunctionDef)):
-        rows = outer if scope is module else _in_order(scope.body)
+    inner = (_in_order(function.body) for function in nodes(module, ast.FunctionDef))
+    for rows in chain([outer], inner):
         for at, row in enumerate(rows):
             name = _parsed_name(row, parsers)
             if name:
-                text = _written(rows[: at + 1], outer if scope is not module else [])
+                text = _written(rows[: at + 1], outer if rows is not outer else [])
                 files = _read_files(program, tree)
                 return ParsedArguments(name, f"{text}\n{NAME} = {name}\n", files) if text else None
     return None

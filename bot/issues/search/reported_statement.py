@@ -7,7 +7,7 @@ import ast
 import builtins
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import PurePosixPath
@@ -201,7 +201,11 @@ def _shows_frames(bug: BugReport) -> bool:
     return any(not frame.package for row in bug.tracebacks for frame in row.frames)
 
 
-_SEARCHED = {"undefined": ast.Name, "arguments": ast.Call, "argument": ast.Attribute}
+_SEARCHED: dict[str, type[ast.expr]] = {
+    "undefined": ast.Name,
+    "arguments": ast.Call,
+    "argument": ast.Attribute,
+}
 
 
 def _searched(error: _Error, tree: Tree) -> Iterator[_Place]:

@@ -213,6 +213,9 @@ def main(args):
             late = weights
         print(net.size, late)
         print(describe(args))
+    for epoch in weights:
+        options.save(weights, "best.bin")
+        options.save(net, args.model + "/epoch_" + str(epoch) + ".bin")
 
 
 if __name__ == "__main__":
@@ -226,17 +229,18 @@ DESCRIBE = """def describe(config):
 """
 TRAINING = {
     "train.py": TRAIN.encode(),
-    "options.py": b"SIZE = 3\n",
+    "options.py": b"SIZE = 3\ndef save(net, path):\n    open(path, 'wb').write(net)\n",
     "helpers.py": DESCRIBE.encode(),
     "other.py": b"def other(args):\n    return args.seed\n",
 }
 NO_SEED = "AttributeError: 'Namespace' object has no attribute 'seed'"
+NO_FOLDER = "FileNotFoundError: [Errno 2] No such file or directory: 'small/epoch_3.bin'"
 UNBOUND = "UnboundLocalError: local variable 'net' referenced before assignment"
 PRINTS = ("train.py", 19, "main", "print(net.size, late)")
 
 
 def training(error: str, *frames: tuple[str, int, str, str], options: str = "") -> Issue:
-    issue = report(error, ("train.py", 25, "<module>", "main(args)"), *frames)
+    issue = report(error, ("train.py", 28, "<module>", "main(args)"), *frames)
     body = issue.body.replace("src/main.py", f"train.py{options}", 1)
     return issue.model_copy(update={"body": body})
 
@@ -254,6 +258,7 @@ def alone_in(tree: dict[str, bytes], issue: Issue) -> Script | None:
     [
         (training(NO_SEED, ("helpers.py", 3, "describe", "config.seed]")), "helpers.py", "no attribute 'seed'"),
         (Issue(title=NO_SEED, body="I run `python train.py`."), "helpers.py", "no attribute 'seed'"),
+        (Issue(title=NO_FOLDER, body="I run `python train.py`."), "train.py", 'small/epoch_'),
         (training(UNBOUND, PRINTS), "train.py", "local variable 'net'"),
         (training(UNBOUND, PRINTS, options=" --model tiny"), "train.py", "local variable 'net'"),
     ],
@@ -280,6 +285,10 @@ def test_a_command_line_that_gives_a_value_does_not_fail(options: str, tmp_path:
         # The program may give its arguments what they lack.
         ({"options.py": b"def fill(args):\n    args.seed = 1\n"}, training(NO_SEED)),
         ({"options.py": b"def fill(args, k):\n    setattr(args, k, 1)\n"}, training(NO_SEED)),
+        # The folder is there, or the program makes it, or the file is read.
+        ({"small/note.txt": b""}, training(NO_FOLDER)),
+        ({"options.py": b"import os\ndef make(path):\n    os.makedirs(path)\n"}, training(NO_FOLDER)),
+        ({"train.py": TRAIN.replace("options.save", "options.load").encode()}, training(NO_FOLDER)),
         # Data decide whether the loop has a round.
         ({}, training(UNBOUND.replace("net", "late"), PRINTS)),
         # Files decide the branch, or nothing does.

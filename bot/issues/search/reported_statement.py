@@ -5,6 +5,7 @@ Of the program's own work, only what it makes of its command line is real.
 
 import ast
 import builtins
+import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from bot.issues.missing_inputs import WRITES
 from bot.issues.search.parsed_arguments import (
     MODULE as ARGUMENTS,
     VALUE as PARSED,
@@ -38,6 +40,11 @@ _BINDING = re.compile(
 )
 _NO_ATTRIBUTE = re.compile(r"^module '[\w.]{1,200}' has no attribute '(?P<name>\w{1,100})'")
 _NO_ARGUMENT = re.compile(r"^'Namespace' object has no attribute '(?P<name>\w{1,100})'")
+_NO_FILE = re.compile(
+    r"^\[Errno 2\] No such file or directory: b?'(?P<name>[\w.-][^':\n]{0,200}/[^'/\n]{1,200})'"
+)
+_NO_FOLDER = re.compile(r"^Parent directory (?P<name>[\w.-]\S{0,200}) does not exist")
+_MAKES_FOLDERS = re.compile(r"\b(?:makedirs?|mkdir\w*|ensure_dir\w*|copytree)\b")
 _UNBOUND = re.compile(
     r"^(?:cannot access )?local variable '(?P<name>\w{1,100})'"
     r" (?:referenced before assignment|where it is not associated with a value)"
@@ -71,7 +78,8 @@ class _Place(NamedTuple):
 class _Error:
     """An error that only tells of names: one that nothing defines, one that a module lacks, or
     the parsed command line, one to which that line lets a function give no value, or arguments
-    that a function does not take.
+    that a function does not take; or of a folder in which nothing can be saved, since it is not
+    there.
     """
 
     kind: str
@@ -88,6 +96,8 @@ class _Error:
             return self.name in names and self.name not in unsure
         if self.kind == "argument":
             return bool(self.values_at(node))
+        if self.kind == "folder":
+            return any(_saves(row) for row in nodes(node, ast.Call))
         if self.kind == "attribute":
             owners = (row.value for row in nodes(node, ast.Attribute) if row.attr == self.name)
             return any(_root(owner) in certain - unsure for owner in owners)
@@ -98,6 +108,8 @@ class _Error:
 
     def values_at(self, node: ast.AST) -> dict[str, str]:
         """The values of names by which a statement gets at the parsed command line."""
+        if self.parsed is not None and self.kind in {"unbound", "folder"}:
+            return {self.parsed.name: PARSED}
         owners = (row.value for row in nodes(node, ast.Attribute) if row.attr == self.name)
         return {
             name: f"{_ANY[:-1]}**{{{rest!r}: {PARSED}}})" if rest else PARSED
@@ -127,9 +139,11 @@ def run_alone(
     error = next(filter(None, map(_error, members_of(signature))), None)
     if error is None:
         return None
-    if error.kind in {"argument", "unbound"}:
+    if error.kind in {"argument", "unbound", "folder"}:
         parsed = read_parsed_arguments(program, tree) if program is not None else None
-        if parsed is None or parsed.is_changed(error.name):
+        if program is None or parsed is None or parsed.is_changed(error.name):
+            return None
+        if error.kind == "folder" and _may_be_there(error.name, program, parsed, tree):
             return None
         error = replace(error, parsed=parsed)
     places = _places(bug, issue, tree, program)
@@ -140,6 +154,18 @@ def run_alone(
         if alone is not None:
             return _script(alone, place.path, tree, program, error.parsed)
     return _quoted_call(bug, issue, error, tree)
+
+
+def _saves(call: ast.Call) -> bool:
+    """Whether a call saves a file, after it has made sure of its folder."""
+    return name_of(call.func) == "save" and bool(WRITES.search(ast.unparse(call)))
+
+
+def _may_be_there(name: str, program: Script, parsed: ParsedArguments, tree: Tree) -> bool:
+    """Whether a folder is in the tree, or the program may make it."""
+    folder = posixpath.normpath(posixpath.join(program.folder, posixpath.dirname(name)))
+    is_inside = folder.startswith("..") or any(path.startswith(f"{folder}/") for path in tree)
+    return is_inside or any(_MAKES_FOLDERS.search(text) for text in parsed.files.values())
 
 
 def points_at_names(bug: BugReport, issue: Issue, signature: AnySignature) -> bool:
@@ -170,10 +196,14 @@ def _error(member: object) -> _Error | None:
         ("AttributeError", "attribute", _NO_ATTRIBUTE),
         ("AttributeError", "argument", _NO_ARGUMENT),
         ("UnboundLocalError", "unbound", _UNBOUND),
+        ("FileNotFoundError", "folder", _NO_FILE),
+        ("RuntimeError", "folder", _NO_FOLDER),
     ):
         match = pattern.match(message) if name == exception else None
         if match is not None:
             groups = match.groupdict(default="")
+            if kind == "folder" and name == "RuntimeError":
+                groups["name"] += "/file"
             return _Error(kind, groups.get("name", ""), groups.get("function", ""))
     return None
 
@@ -205,6 +235,7 @@ _SEARCHED: dict[str, type[ast.expr]] = {
     "undefined": ast.Name,
     "arguments": ast.Call,
     "argument": ast.Attribute,
+    "folder": ast.Call,
 }
 
 
@@ -214,6 +245,7 @@ def _searched(error: _Error, tree: Tree) -> Iterator[_Place]:
     first, of the last in those that the program reads.
     """
     word = error.function if error.kind == "arguments" else error.name
+    word = "save" if error.kind == "folder" else word
     kind = _SEARCHED.get(error.kind)
     if kind is None or not word or word.startswith("__"):
         return
@@ -224,8 +256,16 @@ def _searched(error: _Error, tree: Tree) -> Iterator[_Place]:
         rows = [path for path in error.parsed.files if path in rows]
     for path in rows[:_MOST_FILES]:
         module = module_of(tree[path].decode("utf-8", "replace"))
-        parts = (row for row in nodes(module, kind) if word in {name_of(row), _called(row)})
+        parts = [row for row in nodes(module, kind) if word in {name_of(row), _called(row)}]
+        if error.kind == "folder":
+            parts.sort(key=lambda row: -_likeness(row, error.name))
         yield from (_Place(path, row.lineno) for row in parts)
+
+
+def _likeness(node: ast.AST, name: str) -> int:
+    """How much of a file's name an expression spells out."""
+    texts = (str(row.value) for row in nodes(node, ast.Constant))
+    return sum(len(text) for text in texts if text in name)
 
 
 def _called(node: ast.AST) -> str:
@@ -331,7 +371,6 @@ class _Writing:
             bindings = error.parsed.bindings(self.function, error.name, statement.lineno)
             is_in_loop = any(isinstance(one, _LOOPS) for one in owners)
             self.bindings = {} if bindings is None or is_in_loop else bindings
-            values = {error.parsed.name: PARSED}
         imported = self.certain()
         self.name = error.name
         self.values = {name: text for name, text in values.items() if name not in imported}

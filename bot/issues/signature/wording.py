@@ -2,6 +2,7 @@
 is the failure.
 """
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -152,6 +153,11 @@ _CONTEXT = (
 )
 _NO_FLOAT = r"TypeError: 'float' object cannot be interpreted as an integer"
 _NO_SLICE = r"TypeError: unhashable type: 'slice'"
+_NO_FILE = (
+    r"FileNotFoundError: \[Errno 2\] No such file or directory: "
+    r"'(?P<folder>[^'\n]{1,300})/[^'/\n]*'"
+)
+_NO_FOLDER = r"RuntimeError: Parent directory (?P<folder>\S{1,300}) does not exist\."
 _RECLASSED = [
     (re.compile(old), re.compile(new), plain)
     for old, new, plain in (
@@ -160,6 +166,7 @@ _RECLASSED = [
         (_NO_SLICE, r"KeyError: slice\(.*\)", _NO_SLICE),  # 3.12 can hash slices
         (r"ValueError: factorial\(\) only accepts integral values", _NO_FLOAT, _NO_FLOAT),  # 3.10
         (r"ValueError: non-integer .{1,10} for randrange\(\)", _NO_FLOAT, _NO_FLOAT),  # 3.12
+        (_NO_FILE, _NO_FOLDER, "RuntimeError: Parent directory does not exist"),  # PyTorch 1.13
     )
 ]
 
@@ -173,10 +180,16 @@ def as_reclassed(reported: tuple[str, str], observed: tuple[str, str]) -> tuple[
     )
     for old, new, plain in _RECLASSED:
         for first, second in ((one, other), (other, one)):
-            if old.fullmatch(first) and new.fullmatch(second):
+            match, other_match = old.fullmatch(first), new.fullmatch(second)
+            if match and other_match and _folder(match) == _folder(other_match):
                 name, _, message = plain.partition(": ")
                 return name, message
     return None
+
+
+def _folder(match: re.Match[str]) -> str:
+    """The folder that a message says is not there, "" for any other message."""
+    return posixpath.normpath(match.groupdict().get("folder") or "")
 
 
 # Comparing the words of two error messages: tolerant where wording varies, strict where it is the

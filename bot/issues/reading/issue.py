@@ -341,6 +341,10 @@ def read_issue(issue: Issue) -> BugReport:
     claims, works_in = versions.find_versions(issue, paper, words, fences, traceback_list)
     complaint = training.find_complaint(issue.title, words)
     program_commands = named_programs.find_named_programs(issue, words, paper.prose, fences)
+    if not (shell_commands or program_commands or _trains(fences)):
+        complaint = None
+    if complaint is not None and kind is ReportKind.QUESTION:  # "why is the result so bad?"
+        kind, kind_quote = ReportKind.BUG, None
     return BugReport(
         kind=kind,
         kind_quote=kind_quote,
@@ -358,9 +362,7 @@ def read_issue(issue: Issue) -> BugReport:
         variables=surroundings.settings(words),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
-        complaint=complaint
-        if complaint is not None and (shell_commands or program_commands or _trains(fences))
-        else None,
+        complaint=complaint,
         commands=(*shell_commands, *commands.failing_tests(issue)),
         named_programs=program_commands,
         notebooks=commands.notebooks(issue),

@@ -61,7 +61,9 @@ def test_a_text_is_not_made_up() -> None:
 
 
 def test_of_several_documented_ways_that_of_the_report_is_taken() -> None:
-    readme = "    python main.py --mode fast --number 1\n    python main.py --mode slow --number 2\n"
+    readme = (
+        "    python main.py --mode fast --number 1\n    python main.py --mode slow --number 2\n"
+    )
     script, tree = program(readme=readme)
     assert with_arguments(script, tree).command[2] == "fast"
     assert with_arguments(script, tree, "In the Slow mode it ends.").command[2] == "slow"

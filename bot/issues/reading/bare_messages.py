@@ -54,6 +54,9 @@ _AT_CODE = re.compile(
     r"\b(?:at|in|on|from) (?:the )?(?:following )?(?:line|statement|code)\b[\s:*]{0,4}"
     r"`(?P<code>[^`\n]{3,300})`"
 )
+_PLACE = re.compile(
+    r"\s{0,3}(?:[@,;]|(?:in|at|on|when|whenever|while|during|after|since|if|but|and|line)\b)"
+)
 _ELSEWHERE = re.compile(r"\b(?:not|no longer|instead of|rather than|used to|was|were)\b[^.]{0,40}$")
 _MOST = 200
 
@@ -86,6 +89,17 @@ def find_bare_messages(issue: Issue, words: Sequence[Sentence]) -> Iterator[Trac
         if match is not None:
             message = f"name '{match['name'] or match['lacking']}' is not defined"
             yield Traceback(exception="NameError", message=message, frames=(), line=line)
+
+
+def without_place(row: Traceback) -> Traceback:
+    """An exception that a sentence names, its message up to where the sentence tells when or where
+    it happens: Python's own ends before.
+    """
+    name = row.exception.rpartition(".")[2]
+    matches = (words.match(row.message) for exception, words in _MESSAGES if exception == name)
+    match = next(filter(None, matches), None)
+    is_longer = match is not None and _PLACE.match(row.message, match.end())
+    return row.model_copy(update={"message": match[0]}) if match and is_longer else row
 
 
 def _frames(text: str) -> tuple[Frame, ...]:

@@ -21,7 +21,7 @@ from bot.issues.reading import (
     versions,
 )
 from bot.issues.reading.bare_commands import find_bare_commands
-from bot.issues.reading.bare_messages import find_bare_messages
+from bot.issues.reading.bare_messages import find_bare_messages, without_place
 from bot.issues.reading.code import Cleaned, clean
 from bot.issues.reading.inline_code import find_inline_program
 from bot.issues.reading.markdown import (
@@ -194,7 +194,8 @@ def tracebacks(
     )
     # A class without a word, in a comment, is less than the line of the text that has its message.
     classes = {name for traceback in out if _tells(traceback) for name in _classes(traceback)}
-    for candidate in [*exceptions.in_lines(document.prose, home), *exceptions.in_words(words)]:
+    for row in [*exceptions.in_lines(document.prose, home), *exceptions.in_words(words)]:
+        candidate = without_place(row) if not row.frames else row
         # A last line adds nothing to a traceback of its class.
         again = candidate in out if candidate.frames else not classes.isdisjoint(_own(candidate))
         if not again and not exceptions.makes(programs, candidate.exception):
@@ -208,7 +209,7 @@ def tracebacks(
         out = [row for one in imports for row in one.failures] or out
         out = [*named_programs.find_assertions(issue, words)] or out
     candidates = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
-    candidates = candidates or [*exceptions.in_title(issue, words)]
+    candidates = candidates or [*map(without_place, exceptions.in_title(issue, words))]
     return tuple(
         candidates
         if any(map(_tells, candidates))

@@ -84,7 +84,7 @@ def read_parsed_arguments(program: Script, tree: Tree) -> ParsedArguments | None
         for at, row in enumerate(rows):
             name = _parsed_name(row, parsers)
             if name:
-                text = _written(rows[: at + 1], outer if rows is not outer else [])
+                text = _text_of(rows[: at + 1], outer if rows is not outer else [])
                 files = _read_files(program, tree)
                 return ParsedArguments(name, f"{text}\n{NAME} = {name}\n", files) if text else None
     return None
@@ -135,7 +135,7 @@ def _parsing_functions(tree: Tree) -> frozenset[str]:
     )
 
 
-def _written(rows: Sequence[ast.stmt], outer: Sequence[ast.stmt]) -> str:
+def _text_of(rows: Sequence[ast.stmt], outer: Sequence[ast.stmt]) -> str:
     """The last statement with those before it that it needs, and with those of the module around
     it; "" where a name comes from elsewhere.
     """

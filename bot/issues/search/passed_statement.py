@@ -112,13 +112,13 @@ def _codes(bug: BugReport, script: Script, tree: Tree) -> Iterator[tuple[str, li
     files that may have it.
     """
     files = {**tree, **{path: text.encode() for path, text in script.files.items()}}
-    read = [*reachable([script.entry], files)]
+    reachable_files = [*reachable([script.entry], files)]
     for row in bug.tracebacks:
         for frame in [one for one in row.frames if one.code.strip()][-1:]:
-            yield _plain(frame.code), tree_files(frame, tree) if frame.path else read
+            yield _plain(frame.code), tree_files(frame, tree) if frame.path else reachable_files
     for command in bug.named_programs:
         if command.argv[0] == STATEMENT:
-            yield _plain(command.argv[1]), read
+            yield _plain(command.argv[1]), reachable_files
 
 
 def _plain(text: str) -> str:

@@ -526,8 +526,8 @@ class _Writing:
         assert self.function is not None
         rows = self.function.args
         plain = [self.values.get(row.arg, _ANY) for row in (*rows.posonlyargs, *rows.args)]
-        named = (f"{row.arg}={self.values.get(row.arg, _ANY)}" for row in rows.kwonlyargs)
-        return ", ".join([*plain, *named])
+        keywords = (f"{row.arg}={self.values.get(row.arg, _ANY)}" for row in rows.kwonlyargs)
+        return ", ".join([*plain, *keywords])
 
 
 def _is_definition(node: ast.stmt) -> bool:

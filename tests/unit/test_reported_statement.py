@@ -285,6 +285,11 @@ def test_a_command_line_that_gives_a_value_does_not_fail(options: str, tmp_path:
         # The program may give its arguments what they lack.
         ({"options.py": b"def fill(args):\n    args.seed = 1\n"}, training(NO_SEED)),
         ({"options.py": b"def fill(args, k):\n    setattr(args, k, 1)\n"}, training(NO_SEED)),
+        # It parses them, and then takes others.
+        ({"train.py": TRAIN.replace("    main(args)", "    args = options.load(args)\n    main(args)").encode()}, training(NO_SEED)),
+        # The statement asks other arguments.
+        ({"helpers.py": b"def describe(config):\n    saved = open(config).read()\n    return saved.seed\n"}, training(NO_SEED)),
+        ({"helpers.py": b"from options import load\nargs = load()\ndef describe(_):\n    return args.seed\n"}, training(NO_SEED)),
         # The folder is there, or the program makes it, or the file is read.
         ({"small/note.txt": b""}, training(NO_FOLDER)),
         ({"options.py": b"import os\ndef make(path):\n    os.makedirs(path)\n"}, training(NO_FOLDER)),

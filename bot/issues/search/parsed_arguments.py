@@ -21,6 +21,11 @@ _PARSES = frozenset(("parse_args", "parse_known_args"))
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
+_FILLS = re.compile(
+    r"\bsetattr\(\s*(?!self\b)[\w.]{1,80}\s*,\s*(?!['\"])|\bNamespace\(\s*\*\*"
+    r"|(?:\.__dict__|\bvars\([^()\n]{1,80}\))(?:\[[^]\n]{1,80}\]\s*=(?!=)|\.update\()"
+)
+"""Code that gives an object attributes whose names it does not write."""
 _MOST_FILES, _MOST_STATEMENTS = 200, 2_000
 
 
@@ -36,13 +41,16 @@ class ParsedArguments:
 
     def is_changed(self, attribute: str) -> bool:
         """Whether the program may give them an attribute after they were parsed."""
-        name = re.escape(self.name)
-        pattern = re.compile(
+        given = re.compile(
             rf"(?<!\bself)\.{re.escape(attribute)}\s*(?::[^=\n]{{1,80}})?=(?!=)"
-            rf"|\bsetattr\(\s*{name}\b"
-            rf"|(?:\b{name}\.__dict__|\bvars\(\s*{name}\s*\))(?:\[[^]\n]{{1,80}}\]\s*=(?!=)|\.update)"
+            rf"|\bsetattr\(\s*[\w.]{{1,80}}\s*,\s*['\"]{re.escape(attribute)}['\"]"
         )
-        return any(pattern.search(text) for text in self.files.values())
+        return any(given.search(text) or _FILLS.search(text) for text in self.files.values())
+
+    @property
+    def entry(self) -> str:
+        """The file of the program."""
+        return next(iter(self.files))
 
     def decide(self, test: ast.expr) -> bool:
         """Whether they alone decide a condition."""
@@ -81,12 +89,15 @@ def read_parsed_arguments(program: Script, tree: Tree) -> ParsedArguments | None
     parsers = _PARSES | _parsing_functions(tree)
     inner = (_in_order(function.body) for function in nodes(module, ast.FunctionDef))
     for rows in chain([outer], inner):
-        for at, row in enumerate(rows):
-            name = _parsed_name(row, parsers)
-            if name:
-                text = _text_of(rows[: at + 1], outer if rows is not outer else [])
-                files = _read_files(program, tree)
-                return ParsedArguments(name, f"{text}\n{NAME} = {name}\n", files) if text else None
+        places = [at for at, row in enumerate(rows) if _parsed_name(row, parsers)]
+        if not places:
+            continue
+        last, name = places[-1], _parsed_name(rows[places[-1]], parsers)
+        is_replaced = any(name in _bound(row) for row in rows[last + 1 :])
+        text = _text_of(rows[: last + 1], outer if rows is not outer else [])
+        files = _read_files(program, tree)
+        is_known = text and not is_replaced
+        return ParsedArguments(name, f"{text}\n{NAME} = {name}\n", files) if is_known else None
     return None
 
 

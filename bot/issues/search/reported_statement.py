@@ -95,7 +95,7 @@ class _Error:
             names = {row.id for row in nodes(node, ast.Name)}
             return self.name in names and self.name not in unsure
         if self.kind == "argument":
-            return bool(self.values_at(node))
+            return bool(self.values_at(node)) and unsure.isdisjoint(self.values_at(node))
         if self.kind == "folder":
             return any(_saves(row) for row in nodes(node, ast.Call))
         if self.kind == "attribute":
@@ -141,7 +141,9 @@ def run_alone(
         return None
     if error.kind in {"argument", "unbound", "folder"}:
         parsed = read_parsed_arguments(program, tree) if program is not None else None
-        if program is None or parsed is None or parsed.is_changed(error.name):
+        if program is None or parsed is None:
+            return None
+        if error.kind == "argument" and parsed.is_changed(error.name):
             return None
         if error.kind == "folder" and _may_be_there(error.name, program, parsed, tree):
             return None
@@ -297,7 +299,7 @@ class _Alone:
             if core is None or shape not in {"", "f", "cf"}:
                 continue
             writing = _Writing(module, lines, functions, owners, statement, core, error)
-            if error.concerns(core, writing.certain(), writing.unsure(error)):
+            if error.concerns(core, writing.certain(), writing.unsure(error, place.path)):
                 return cls(statement.lineno, writing.text())
         return None
 
@@ -388,8 +390,12 @@ class _Writing:
             names |= {row.id for row in nodes(self.core, ast.Name)} - bound_names(self.module)
         return names
 
-    def unsure(self, error: _Error) -> set[str]:
+    def unsure(self, error: _Error, path: str) -> set[str]:
         """The names that have a value of ours, or whose binding may have been left out."""
+        if error.kind == "argument" and error.parsed is not None:
+            # What another name is bound to, or that name in another file, may be other arguments.
+            bound = {name for row in (*self._local(), *self.outer) for name in _bound(row)}
+            return bound - ({error.parsed.name} if path == error.parsed.entry else set())
         if error.kind == "unbound":
             return set() if self.bindings else {error.name}
         if error.kind == "undefined":

@@ -309,6 +309,58 @@ def test_what_more_than_the_command_line_decides_is_left_to_the_program(
     assert alone_in({**TRAINING, **change}, issue) is None
 
 
+OBJECTS = {
+    "main.py": b"from parts.net import Net\n\ndef run(path):\n    net = open(path)\n    state = {'best': net.best_loss,\n"
+    b"             'own': self.net.best_loss}\n",
+    "parts/__init__.py": b"",
+    "parts/net.py": b"import collections\n\nclass Net(collections.UserDict):\n    def __init__(self, path):\n"
+    b"        self.data = open(path)\n\n    def best(self):\n        return self.best_loss\n\n"
+    b"def show(net):\n    print(net.best_loss)\n",
+}
+NO_MEMBER = "AttributeError: 'Net' object has no attribute 'best_loss'"
+
+
+def objects(*frame: object) -> Issue:
+    issue = report(NO_MEMBER, frame)  # type: ignore[arg-type]
+    return issue.model_copy(update={"body": issue.body.replace("src/main.py", "main.py", 1)})
+
+
+@pytest.mark.parametrize(
+    ("path", "frame"),
+    [
+        ("main.py", ("main.py", 5, "run", "state = {'best': net.best_loss,")),
+        ("parts/net.py", ("parts/net.py", 8, "best", "return self.best_loss")),
+        ("parts/net.py", ("parts/net.py", 11, "show", "print(net.best_loss)")),
+    ],
+)
+def test_what_no_object_of_a_class_can_have_is_asked_of_an_empty_one(
+    path: str, frame: tuple[object, ...], tmp_path: Path
+) -> None:
+    script = alone_in(OBJECTS, objects(*frame))
+    assert script is not None
+    assert path in script.edited
+    last = last_lines(script, tmp_path, OBJECTS).splitlines()[-1]
+    assert last.startswith(NO_MEMBER)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"other.py": b"def fill(net):\n    net.best_loss = 1\n"},
+        {"other.py": b"NAMES = ['best_loss']\n"},
+        {"other.py": b"class Base:\n    best_loss = 1\n"},
+        {"other.py": b"class Base:\n    def best_loss(self): ...\n"},
+        {"other.py": b"class Net: ...\n"},
+        {"parts/net.py": OBJECTS["parts/net.py"] + b"    setattr(net, input(), 1)\n"},
+        {"parts/net.py": b"from other import Net\n"},
+    ],
+)
+def test_what_some_object_may_have_is_left_to_the_program(change: dict[str, bytes]) -> None:
+    frame = ("main.py", 5, "run", "state = {'best': net.best_loss,")
+    assert alone_in(OBJECTS, objects(*frame)) is not None
+    assert alone_in({**OBJECTS, **change}, objects(*frame)) is None
+
+
 def test_what_a_star_import_would_give_is_not_known() -> None:
     frame = ("src/main.py", 20, "main", "undefined_name(net, width)")
     script = alone(report("NameError: name 'undefined_name' is not defined", frame))

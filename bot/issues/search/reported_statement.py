@@ -45,6 +45,10 @@ _NO_FILE = re.compile(
 )
 _NO_FOLDER = re.compile(r"^Parent directory (?P<name>[\w.-]\S{0,200}) does not exist")
 _MAKES_FOLDERS = re.compile(r"\b(?:makedirs?|mkdir\w*|ensure_dir\w*|copytree)\b")
+_NO_MEMBER = re.compile(
+    r"^'(?P<function>[A-Za-z_]\w{0,100})' object has no attribute '(?P<name>\w{1,100})'"
+)
+_FILLS_ITSELF = re.compile(rb"__(?:get|set)attr(?:ibute)?__|\bsetattr\(|__dict__|\b__slots__\b")
 _UNBOUND = re.compile(
     r"^(?:cannot access )?local variable '(?P<name>\w{1,100})'"
     r" (?:referenced before assignment|where it is not associated with a value)"
@@ -74,18 +78,34 @@ class _Place(NamedTuple):
     code: str = ""
 
 
+class _File(NamedTuple):
+    """A file of the tree, parsed and by its lines."""
+
+    path: str
+    module: ast.Module
+    lines: Sequence[str]
+
+
+class _Home(NamedTuple):
+    """The file of a class, and the module that it is for a program."""
+
+    path: str
+    module: str
+
+
 @dataclass(frozen=True, slots=True)
 class _Error:
     """An error that only tells of names: one that nothing defines, one that a module lacks, or
-    the parsed command line, one to which that line lets a function give no value, or arguments
-    that a function does not take; or of a folder in which nothing can be saved, since it is not
-    there.
+    the parsed command line, or an object of a class at `home`, one to which that line lets a
+    function give no value, or arguments that a function does not take; or of a folder in which
+    nothing can be saved, since it is not there.
     """
 
     kind: str
     name: str = ""
     function: str = ""
     parsed: ParsedArguments | None = None
+    home: _Home | None = None
 
     def concerns(self, node: ast.AST, certain: set[str], unsure: set[str]) -> bool:
         """Whether a statement is one that raises it, whatever the values of its names are: what it
@@ -94,8 +114,8 @@ class _Error:
         if self.kind in {"undefined", "unbound"}:
             names = {row.id for row in nodes(node, ast.Name)}
             return self.name in names and self.name not in unsure
-        if self.kind == "argument":
-            return bool(self.values_at(node)) and unsure.isdisjoint(self.values_at(node))
+        if self.kind in {"argument", "member"}:
+            return any(_root(owner) not in {"", *unsure} for owner in self._owners(node))
         if self.kind == "folder":
             return any(_saves(row) for row in nodes(node, ast.Call))
         if self.kind == "attribute":
@@ -106,16 +126,27 @@ class _Error:
             return any(word.arg == self.name for row in calls for word in row.keywords)
         return bool(calls) and not any(map(_is_open, calls))
 
-    def values_at(self, node: ast.AST) -> dict[str, str]:
-        """The values of names by which a statement gets at the parsed command line."""
+    def values_at(self, node: ast.AST, path: str) -> dict[str, str]:
+        """The values of names by which a statement of a file gets at the parsed command line, or at
+        an object of the class that was not filled.
+        """
         if self.parsed is not None and self.kind in {"unbound", "folder"}:
             return {self.parsed.name: PARSED}
-        owners = (row.value for row in nodes(node, ast.Attribute) if row.attr == self.name)
+        value = PARSED
+        if self.home is not None:
+            module = f'__import__("importlib").import_module("{self.home.module}")'
+            made = self.function if path == self.home.path else f"{module}.{self.function}"
+            value = f"(lambda one: one.__new__(one))({made})"
         return {
-            name: f"{_ANY[:-1]}**{{{rest!r}: {PARSED}}})" if rest else PARSED
-            for name, _, rest in (dotted(owner).partition(".") for owner in owners)
-            if self.kind == "argument" and name
+            name: f"{_ANY[:-1]}**{{{rest!r}: {value}}})" if rest else value
+            for name, _, rest in (dotted(one).partition(".") for one in self._owners(node))
+            if name
         }
+
+    def _owners(self, node: ast.AST) -> list[ast.expr]:
+        """What a statement asks for the name, where what it asks is a value of ours."""
+        rows = nodes(node, ast.Attribute) if self.kind in {"argument", "member"} else []
+        return [row.value for row in rows if row.attr == self.name]
 
 
 def _root(node: ast.AST) -> str:
@@ -148,6 +179,11 @@ def run_alone(
         if error.kind == "folder" and _may_be_there(error.name, program, parsed, tree):
             return None
         error = replace(error, parsed=parsed)
+    if error.kind == "member":
+        home = _home(error, tree, program)
+        if home is None:
+            return None
+        error = replace(error, home=home)
     places = _places(bug, issue, tree, program)
     searched = _searched(error, tree) if not _shows_frames(bug) else ()
     for place in islice(chain(places, searched), _MOST_TRIES):
@@ -156,6 +192,35 @@ def run_alone(
         if alone is not None:
             return _script(alone, place.path, tree, program, error.parsed)
     return _quoted_call(bug, issue, error, tree)
+
+
+def _home(error: _Error, tree: Tree, program: Script | None) -> _Home | None:
+    """Where the only class of a name lies; None where code of the tree may give its objects what
+    the error says they lack.
+    """
+    paths = _defining(error.function, tree)
+    if len(paths) != 1 or _FILLS_ITSELF.search(tree[paths[0]]):
+        return None
+    name = error.name.encode()
+    texts = (text for path, text in tree.items() if path.endswith(".py") and name in text)
+    if any(_gives(module_of(text.decode("utf-8", "replace")), error.name) for text in texts):
+        return None
+    folder = _folder(paths[0], tree, program)
+    module = PurePosixPath(paths[0]).relative_to(folder or ".").with_suffix("").parts
+    is_module = all(part.isidentifier() for part in module)
+    return _Home(paths[0], ".".join(module)) if is_module else None
+
+
+def _gives(module: ast.Module, name: str) -> bool:
+    """Whether code defines a member, gives an object one, or spells out its name."""
+    stored = (row for row in nodes(module, ast.Attribute) if isinstance(row.ctx, ast.Store))
+    constants = (row.value for row in nodes(module, ast.Constant))
+    members = (row for one in nodes(module, ast.ClassDef) for row in one.body)
+    return (
+        any(row.attr == name for row in stored)
+        or name in constants
+        or any(name in _bound(row) for row in members)
+    )
 
 
 def _saves(call: ast.Call) -> bool:
@@ -172,7 +237,8 @@ def _may_be_there(name: str, program: Script, parsed: ParsedArguments, tree: Tre
 
 def points_at_names(bug: BugReport, issue: Issue, signature: AnySignature) -> bool:
     """Whether a report is about such an error and shows, links or quotes a statement."""
-    if not any(map(_error, members_of(signature))):
+    errors = filter(None, map(_error, members_of(signature)))
+    if not any(error.kind in _NAMES for error in errors):
         return False
     text = f"{issue.title}\n{issue.body}"[:_MOST_TEXT]
     links = (row for row in source_index.links(text) if row.start)
@@ -197,6 +263,7 @@ def _error(member: object) -> _Error | None:
         ("TypeError", "arguments", _BINDING),
         ("AttributeError", "attribute", _NO_ATTRIBUTE),
         ("AttributeError", "argument", _NO_ARGUMENT),
+        ("AttributeError", "member", _NO_MEMBER),
         ("UnboundLocalError", "unbound", _UNBOUND),
         ("FileNotFoundError", "folder", _NO_FILE),
         ("RuntimeError", "folder", _NO_FOLDER),
@@ -233,6 +300,8 @@ def _shows_frames(bug: BugReport) -> bool:
     return any(not frame.package for row in bug.tracebacks for frame in row.frames)
 
 
+_NAMES = frozenset(("undefined", "arguments", "attribute"))
+"""The errors that a statement shows without any program."""
 _SEARCHED: dict[str, type[ast.expr]] = {
     "undefined": ast.Name,
     "arguments": ast.Call,
@@ -298,8 +367,9 @@ class _Alone:
             core = _core_of(statement)
             if core is None or shape not in {"", "f", "cf"}:
                 continue
-            writing = _Writing(module, lines, functions, owners, statement, core, error)
-            if error.concerns(core, writing.certain(), writing.unsure(error, place.path)):
+            file = _File(place.path, module, lines)
+            writing = _Writing(file, functions, owners, statement, core, error)
+            if error.concerns(core, writing.certain(), writing.unsure(error)):
                 return cls(statement.lineno, writing.text())
         return None
 
@@ -352,23 +422,24 @@ class _Writing:
 
     def __init__(
         self,
-        module: ast.Module,
-        lines: Sequence[str],
+        file: _File,
         definitions: Sequence[ast.AST],
         owners: Sequence[ast.AST],
         statement: ast.stmt,
         core: ast.stmt | ast.expr,
         error: _Error,
     ) -> None:
-        self.module, self.lines, self.statement, self.core = module, lines, statement, core
+        self.path, self.module, self.lines = file
+        self.statement, self.core = statement, core
         self.function = next((one for one in definitions if isinstance(one, _FUNCTIONS)), None)
         self.owner = next((one for one in definitions if isinstance(one, ast.ClassDef)), None)
         self.owners = owners
-        outer = [node for node in module.body if node not in owners and node is not statement]
+        body = self.module.body
+        outer = [node for node in body if node not in owners and node is not statement]
         is_inside = self.function is not None
         self.outer = [one for one in outer if is_inside or one.lineno < statement.lineno]
         self.real = [node for node in self.outer if _is_definition(node)]
-        self.bindings, values = dict[int, str](), error.values_at(core)
+        self.bindings, values = dict[int, str](), error.values_at(core, self.path)
         if error.kind == "unbound" and error.parsed is not None and self.function is not None:
             bindings = error.parsed.bindings(self.function, error.name, statement.lineno)
             is_in_loop = any(isinstance(one, _LOOPS) for one in owners)
@@ -376,6 +447,8 @@ class _Writing:
         imported = self.certain()
         self.name = error.name
         self.values = {name: text for name, text in values.items() if name not in imported}
+        is_at_home = error.home is not None and error.home.path == self.path
+        self.home = error.function if is_at_home else ""
 
     def certain(self) -> set[str]:
         """The names that imports and definitions of the file bind: at its top or, of imports, in
@@ -390,12 +463,15 @@ class _Writing:
             names |= {row.id for row in nodes(self.core, ast.Name)} - bound_names(self.module)
         return names
 
-    def unsure(self, error: _Error, path: str) -> set[str]:
+    def unsure(self, error: _Error) -> set[str]:
         """The names that have a value of ours, or whose binding may have been left out."""
         if error.kind == "argument" and error.parsed is not None:
             # What another name is bound to, or that name in another file, may be other arguments.
             bound = {name for row in (*self._local(), *self.outer) for name in _bound(row)}
-            return bound - ({error.parsed.name} if path == error.parsed.entry else set())
+            return bound - ({error.parsed.name} if self.path == error.parsed.entry else set())
+        if error.kind == "member":
+            is_other = self.owner is not None and self.owner.name != error.function
+            return {*self.certain(), *(["self"] if is_other else [])}
         if error.kind == "unbound":
             return set() if self.bindings else {error.name}
         if error.kind == "undefined":
@@ -413,10 +489,14 @@ class _Writing:
         """The file's text: the other lines are blank."""
         text = [""] * (len(self.lines) + 1)
         needed = {*_loaded(self.core), *(self.values if self.bindings else ())}
+        bases = self._bases()
+        needed |= {name for base in bases for name in _loaded(base)}
+        needed |= {self.home} - {"", self.owner.name if self.owner is not None else ""}
         self._write_outer(text, needed - self._parameters() - self._local_names(needed))
         depth = 0
         if self.owner is not None:
-            text[self.owner.lineno - 1] = f"class {self.owner.name}:"
+            arguments = ", ".join(ast.unparse(base) for base in bases)
+            text[self.owner.lineno - 1] = f"class {self.owner.name}({arguments}):"
             depth = 1
         if self.function is not None:
             text[self.function.lineno - 1] = (
@@ -430,6 +510,11 @@ class _Writing:
             self._write_local(text, needed, "")
         self._write_statement(text, "    " * depth)
         return "\n".join(text).rstrip() + "\n"
+
+    def _bases(self) -> list[ast.expr]:
+        """The bases of the class around a statement, where the error is about its objects."""
+        is_own = self.owner is not None and self.owner.name == self.home
+        return list(self.owner.bases) if self.owner is not None and is_own else []
 
     def _write_statement(self, text: list[str], indent: str) -> None:
         node = self.core

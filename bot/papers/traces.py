@@ -194,7 +194,7 @@ _EVERY_LAYER = re.compile(
 
 
 def same_dropout(observation: str, stated: str, sentence: str) -> bool:
-    """Whether dropout is as a paper says: its rate and, where that is said of each layer, in all."""
+    """Whether dropout is as a paper says: its rate and, where it says so, in each hidden layer."""
     rate, _, places = observation.partition(" after ")
     clauses = [row for row in re.split(r"[,;:]", sentence.lower()) if "dropout" in row]
     is_missing = bool(places) and any(_EVERY_LAYER.search(row) for row in clauses)

@@ -485,7 +485,7 @@ def check_reach(runner: Runner, search_result: SearchResult, verdict: AnyVerdict
             reach.functions,
         )
     )
-    functions, lines = _functions_reached(result, reach.file or search_result.script.entry)
+    functions, lines = functions_reached(result, reach.file or search_result.script.entry)
     if not reach.reached(functions, lines):
         ending = "" if verdict.kind == "not_reproduced" else f": they ended with {verdict.seen}"
         return undecided(verdict, f"no run was observed to reach {reach.says}{ending}")
@@ -507,7 +507,7 @@ def _output_alone(runner: Runner, result: SearchResult) -> bool:
     return has_output and not any(run.judgement.contrary for run in runs)
 
 
-def _functions_reached(result: RunResult, path: str) -> tuple[Functions, frozenset[int]]:
+def functions_reached(result: RunResult, path: str) -> tuple[Functions, frozenset[int]]:
     """What the processes of a run entered, and the lines of a file that ran."""
     functions: set[tuple[str, str]] = set()
     lines: set[int] = set()

@@ -3,6 +3,7 @@ signature beside it, decides what a run shows; no model is asked.
 """
 
 import re
+from pathlib import PurePosixPath
 
 from bot.environment import missing, setup_failures
 from bot.issues.judge_crash import judge_crash, last_line, says_nothing
@@ -213,7 +214,8 @@ def _number(text: str) -> float | None:
 
 
 _FAILED_TEST = re.compile(
-    r"^FAILED (?:\S{1,300}::)?(?P<name>\w{1,200})(?:\[.{0,300}\])?(?: - (?P<words>.*))?$"
+    r"^FAILED (?:(?P<path>\S{1,300}?\.py)?\S{0,300}::)?(?P<name>\w{1,200})(?:\[.{0,300}\])?"
+    r"(?: - (?P<words>.*))?$"
 )
 _TEST_TITLE = re.compile(
     r"^_{3,} (?:\w{1,100}\.){0,4}(?P<name>test_\w{1,200})(?:\[.{0,300}\])? _{3,}$"
@@ -223,6 +225,11 @@ _TESTS_FAILED, _PYTEST = 1, ("-m", "pytest")
 
 
 _ASSERTS = ("assert", "AssertionError")
+
+
+def _is_assertion(words: str | None) -> bool:
+    """Whether pytest says of a test that an assertion of it failed."""
+    return words is not None and words.startswith(_ASSERTS)
 
 
 def _failed_test(
@@ -235,16 +242,17 @@ def _failed_test(
     if observation.exit_code == 0:
         summary = next((line for line in reversed(lines) if _TESTS_PASSED.search(line)), "")
         return passed("the tests passed", summary) if summary else undecided("no test was run")
-    rows = {
-        match["name"]: match["words"] or "" for match in map(_FAILED_TEST.match, lines) if match
-    }
+    rows = dict[str, str]()
+    for match in filter(None, map(_FAILED_TEST.match, lines)):
+        words, file = match["words"] or "", PurePosixPath(match["path"] or "").stem
+        rows |= {name: words for name in (match["name"], file) if not _is_assertion(rows.get(name))}
     titles = {match["name"] for match in map(_TEST_TITLE.match, lines) if match}
     failures = flatten(observation.failures)
     assertion = next((row for row in failures if row.exception.endswith("AssertionError")), None)
     other: Failure | None = None
     for name in signature.tests if observation.exit_code == _TESTS_FAILED else ():
         words, is_failed = rows.get(name, ""), name in titles | set(rows)
-        if words.startswith(_ASSERTS) or (is_failed and not words and assertion is not None):
+        if _is_assertion(words) or (is_failed and not words and assertion is not None):
             evidence = f"{name}: {words}".rstrip(": ")
             return matched(f"the test {name} failed", evidence, assertion)
         if is_failed:

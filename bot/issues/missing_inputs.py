@@ -18,9 +18,10 @@ from bot.kernel.report import AnyVerdict, NeedsInfo
 from bot.kernel.session import SearchResult
 from bot.kernel.trees import read_tree
 
-_WRITES = re.compile(
+WRITES = re.compile(
     r"\bopen\(.*['\"][wax]\+?b?\+?['\"]|\.(?:save\w*|to_(?:csv|json|pickle|parquet)|dump|mkdir)\("
 )
+"""Code that writes a file."""
 _HOME = re.compile(r"^(?:/home/|/Users/|[A-Za-z]:\\+Users\\)")
 _ABSOLUTE = re.compile(r"^(?:/|[A-Za-z]:\\)")
 _LONGEST, _LARGEST = 4_000, 200_000  # of a message in characters, of a file in bytes
@@ -109,7 +110,7 @@ def folder_to_write(judgement: Judgement, script: Script, environment: Environme
 def _is_written(judgement: Judgement) -> bool:
     """Whether a program ended where it writes a file."""
     frame = judgement.failure.script_frame if judgement.failure is not None else None
-    return frame is not None and bool(_WRITES.search(frame.code))
+    return frame is not None and bool(WRITES.search(frame.code))
 
 
 def _why(path: str, environment: Environment, tree: Mapping[str, bytes]) -> str:

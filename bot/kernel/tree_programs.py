@@ -7,6 +7,8 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from pathlib import PurePosixPath
 
 from bot.kernel.attempt import BESIDE, Script
@@ -486,14 +488,18 @@ def _test_id(name: str, prefix: str, tree: Tree) -> str:
 
 def _of_tests(command: ShellCommand, tree: Tree) -> Script | None:
     """The tests of the tree that have the names of a report, in the file that it names or, where
-    that has none of them, in any.
+    that has none of them, in any; a name may be that of a whole file.
     """
     words = (word.partition("::")[0] for word in command.argv[2:] if "::" in word)
     named_files = [path for word in words if (path := _file(word, "", tree, is_vague=True))]
     every = sorted((path for path in tree if is_test_file(path)), key=lambda path: path.count("/"))
     names = command.tests
-    for paths in (dict.fromkeys(named_files), every[:_MOST_MODULES]):
-        ids = [row for path in paths for row in _test_ids(path, names, tree)]
+    files = [path for path in every if PurePosixPath(path).stem in names]
+    tests_of = partial(_test_ids, names=names, tree=tree)
+    for ids in (
+        list(chain.from_iterable(map(tests_of, dict.fromkeys(named_files)))),
+        list(chain.from_iterable(map(tests_of, every[:_MOST_MODULES]))) or files,
+    ):
         if ids:
             entry = ids[0].partition("::")[0]
             return Script(

@@ -25,8 +25,8 @@ class KindRow:
     are names of options, arguments and variables, `labels` rows of tables of hyperparameters.
     Without `is_essential` a paper that does not state it leaves nothing open. An `is_list` kind may
     have several values, and of an `is_sole` one a sentence with several states none. What a run shows counts for the stated values of `decides` alone where
-    there are some; `matches(observation, stated)` compares them, where numbers and words as they are do
-    not serve.
+    there are some; `matches(observation, stated, sentence)` compares them, where numbers and words as
+    they are do not serve.
     """
 
     kind: CriterionKind
@@ -43,7 +43,7 @@ class KindRow:
     is_list: bool = False
     is_sole: bool = False
     decides: frozenset[str] = frozenset()
-    matches: Callable[[str, str], bool] | None = None
+    matches: Callable[[str, str, str], bool] | None = None
 
     def canonical(self, text: str) -> str:
         """A value in the form in which values are compared; "" for none of this kind."""
@@ -390,6 +390,7 @@ KINDS: tuple[KindRow, ...] = (
         unless=r"search|grid|range|between|sweep|without|no ",
         places=("dropout",),
         observe=traces.dropout,
+        matches=traces.same_dropout,
     ),
     _row(
         "initialisation",

@@ -39,6 +39,8 @@ def reproduced(
     files: dict[str, str],
     body: str,
     commits: Commits | None = None,
+    *,
+    reaches: bool = True,
     **index: object,
 ) -> IssueReport:
     """The report on a program of a tree with these files; a file below a folder that has the name
@@ -68,7 +70,7 @@ def reproduced(
     day = datetime.combine(DAY, DAY_END, UTC)
     issue = Issue(title="go fails", body=body, repository="acme/acme", created_at=day)
     ports = Ports(
-        sandbox=FakeSandbox(run_spec),
+        sandbox=FakeSandbox(run_spec, reaches=reaches),
         builder=FakeBuilder(on_build=build, **index),  # type: ignore[arg-type]
         journal=MemoryJournal(),
         clock=FrozenClock(step=0.1),
@@ -437,6 +439,63 @@ def test_what_a_statement_alone_shows_says_nothing_else(tmp_path: Path) -> None:
     report = reproduced(tmp_path, files, refusal(3, call))
     assert report.verdict.kind == "needs_info"
     assert "data/rows.csv" in report.verdict.reason
+
+
+LATER = "open('data/rows.csv')\n"
+
+
+def trace(file: str, line: int, code: str, error: str) -> str:
+    return (
+        "`python main.py`\n\n```\nTraceback (most recent call last):\n"
+        f'  File "{file}", line {line}, in <module>\n    {code}\n{error}\n```\n'
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "body", "words"),
+    [
+        ("from parts import go\n", trace("main.py", 1, "from parts import go", "ImportError: cannot import name 'go'"), "`from parts import go`"),
+        ("import importlib.util\n", trace("main.py", 1, "import importlib.util", "ImportError: No module named util"), "Python 2"),
+        ("size = 1\nprint(size)\n", trace("main.py", 2, "print(size)", "NameError: name 'size' is not defined"), "`print(size)`"),
+        ("print(f'{1}')\n", trace("main.py", 1, "print(f'{1}')", "SyntaxError: invalid syntax"), "cannot read"),
+    ],
+)  # fmt: skip
+def test_what_code_alone_decides_is_refuted_by_a_run_that_goes_past_it(
+    tmp_path: Path, source: str, body: str, words: str
+) -> None:
+    report = reproduced(tmp_path, {"main.py": source + LATER}, body, reaches=False)
+    assert report.verdict.kind == "not_reproduced", report.verdict
+    assert words in report.verdict.reason
+    assert report.verdict.failures == 0 < report.verdict.runs
+    assert any("data/rows.csv" in row for row in report.verdict.checked)
+
+
+@pytest.mark.parametrize(
+    ("source", "body"),
+    [
+        # What comes before it ends the program.
+        (LATER + "from parts import go\n", trace("main.py", 2, "from parts import go", "ImportError: cannot import name 'go'")),
+        # The line is not that of the report.
+        ("from parts import go\n" + LATER, trace("main.py", 1, "from parts import stay", "ImportError: cannot import name 'stay'")),
+        # Another package may lack it in another release.
+        ("import email.utils\nfrom json import dumps as pandas\n" + LATER, trace("main.py", 2, "import pandas.plotting", "ImportError: No module named plotting")),
+        # The value decides.
+        ("rows = []\nprint(len(rows))\n" + LATER, trace("main.py", 2, "print(len(rows))", "TypeError: object has no len")),
+    ],
+)  # fmt: skip
+def test_what_more_than_code_decides_is_not_refuted_so(
+    tmp_path: Path, source: str, body: str
+) -> None:
+    report = reproduced(tmp_path, {"main.py": source}, body, reaches=False)
+    assert report.verdict.kind != "not_reproduced", report.verdict
+
+
+def test_other_arguments_than_the_reporters_refute_nothing_in_a_block(tmp_path: Path) -> None:
+    source = "import sys\nif len(sys.argv) < 2:\n    size = 1\n    print(size)\n" + LATER
+    body = trace("main.py", 4, "print(size)", "NameError: name 'size' is not defined")
+    body = body.partition("\n")[2]
+    report = reproduced(tmp_path, {"main.py": source}, body)
+    assert report.verdict.kind != "not_reproduced", report.verdict
 
 
 def test_a_line_that_the_report_links_is_run_where_it_has_no_program(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bot.kernel.training_types import (
     TrainingStep,
     TrainingTrace,
 )
-from tests.support.code_pairs import CODE_PAIRS
+from tests.support.code_pairs import CODE_PAIRS, coded
 from tests.support.traces import (
     FLAT,
     LAYERS,
@@ -173,6 +173,31 @@ TRACE_PAIRS: dict[str, tuple[TrainingTrace, ...]] = {
     "entropy-of-one-unit": (
         one_unit("sigmoid", "categorical_crossentropy", BINARY),
         one_unit("sigmoid", "binary_crossentropy", BINARY),
+    ),
+    "labels-contradict": (
+        coded(facts={"labelled_rows": 300, "contradicted_rows": 290}),
+        coded(facts={"labelled_rows": 300, "contradicted_rows": 9}),
+    ),
+    "rows-alike": (
+        coded(facts={"row_batches": 24, "alike_batches": 24, "distinct_batches": 24}),
+        coded(facts={"row_batches": 24, "alike_batches": 1, "distinct_batches": 24}),
+    ),
+    "targets-alike": (
+        one_unit(
+            "sigmoid", "binary_crossentropy", CONSTANT, curve(0.7, 0.001), class_shares=(0.0, 1.0)
+        ),
+        one_unit("sigmoid", "binary_crossentropy", BINARY, class_shares=(0.5, 0.5)),
+    ),
+    "too-few-units": tuple(
+        ending_in(
+            "softmax",
+            name="sparse_categorical_crossentropy",
+            one_hot=False,
+            class_shares=(),
+            targets=summary((32,), 0, most),
+            integer_targets=True,
+        )
+        for most in (11, 9)
     ),
     "one-unit-of-classes": (
         one_unit("sigmoid", "mse", ABOVE_ONE, integer_targets=True),

@@ -40,11 +40,32 @@ def read(title: str, body: str = "See the script.") -> list[tuple[str, str]]:
             "got an unexpected keyword argument 'size'",
         ),
         ("name 'K' is not defined in model.py", "NameError", "name 'K' is not defined"),
+        ("Cell 2 gives `name 'K' is not defined`", "NameError", "name 'K' is not defined"),
     ],
 )
 def test_the_words_say_which_class_it_is(title: str, exception: str, message: str) -> None:
     assert read(title) == [(exception, message)]
     assert read("Training ends", f"Since today I get: {title}") == [(exception, message)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("NameError: name 'size' is not defined @ line 364 in `train.py`", "name 'size' is not defined"),
+        ("AttributeError: 'Net' object has no attribute 'size' when I start it", "'Net' object has no attribute 'size'"),
+        ("KeyError: 'size' in line 3", "'size' in line 3"),
+        ("IndexError: list index out of range", "list index out of range"),
+    ],
+)  # fmt: skip
+def test_where_it_happens_is_no_part_of_the_message(words: str, message: str) -> None:
+    assert [row[1] for row in read("It fails", f"I get the error {words}")] == [message]
+    assert [row[1] for row in read(words)] == [message]
+
+
+def test_the_line_of_code_that_a_sentence_names_is_where_it_happens() -> None:
+    body = "The second cell gives `name 't' is not defined` error at line `y = np.tanh(t)`."
+    (row,) = read_issue(Issue(title="Typo", body=body)).tracebacks
+    assert [frame.code for frame in row.frames] == ["y = np.tanh(t)"]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,7 @@ def read(body):
         ("The test `test_only_here` is flaky.", ["tests/test_other.py::test_only_here"]),
         ("These tests of tests/test_fit.py fail:\n\n- test_stop\n- TestFit.test_loss\n",
          ["tests/test_fit.py::test_stop", "tests/test_fit.py::TestFit::test_loss"]),
+        ("A handful of test_other tests are failing.", ["tests/test_other.py"]),
         ("`test_only_here` passes, but `test_loss` fails.", ["tests/test_fit.py::TestFit::test_loss"]),
     ],
 )  # fmt: skip
@@ -111,6 +112,20 @@ def test_only_a_failed_assertion_of_the_named_test_counts(printed, exit_code, ma
         match,
         Match.UNDECIDED if match is Match.OTHER else match,
     }
+
+
+@pytest.mark.parametrize(
+    ("lines", "match"),
+    [
+        (["FAILED tests/test_fit.py::test_a - KeyError: 1", "FAILED tests/test_fit.py::test_b[3] - assert False"], Match.MATCHED),
+        (["FAILED tests/test_fit.py::test_a - KeyError: 1"], Match.OTHER),
+        (["FAILED tests/test_other.py::test_a - assert False"], Match.OTHER),
+    ],
+)  # fmt: skip
+def test_any_failed_assertion_of_a_named_file_of_tests_counts(lines, match):
+    wanted = FailedTestSignature(tests=("test_fit",))
+    run = seen(output="\n".join(lines), exit_code=1, printed=tuple(lines))
+    assert judge(run, wanted, PROGRAM).match is match
 
 
 def test_what_another_program_prints_is_no_failed_test():

@@ -87,9 +87,9 @@ def alone(issue: Issue) -> Script | None:
     return run_alone(bug, issue, signature, TREE, programs[0] if programs else None)
 
 
-def last_lines(script: Script, folder: Path) -> str:
+def last_lines(script: Script, folder: Path, tree: dict[str, bytes] = TREE) -> str:
     for path, text in {
-        **{name: data.decode() for name, data in TREE.items()},
+        **{name: data.decode() for name, data in tree.items()},
         **script.files,
     }.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
@@ -193,6 +193,175 @@ def test_only_an_error_about_names_with_a_place_points_at_one() -> None:
         assert points_at_names(bug, issue, signature) is points
 
 
+TRAIN = """import argparse
+import options
+from helpers import describe
+
+parser = argparse.ArgumentParser()
+group = parser.add_argument_group("model")
+group.add_argument("--model", default="small")
+parser.add_argument("--size", type=int, default=options.SIZE)
+
+
+def main(args):
+    weights = open("weights.bin").read()
+    with open("log.txt", "w") as log:
+        if "large" in args.model:
+            net = weights
+        elif args.size > 9:
+            net = log
+        for _ in weights:
+            late = weights
+        print(net.size, late)
+        print(describe(args))
+    for epoch in weights:
+        options.save(weights, "best.bin")
+        options.save(net, args.model + "/epoch_" + str(epoch) + ".bin")
+
+
+if __name__ == "__main__":
+    args = parser.parse_args()
+    main(args)
+"""
+DESCRIBE = """def describe(config):
+    text = [str(config.model),
+            config.seed]
+    return text
+"""
+TRAINING = {
+    "train.py": TRAIN.encode(),
+    "options.py": b"SIZE = 3\ndef save(net, path):\n    open(path, 'wb').write(net)\n",
+    "helpers.py": DESCRIBE.encode(),
+    "other.py": b"def other(args):\n    return args.seed\n",
+}
+NO_SEED = "AttributeError: 'Namespace' object has no attribute 'seed'"
+NO_FOLDER = "FileNotFoundError: [Errno 2] No such file or directory: 'small/epoch_3.bin'"
+UNBOUND = "UnboundLocalError: local variable 'net' referenced before assignment"
+PRINTS = ("train.py", 19, "main", "print(net.size, late)")
+
+
+def training(error: str, *frames: tuple[str, int, str, str], options: str = "") -> Issue:
+    issue = report(error, ("train.py", 28, "<module>", "main(args)"), *frames)
+    body = issue.body.replace("src/main.py", f"train.py{options}", 1)
+    return issue.model_copy(update={"body": body})
+
+
+def alone_in(tree: dict[str, bytes], issue: Issue) -> Script | None:
+    bug = read_issue(issue)
+    signature = freeze.freeze(bug)
+    assert signature is not None
+    programs = tree_programs.propose(tree_programs.commands(bug), tree)
+    return run_alone(bug, issue, signature, tree, programs[0] if programs else None)
+
+
+@pytest.mark.parametrize(
+    ("issue", "path", "words"),
+    [
+        (training(NO_SEED, ("helpers.py", 3, "describe", "config.seed]")), "helpers.py", "no attribute 'seed'"),
+        (Issue(title=NO_SEED, body="I run `python train.py`."), "helpers.py", "no attribute 'seed'"),
+        (Issue(title=NO_FOLDER, body="I run `python train.py`."), "train.py", 'small/epoch_'),
+        (training(UNBOUND, PRINTS), "train.py", "local variable 'net'"),
+        (training(UNBOUND, PRINTS, options=" --model tiny"), "train.py", "local variable 'net'"),
+    ],
+)  # fmt: skip
+def test_what_the_command_line_decides_is_made_of_the_command_line(
+    issue: Issue, path: str, words: str, tmp_path: Path
+) -> None:
+    script = alone_in(TRAINING, issue)
+    assert script is not None
+    assert path in script.edited
+    assert words in last_lines(script, tmp_path, TRAINING)
+
+
+@pytest.mark.parametrize("options", [" --model larger", " --size 10"])
+def test_a_command_line_that_gives_a_value_does_not_fail(options: str, tmp_path: Path) -> None:
+    script = alone_in(TRAINING, training(UNBOUND, PRINTS, options=options))
+    assert script is not None
+    assert "Error" not in last_lines(script, tmp_path, TRAINING)
+
+
+@pytest.mark.parametrize(
+    ("change", "issue"),
+    [
+        # The program may give its arguments what they lack.
+        ({"options.py": b"def fill(args):\n    args.seed = 1\n"}, training(NO_SEED)),
+        ({"options.py": b"def fill(args, k):\n    setattr(args, k, 1)\n"}, training(NO_SEED)),
+        # It parses them, and then takes others.
+        ({"train.py": TRAIN.replace("    main(args)", "    args = options.load(args)\n    main(args)").encode()}, training(NO_SEED)),
+        # The statement asks other arguments.
+        ({"helpers.py": b"def describe(config):\n    saved = open(config).read()\n    return saved.seed\n"}, training(NO_SEED)),
+        ({"helpers.py": b"from options import load\nargs = load()\ndef describe(_):\n    return args.seed\n"}, training(NO_SEED)),
+        # The folder is there, or the program makes it, or the file is read.
+        ({"small/note.txt": b""}, training(NO_FOLDER)),
+        ({"options.py": b"import os\ndef make(path):\n    os.makedirs(path)\n"}, training(NO_FOLDER)),
+        ({"train.py": TRAIN.replace("options.save", "options.load").encode()}, training(NO_FOLDER)),
+        # Data decide whether the loop has a round.
+        ({}, training(UNBOUND.replace("net", "late"), PRINTS)),
+        # Files decide the branch, or nothing does.
+        ({"train.py": TRAIN.replace("args.size > 9", "weights").encode()}, training(UNBOUND, PRINTS)),
+        ({"train.py": TRAIN.replace("elif args.size > 9", "else").encode()}, training(UNBOUND.replace("net", "log"), PRINTS)),
+        # The program parses no command line.
+        ({"train.py": TRAIN.replace("parser.parse_args()", "load()").encode()}, training(NO_SEED)),
+    ],
+)  # fmt: skip
+def test_what_more_than_the_command_line_decides_is_left_to_the_program(
+    change: dict[str, bytes], issue: Issue
+) -> None:
+    assert alone_in({**TRAINING, **change}, issue) is None
+
+
+OBJECTS = {
+    "main.py": b"from parts.net import Net\n\ndef run(path):\n    net = open(path)\n    state = {'best': net.best_loss,\n"
+    b"             'own': self.net.best_loss}\n",
+    "parts/__init__.py": b"",
+    "parts/net.py": b"import collections\n\nclass Net(collections.UserDict):\n    def __init__(self, path):\n"
+    b"        self.data = open(path)\n\n    def best(self):\n        return self.best_loss\n\n"
+    b"def show(net):\n    print(net.best_loss)\n",
+}
+NO_MEMBER = "AttributeError: 'Net' object has no attribute 'best_loss'"
+
+
+def objects(*frame: object) -> Issue:
+    issue = report(NO_MEMBER, frame)  # type: ignore[arg-type]
+    return issue.model_copy(update={"body": issue.body.replace("src/main.py", "main.py", 1)})
+
+
+@pytest.mark.parametrize(
+    ("path", "frame"),
+    [
+        ("main.py", ("main.py", 5, "run", "state = {'best': net.best_loss,")),
+        ("parts/net.py", ("parts/net.py", 8, "best", "return self.best_loss")),
+        ("parts/net.py", ("parts/net.py", 11, "show", "print(net.best_loss)")),
+    ],
+)
+def test_what_no_object_of_a_class_can_have_is_asked_of_an_empty_one(
+    path: str, frame: tuple[object, ...], tmp_path: Path
+) -> None:
+    script = alone_in(OBJECTS, objects(*frame))
+    assert script is not None
+    assert path in script.edited
+    last = last_lines(script, tmp_path, OBJECTS).splitlines()[-1]
+    assert last.startswith(NO_MEMBER)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"other.py": b"def fill(net):\n    net.best_loss = 1\n"},
+        {"other.py": b"NAMES = ['best_loss']\n"},
+        {"other.py": b"class Base:\n    best_loss = 1\n"},
+        {"other.py": b"class Base:\n    def best_loss(self): ...\n"},
+        {"other.py": b"class Net: ...\n"},
+        {"parts/net.py": OBJECTS["parts/net.py"] + b"    setattr(net, input(), 1)\n"},
+        {"parts/net.py": b"from other import Net\n"},
+    ],
+)
+def test_what_some_object_may_have_is_left_to_the_program(change: dict[str, bytes]) -> None:
+    frame = ("main.py", 5, "run", "state = {'best': net.best_loss,")
+    assert alone_in(OBJECTS, objects(*frame)) is not None
+    assert alone_in({**OBJECTS, **change}, objects(*frame)) is None
+
+
 def test_what_a_star_import_would_give_is_not_known() -> None:
     frame = ("src/main.py", 20, "main", "undefined_name(net, width)")
     script = alone(report("NameError: name 'undefined_name' is not defined", frame))
@@ -294,6 +463,10 @@ def test_the_statement_of_a_snippet_is_run_with_stand_ins(source, error, code, l
         (
             "import lib\nnet = lib.Net(3)\nnet.fit(x, y)\n",
             "TypeError: fit() takes 1 positional argument but 3 were given",
+        ),
+        (
+            "import torch\ntorch.save(net, 'out/net.pt')\n",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'out/net.pt'",
         ),
     ],
 )

@@ -58,3 +58,12 @@ def test_without_a_readme_each_required_option_gets_its_plainest_value() -> None
 def test_a_text_is_not_made_up() -> None:
     script, tree = program(source='p.add_argument("--name", required=True)\n')
     assert with_arguments(script, tree) is script
+
+
+def test_of_several_documented_ways_that_of_the_report_is_taken() -> None:
+    readme = (
+        "    python main.py --mode fast --number 1\n    python main.py --mode slow --number 2\n"
+    )
+    script, tree = program(readme=readme)
+    assert with_arguments(script, tree).command[2] == "fast"
+    assert with_arguments(script, tree, "In the Slow mode it ends.").command[2] == "slow"

@@ -81,6 +81,13 @@ def test_other_errors_of_the_class_are_rarely_alike():
     assert len(alike) < 0.005 * len(others), alike
 
 
+@pytest.mark.parametrize(("folder", "same"), [("./out", True), ("out", True), ("data", False)])
+def test_a_missing_folder_is_the_same_only_by_its_name(folder, same):
+    older = ("FileNotFoundError", "[Errno 2] No such file or directory: './out/net_3.pth'")
+    newer = ("RuntimeError", f"Parent directory {folder} does not exist.")
+    assert agree(older, newer) is same
+
+
 def test_a_renamed_class_is_the_same():
     assert same_exception("re.error", "PatternError")
     assert same_exception("IOError", "OSError")

@@ -10,7 +10,7 @@ from bot.issues.reading.markdown import Sentence
 from bot.issues.reading.training import find_complaint
 from bot.issues.signature.freeze import freeze, training_signature
 from bot.kernel.attempt import Match, Script
-from bot.kernel.bug import Issue, ScriptFix, TrainingSignature
+from bot.kernel.bug import Issue, ReportKind, ScriptFix, TrainingSignature
 from bot.kernel.environment import Environment
 from bot.kernel.errors import UserError
 from bot.kernel.report import Inconclusive, ReportDraft, Reproduced
@@ -106,6 +106,18 @@ def test_a_complaint_about_a_program_that_trains_is_the_signature():
     assert frozen("The accuracy stays around 10 %.").bound == pytest.approx(0.325)
     without = "```python\nprint(1)\n```\n"
     assert frozen("The accuracy stays around 10 %.", program=without) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        (f"Why do I get such a bad result?\n\n{PROGRAM}", ReportKind.BUG),
+        (f"Is this the right shape?\n\n{PROGRAM}", ReportKind.QUESTION),
+        ("Why do I get such a bad result?", ReportKind.QUESTION),
+    ],
+)
+def test_a_question_about_a_training_that_does_badly_is_a_report(body, kind):
+    assert read_issue(Issue(title="How to prepare my data?", body=body)).kind is kind
 
 
 def test_an_exception_of_the_report_goes_before_its_numbers():

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from bot.issues.reading.markdown import Sentence
-from bot.kernel.bug import Issue, Traceback
+from bot.kernel.bug import Frame, Issue, Traceback
 
 _NAME = r"['\"`\u2018\u2019]{0,2}[\w.]{1,100}['\"`\u2018\u2019]{0,2}"
 _COUNT = r"\d{1,3}(?:, got \d{1,3})?"
@@ -20,7 +20,7 @@ _OF_PYTORCH = (
 )
 _POSITIONAL = "required positional arguments?"
 _MESSAGES = tuple(
-    (exception, re.compile(rf"(?<![\w'\"`]){words}(?![\w])"))
+    (exception, re.compile(rf"(?<![\w'\"]){words}(?![\w])"))
     for exception, words in (
         ("AttributeError", rf"[Mm]odule {_NAME} has no attribute {_NAME}"),
         ("AttributeError", rf"type object {_NAME} has no attribute {_NAME}"),
@@ -50,6 +50,13 @@ _NAME_ERROR = re.compile(r"\bname ?errors?\b", re.IGNORECASE)
 _UNEXPECTED = re.compile(
     r"\b[Uu]nexpected (?:keyword )?argument:? ['\"`](?P<name>[A-Za-z_]\w{0,80})"
 )
+_AT_CODE = re.compile(
+    r"\b(?:at|in|on|from) (?:the )?(?:following )?(?:line|statement|code)\b[\s:*]{0,4}"
+    r"`(?P<code>[^`\n]{3,300})`"
+)
+_PLACE = re.compile(
+    r"\s{0,3}(?:[@,;]|(?:in|at|on|when|whenever|while|during|after|since|if|but|and|line)\b)"
+)
 _ELSEWHERE = re.compile(r"\b(?:not|no longer|instead of|rather than|used to|was|were)\b[^.]{0,40}$")
 _MOST = 200
 
@@ -66,7 +73,9 @@ def find_bare_messages(issue: Issue, words: Sequence[Sentence]) -> Iterator[Trac
                     if exception == "AttributeError"
                     else match[0]
                 )
-                yield Traceback(exception=exception, message=message, frames=(), line=line)
+                yield Traceback(
+                    exception=exception, message=message, frames=_frames(text), line=line
+                )
                 return
     for text, line in texts:
         match = _UNEXPECTED.search(text[:2000])
@@ -80,3 +89,20 @@ def find_bare_messages(issue: Issue, words: Sequence[Sentence]) -> Iterator[Trac
         if match is not None:
             message = f"name '{match['name'] or match['lacking']}' is not defined"
             yield Traceback(exception="NameError", message=message, frames=(), line=line)
+
+
+def without_place(row: Traceback) -> Traceback:
+    """An exception that a sentence names, its message up to where the sentence tells when or where
+    it happens: Python's own ends before.
+    """
+    name = row.exception.rpartition(".")[2]
+    matches = (words.match(row.message) for exception, words in _MESSAGES if exception == name)
+    match = next(filter(None, matches), None)
+    is_longer = match is not None and _PLACE.match(row.message, match.end())
+    return row.model_copy(update={"message": match[0]}) if match and is_longer else row
+
+
+def _frames(text: str) -> tuple[Frame, ...]:
+    """The line of code at which a sentence says that it happens."""
+    match = _AT_CODE.search(text)
+    return (Frame(path="", code=match["code"].strip()),) if match is not None else ()

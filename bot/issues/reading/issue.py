@@ -21,7 +21,7 @@ from bot.issues.reading import (
     versions,
 )
 from bot.issues.reading.bare_commands import find_bare_commands
-from bot.issues.reading.bare_messages import find_bare_messages
+from bot.issues.reading.bare_messages import find_bare_messages, without_place
 from bot.issues.reading.code import Cleaned, clean
 from bot.issues.reading.inline_code import find_inline_program
 from bot.issues.reading.markdown import (
@@ -194,7 +194,8 @@ def tracebacks(
     )
     # A class without a word, in a comment, is less than the line of the text that has its message.
     classes = {name for traceback in out if _tells(traceback) for name in _classes(traceback)}
-    for candidate in [*exceptions.in_lines(document.prose, home), *exceptions.in_words(words)]:
+    for row in [*exceptions.in_lines(document.prose, home), *exceptions.in_words(words)]:
+        candidate = without_place(row) if not row.frames else row
         # A last line adds nothing to a traceback of its class.
         again = candidate in out if candidate.frames else not classes.isdisjoint(_own(candidate))
         if not again and not exceptions.makes(programs, candidate.exception):
@@ -210,7 +211,7 @@ def tracebacks(
     candidates = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
     blocks = [*zip(document.codes, fences, strict=True)]
     candidates = candidates or [*exceptions.in_blocks(blocks)]
-    candidates = candidates or [*exceptions.in_title(issue, words, fences)]
+    candidates = candidates or [*map(without_place, exceptions.in_title(issue, words, fences))]
     return tuple(
         candidates
         if any(map(_tells, candidates))
@@ -344,6 +345,10 @@ def read_issue(issue: Issue) -> BugReport:
     claims, works_in = versions.find_versions(issue, paper, words, fences, traceback_list)
     complaint = training.find_complaint(issue.title, words)
     program_commands = named_programs.find_named_programs(issue, words, paper.prose, fences)
+    if not (shell_commands or program_commands or _trains(fences)):
+        complaint = None
+    if complaint is not None and kind is ReportKind.QUESTION:  # "why is the result so bad?"
+        kind, kind_quote = ReportKind.BUG, None
     return BugReport(
         kind=kind,
         kind_quote=kind_quote,
@@ -361,9 +366,7 @@ def read_issue(issue: Issue) -> BugReport:
         variables=surroundings.settings(words),
         api=surroundings.api(issue, words),
         missing=surroundings.missing(paper),
-        complaint=complaint
-        if complaint is not None and (shell_commands or program_commands or _trains(fences))
-        else None,
+        complaint=complaint,
         commands=(*shell_commands, *commands.failing_tests(issue)),
         named_programs=program_commands,
         notebooks=commands.notebooks(issue),

@@ -157,7 +157,7 @@ def _of_command(
 ) -> Fix | None:
     """What helps a program of a repository: other options, the CPU, another release."""
     if (earlier := _before_refusal(runner, script, judgement)) is not None:
-        return _without_options(spec, environment, earlier, script)
+        return _without_options(runner, spec, environment, earlier, script)
     failure, tree = judgement.setup_failure, read_tree(environment.tree)
     if failure is not None and failure.id in FILE_RULES:
         if (fixed := _with_steps(runner, script, tree)) is not script:
@@ -167,7 +167,7 @@ def _of_command(
     if failure is not None and (failure.id in FILE_RULES or failure.id == "offline"):
         return _without_weights(runner, spec, environment, script, judgement)
     if failure is not None and failure.id == "arguments":
-        fixed = required_options.with_arguments(script, tree)
+        fixed = required_options.with_arguments(script, tree, _text_of(runner))
         return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
     home = package_names.import_home(runner.job.issue.repository)
     if (fixed := own_modules.with_module(script, tree, judgement, home)) is not script:
@@ -390,15 +390,24 @@ def _before_refusal(runner: Runner, script: Script, judgement: Judgement) -> Scr
     return next((one for one in fewer if one.command != script.command), None)
 
 
+def _text_of(runner: Runner) -> str:
+    return f"{runner.job.issue.title}\n{runner.job.issue.body}"
+
+
 def _without_options(
-    spec: EnvironmentSpec, environment: Environment, earlier: Script, refused: Script
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    earlier: Script,
+    refused: Script,
 ) -> Fix | None:
     """What helps the program other than the options that it refused."""
     whys = {fix.why for fix in refused.fixes[len(earlier.fixes) :]}
     if script_fixes.NO_GPU in whys:
         return _answered(spec, earlier, is_told=False)
     if script_fixes.TOO_LONG not in whys:
-        fixed = required_options.with_arguments(refused, read_tree(environment.tree))
+        tree = read_tree(environment.tree)
+        fixed = required_options.with_arguments(refused, tree, _text_of(runner))
         return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not refused else None
     fixed = program_options.lower_constants(earlier, read_tree(environment.tree))
     return Fix(spec, fixed, "with fewer iterations") if fixed is not earlier else None

@@ -15,6 +15,7 @@ from bot.issues.reading import code
 from bot.issues.runner import Runner, judging
 from bot.issues.search import (
     console_scripts,
+    passed_statement,
     recovery,
     reported_statement,
     required_options,
@@ -382,7 +383,9 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
     verdict, match = confirm(runner, result)
     decision = Decision(_as_open(verdict, result.script), runner.bug, runner.signature, result)
     if match is not Match.MATCHED:
-        return _looked_up(runner, result, _elsewhere(runner, result, decision))
+        decision = _looked_up(runner, result, _elsewhere(runner, result, decision))
+        verdict = passed_statement.if_passed(runner, result, decision.verdict)
+        return replace(decision, verdict=verdict)
     note_place(runner)
     contrasts, claims = _contrasts(runner, result)
     facets = tuple(_facets(runner, result, scripts))

@@ -1,18 +1,27 @@
 """The statement at which a report's error arises, run alone: what a program does before it often
 needs data, weights or hours that nobody has here, and an error about names does not depend on them.
+Of the program's own work, only what it makes of its command line is real.
 """
 
 import ast
 import builtins
+import posixpath
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from bot.environment import imports
+from bot.issues.missing_inputs import WRITES
+from bot.issues.search.parsed_arguments import (
+    MODULE as ARGUMENTS,
+    VALUE as PARSED,
+    ParsedArguments,
+    read_parsed_arguments,
+)
 from bot.kernel.attempt import Script
 from bot.kernel.bug import AnySignature, BugReport, CrashSignature, Issue, ScriptFix, members_of
 from bot.kernel.source import index as source_index
@@ -34,6 +43,20 @@ _BINDING = re.compile(
 _NO_ATTRIBUTE = re.compile(
     r"^module '(?P<module>[A-Za-z_][\w.]{0,200})' has no attribute '(?P<name>\w{1,100})'"
 )
+_NO_ARGUMENT = re.compile(r"^'Namespace' object has no attribute '(?P<name>\w{1,100})'")
+_NO_FILE = re.compile(
+    r"^\[Errno 2\] No such file or directory: b?'(?P<name>[\w.-][^':\n]{0,200}/[^'/\n]{1,200})'"
+)
+_NO_FOLDER = re.compile(r"^Parent directory (?P<name>[\w.-]\S{0,200}) does not exist")
+_MAKES_FOLDERS = re.compile(r"\b(?:makedirs?|mkdir\w*|ensure_dir\w*|copytree)\b")
+_NO_MEMBER = re.compile(
+    r"^'(?P<function>[A-Za-z_]\w{0,100})' object has no attribute '(?P<name>\w{1,100})'"
+)
+_FILLS_ITSELF = re.compile(rb"__(?:get|set)attr(?:ibute)?__|\bsetattr\(|__dict__|\b__slots__\b")
+_UNBOUND = re.compile(
+    r"^(?:cannot access )?local variable '(?P<name>\w{1,100})'"
+    r" (?:referenced before assignment|where it is not associated with a value)"
+)
 _AT_LINE = re.compile(
     r"\bline[\s`*]{0,3}(?P<line>\d{1,5})[\s`*]{0,3}(?:of|in)[\s`*]{0,3}(?:the )?(?:file )?"
     r"[`*]{0,3}(?P<path>[\w./\\-]{1,200}\.py)\b"
@@ -47,7 +70,8 @@ _MOST_TRIES, _MOST_STATEMENTS = 100, 20
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _IMPORTS = (ast.Import, ast.ImportFrom)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
-_BLOCKS = (ast.If, ast.While, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)
+_LOOPS = (ast.While, ast.For, ast.AsyncFor)
+_BLOCKS = (ast.If, *_LOOPS, ast.With, ast.AsyncWith, ast.Try)
 
 
 class _Place(NamedTuple):
@@ -58,23 +82,46 @@ class _Place(NamedTuple):
     code: str = ""
 
 
+class _File(NamedTuple):
+    """A file of the tree, parsed and by its lines."""
+
+    path: str
+    module: ast.Module
+    lines: Sequence[str]
+
+
+class _Home(NamedTuple):
+    """The file of a class, and the module that it is for a program."""
+
+    path: str
+    module: str
+
+
 @dataclass(frozen=True, slots=True)
 class _Error:
     """An error that only tells of names: one that nothing defines, one that a module lacks, or
-    arguments that a function does not take.
+    the parsed command line, or an object of a class at `home`, one to which that line lets a
+    function give no value, or arguments that a function does not take; or of a folder in which
+    nothing can be saved, since it is not there.
     """
 
     kind: str
     name: str = ""
     function: str = ""
+    parsed: ParsedArguments | None = None
+    home: _Home | None = None
 
     def concerns(self, node: ast.AST, certain: set[str], unsure: set[str]) -> bool:
         """Whether a statement is one that raises it, whatever the values of its names are: what it
         calls or looks into is `certain`, and nothing `unsure`.
         """
-        if self.kind == "undefined":
+        if self.kind in {"undefined", "unbound"}:
             names = {row.id for row in nodes(node, ast.Name)}
             return self.name in names and self.name not in unsure
+        if self.kind in {"argument", "member"}:
+            return any(_root(owner) not in {"", *unsure} for owner in self._owners(node))
+        if self.kind == "folder":
+            return any(_saves(row) for row in nodes(node, ast.Call))
         if self.kind == "attribute":
             owners = (row.value for row in nodes(node, ast.Attribute) if row.attr == self.name)
             return any(_root(owner) in certain - unsure for owner in owners)
@@ -82,6 +129,28 @@ class _Error:
         if self.name:
             return any(word.arg == self.name for row in calls for word in row.keywords)
         return bool(calls) and not any(map(_is_open, calls))
+
+    def values_at(self, node: ast.AST, path: str) -> dict[str, str]:
+        """The values of names by which a statement of a file gets at the parsed command line, or at
+        an object of the class that was not filled.
+        """
+        if self.parsed is not None and self.kind in {"unbound", "folder"}:
+            return {self.parsed.name: PARSED}
+        value = PARSED
+        if self.home is not None:
+            module = f'__import__("importlib").import_module("{self.home.module}")'
+            made = self.function if path == self.home.path else f"{module}.{self.function}"
+            value = f"(lambda one: one.__new__(one))({made})"
+        return {
+            name: f"{_ANY[:-1]}**{{{rest!r}: {value}}})" if rest else value
+            for name, _, rest in (dotted(one).partition(".") for one in self._owners(node))
+            if name
+        }
+
+    def _owners(self, node: ast.AST) -> list[ast.expr]:
+        """What a statement asks for the name, where what it asks is a value of ours."""
+        rows = nodes(node, ast.Attribute) if self.kind in {"argument", "member"} else []
+        return [row.value for row in rows if row.attr == self.name]
 
 
 def _root(node: ast.AST) -> str:
@@ -105,13 +174,27 @@ def run_alone(
     error = next(filter(None, map(_error, members_of(signature))), None)
     if error is None:
         return None
+    if error.kind in {"argument", "unbound", "folder"}:
+        parsed = read_parsed_arguments(program, tree) if program is not None else None
+        if program is None or parsed is None:
+            return None
+        if error.kind == "argument" and parsed.is_changed(error.name):
+            return None
+        if error.kind == "folder" and _may_be_there(error.name, program, parsed, tree):
+            return None
+        error = replace(error, parsed=parsed)
+    if error.kind == "member":
+        home = _home(error, tree, program)
+        if home is None:
+            return None
+        error = replace(error, home=home)
     places = _places(bug, issue, tree, program)
     searched = _searched(error, tree) if not _shows_frames(bug) else ()
     for place in islice(chain(places, searched), _MOST_TRIES):
         source = _source(place.path, tree, program)
         alone = _Alone.find(source, place, error)
         if alone is not None:
-            return _script(alone, place.path, tree, program)
+            return _script(alone, place.path, tree, program, error.parsed)
     return _quoted_call(bug, issue, error, tree)
 
 
@@ -122,7 +205,7 @@ def run_snippet_alone(bug: BugReport, signature: AnySignature, program: Script) 
     depend on what runs before.
     """
     error = next(filter(None, map(_error, members_of(signature))), None)
-    if error is None or program.command:
+    if error is None or error.kind not in _NAMES or program.command:
         return None
     frames = [frame for row in bug.tracebacks for frame in row.frames if not frame.package]
     quoted = [frame.code.strip() for frame in frames if module_of(frame.code.strip()).body]
@@ -170,9 +253,51 @@ def _lines_meant(error: _Error, text: str) -> list[int]:
     return sorted({at for at, own in calls if (own[:1].isupper() if is_class else own == name)})
 
 
+def _home(error: _Error, tree: Tree, program: Script | None) -> _Home | None:
+    """Where the only class of a name lies; None where code of the tree may give its objects what
+    the error says they lack.
+    """
+    paths = _defining(error.function, tree)
+    if len(paths) != 1 or _FILLS_ITSELF.search(tree[paths[0]]):
+        return None
+    name = error.name.encode()
+    texts = (text for path, text in tree.items() if path.endswith(".py") and name in text)
+    if any(_gives(module_of(text.decode("utf-8", "replace")), error.name) for text in texts):
+        return None
+    folder = _folder(paths[0], tree, program)
+    module = PurePosixPath(paths[0]).relative_to(folder or ".").with_suffix("").parts
+    is_module = all(part.isidentifier() for part in module)
+    return _Home(paths[0], ".".join(module)) if is_module else None
+
+
+def _gives(module: ast.Module, name: str) -> bool:
+    """Whether code defines a member, gives an object one, or spells out its name."""
+    stored = (row for row in nodes(module, ast.Attribute) if isinstance(row.ctx, ast.Store))
+    constants = (row.value for row in nodes(module, ast.Constant))
+    members = (row for one in nodes(module, ast.ClassDef) for row in one.body)
+    return (
+        any(row.attr == name for row in stored)
+        or name in constants
+        or any(name in _bound(row) for row in members)
+    )
+
+
+def _saves(call: ast.Call) -> bool:
+    """Whether a call saves a file, after it has made sure of its folder."""
+    return name_of(call.func) == "save" and bool(WRITES.search(ast.unparse(call)))
+
+
+def _may_be_there(name: str, program: Script, parsed: ParsedArguments, tree: Tree) -> bool:
+    """Whether a folder is in the tree, or the program may make it."""
+    folder = posixpath.normpath(posixpath.join(program.folder, posixpath.dirname(name)))
+    is_inside = folder.startswith("..") or any(path.startswith(f"{folder}/") for path in tree)
+    return is_inside or any(_MAKES_FOLDERS.search(text) for text in parsed.files.values())
+
+
 def points_at_names(bug: BugReport, issue: Issue, signature: AnySignature) -> bool:
     """Whether a report is about such an error and shows, links or quotes a statement."""
-    if not any(map(_error, members_of(signature))):
+    errors = filter(None, map(_error, members_of(signature)))
+    if not any(error.kind in _NAMES for error in errors):
         return False
     text = f"{issue.title}\n{issue.body}"[:_MOST_TEXT]
     links = (row for row in source_index.links(text) if row.start)
@@ -196,10 +321,17 @@ def _error(member: object) -> _Error | None:
         ("NameError", "undefined", _UNDEFINED),
         ("TypeError", "arguments", _BINDING),
         ("AttributeError", "attribute", _NO_ATTRIBUTE),
+        ("AttributeError", "argument", _NO_ARGUMENT),
+        ("AttributeError", "member", _NO_MEMBER),
+        ("UnboundLocalError", "unbound", _UNBOUND),
+        ("FileNotFoundError", "folder", _NO_FILE),
+        ("RuntimeError", "folder", _NO_FOLDER),
     ):
         match = pattern.match(message) if name == exception else None
         if match is not None:
             groups = match.groupdict(default="")
+            if kind == "folder" and name == "RuntimeError":
+                groups["name"] += "/file"
             return _Error(kind, groups.get("name", ""), groups.get("function", ""))
     return None
 
@@ -227,20 +359,43 @@ def _shows_frames(bug: BugReport) -> bool:
     return any(not frame.package for row in bug.tracebacks for frame in row.frames)
 
 
+_NAMES = frozenset(("undefined", "arguments", "attribute"))
+"""The errors that a statement shows without any program."""
+_SEARCHED: dict[str, type[ast.expr]] = {
+    "undefined": ast.Name,
+    "arguments": ast.Call,
+    "argument": ast.Attribute,
+    "folder": ast.Call,
+}
+
+
 def _searched(error: _Error, tree: Tree) -> Iterator[_Place]:
-    """The lines on which an undefined name is used, or a function called by the name that the error
-    gives it, in the files nearest to the root first.
+    """The lines on which an undefined name is used, a function called by the name that the error
+    gives it, or the parsed command line asked for what it lacks: in the files nearest to the root
+    first, of the last in those that the program reads.
     """
-    word = error.name if error.kind == "undefined" else error.function
-    if error.kind == "attribute" or not word or word.startswith("__"):
+    word = error.function if error.kind == "arguments" else error.name
+    word = "save" if error.kind == "folder" else word
+    kind = _SEARCHED.get(error.kind)
+    if kind is None or not word or word.startswith("__"):
         return
     mark = re.compile(rb"\b" + re.escape(word).encode() + rb"\b")
-    rows = (path for path, text in tree.items() if path.endswith(".py") and mark.search(text))
-    for path in sorted(rows, key=lambda path: (path.count("/"), path))[:_MOST_FILES]:
+    rows = [path for path, text in tree.items() if path.endswith(".py") and mark.search(text)]
+    rows.sort(key=lambda path: (path.count("/"), path))
+    if error.parsed is not None:
+        rows = [path for path in error.parsed.files if path in rows]
+    for path in rows[:_MOST_FILES]:
         module = module_of(tree[path].decode("utf-8", "replace"))
-        kind = ast.Name if error.kind == "undefined" else ast.Call
-        parts = (row for row in nodes(module, kind) if word in {name_of(row), _called(row)})
+        parts = [row for row in nodes(module, kind) if word in {name_of(row), _called(row)}]
+        if error.kind == "folder":
+            parts.sort(key=lambda row: -_likeness(row, error.name))
         yield from (_Place(path, row.lineno) for row in parts)
+
+
+def _likeness(node: ast.AST, name: str) -> int:
+    """How much of a file's name an expression spells out."""
+    texts = (str(row.value) for row in nodes(node, ast.Constant))
+    return sum(len(text) for text in texts if text in name)
 
 
 def _called(node: ast.AST) -> str:
@@ -271,7 +426,8 @@ class _Alone:
             core = _core_of(statement)
             if core is None or shape not in {"", "f", "cf"}:
                 continue
-            writing = _Writing(module, lines, functions, owners, statement, core)
+            file = _File(place.path, module, lines)
+            writing = _Writing(file, functions, owners, statement, core, error)
             if error.concerns(core, writing.certain(), writing.unsure(error)):
                 return cls(statement.lineno, writing.text())
         return None
@@ -325,21 +481,33 @@ class _Writing:
 
     def __init__(
         self,
-        module: ast.Module,
-        lines: Sequence[str],
+        file: _File,
         definitions: Sequence[ast.AST],
         owners: Sequence[ast.AST],
         statement: ast.stmt,
         core: ast.stmt | ast.expr,
+        error: _Error,
     ) -> None:
-        self.module, self.lines, self.statement, self.core = module, lines, statement, core
+        self.path, self.module, self.lines = file
+        self.statement, self.core = statement, core
         self.function = next((one for one in definitions if isinstance(one, _FUNCTIONS)), None)
         self.owner = next((one for one in definitions if isinstance(one, ast.ClassDef)), None)
         self.owners = owners
-        outer = [node for node in module.body if node not in owners and node is not statement]
+        body = self.module.body
+        outer = [node for node in body if node not in owners and node is not statement]
         is_inside = self.function is not None
         self.outer = [one for one in outer if is_inside or one.lineno < statement.lineno]
         self.real = [node for node in self.outer if _is_definition(node)]
+        self.bindings, values = dict[int, str](), error.values_at(core, self.path)
+        if error.kind == "unbound" and error.parsed is not None and self.function is not None:
+            bindings = error.parsed.bindings(self.function, error.name, statement.lineno)
+            is_in_loop = any(isinstance(one, _LOOPS) for one in owners)
+            self.bindings = {} if bindings is None or is_in_loop else bindings
+        imported = self.certain()
+        self.name = error.name
+        self.values = {name: text for name, text in values.items() if name not in imported}
+        is_at_home = error.home is not None and error.home.path == self.path
+        self.home = error.function if is_at_home else ""
 
     def certain(self) -> set[str]:
         """The names that imports and definitions of the file bind: at its top or, of imports, in
@@ -356,6 +524,15 @@ class _Writing:
 
     def unsure(self, error: _Error) -> set[str]:
         """The names that have a value of ours, or whose binding may have been left out."""
+        if error.kind == "argument" and error.parsed is not None:
+            # What another name is bound to, or that name in another file, may be other arguments.
+            bound = {name for row in (*self._local(), *self.outer) for name in _bound(row)}
+            return bound - ({error.parsed.name} if self.path == error.parsed.entry else set())
+        if error.kind == "member":
+            is_other = self.owner is not None and self.owner.name != error.function
+            return {*self.certain(), *(["self"] if is_other else [])}
+        if error.kind == "unbound":
+            return set() if self.bindings else {error.name}
         if error.kind == "undefined":
             arguments = {row.arg for row in nodes(self.module, ast.arg)}
             return {*bound_names(self.module), *arguments}
@@ -370,11 +547,15 @@ class _Writing:
     def text(self) -> str:
         """The file's text: the other lines are blank."""
         text = [""] * (len(self.lines) + 1)
-        needed = {*_loaded(self.core)}
+        needed = {*_loaded(self.core), *(self.values if self.bindings else ())}
+        bases = self._bases()
+        needed |= {name for base in bases for name in _loaded(base)}
+        needed |= {self.home} - {"", self.owner.name if self.owner is not None else ""}
         self._write_outer(text, needed - self._parameters() - self._local_names(needed))
         depth = 0
         if self.owner is not None:
-            text[self.owner.lineno - 1] = f"class {self.owner.name}:"
+            arguments = ", ".join(ast.unparse(base) for base in bases)
+            text[self.owner.lineno - 1] = f"class {self.owner.name}({arguments}):"
             depth = 1
         if self.function is not None:
             text[self.function.lineno - 1] = (
@@ -388,6 +569,11 @@ class _Writing:
             self._write_local(text, needed, "")
         self._write_statement(text, "    " * depth)
         return "\n".join(text).rstrip() + "\n"
+
+    def _bases(self) -> list[ast.expr]:
+        """The bases of the class around a statement, where the error is about its objects."""
+        is_own = self.owner is not None and self.owner.name == self.home
+        return list(self.owner.bases) if self.owner is not None and is_own else []
 
     def _write_statement(self, text: list[str], indent: str) -> None:
         node = self.core
@@ -432,7 +618,7 @@ class _Writing:
                 text[first - 1 : node.end_lineno] = self.lines[first - 1 : node.end_lineno]
             else:
                 names = sorted(_bound(node) & names_met)
-                text[node.lineno - 1] = " = ".join([*names, _ANY])
+                text[node.lineno - 1] = self._bindings(names)
 
     def _write_local(self, text: list[str], needed: set[str], indent: str) -> None:
         for node in self._before():
@@ -441,10 +627,18 @@ class _Writing:
                 rows = self.lines[node.lineno - 1 : node.end_lineno]
                 text[node.lineno - 1 : node.end_lineno] = [indent + row.strip() for row in rows]
         for node in self._local():
-            names = sorted(_bound(node) & needed)
-            if names and not isinstance(node, _IMPORTS) and not text[node.lineno - 1]:
-                text[node.lineno - 1] = indent + " = ".join([*names, _ANY])
+            names = sorted(_bound(node) & needed - ({self.name} if self.bindings else set()))
+            if condition := self.bindings.get(node.lineno):
+                text[node.lineno - 1] = f"{indent}if {condition}: {self.name} = {_ANY}"
+            elif names and not isinstance(node, _IMPORTS) and not text[node.lineno - 1]:
+                text[node.lineno - 1] = indent + self._bindings(names)
                 needed = needed - {*names}
+
+    def _bindings(self, names: Sequence[str]) -> str:
+        """What gives names their values, on one line."""
+        rest = [name for name in names if name not in self.values]
+        rows = [f"{name} = {self.values[name]}" for name in names if name in self.values]
+        return "; ".join([*rows, *([" = ".join([*rest, _ANY])] if rest else [])])
 
     def _before(self) -> list[ast.stmt]:
         """The statements around and before the reported one, in its function or, outside of one,
@@ -481,8 +675,9 @@ class _Writing:
     def _arguments(self) -> str:
         assert self.function is not None
         rows = self.function.args
-        plain = [_ANY] * len([*rows.posonlyargs, *rows.args])
-        return ", ".join([*plain, *(f"{row.arg}={_ANY}" for row in rows.kwonlyargs)])
+        plain = [self.values.get(row.arg, _ANY) for row in (*rows.posonlyargs, *rows.args)]
+        keywords = (f"{row.arg}={self.values.get(row.arg, _ANY)}" for row in rows.kwonlyargs)
+        return ", ".join([*plain, *keywords])
 
 
 def _is_definition(node: ast.stmt) -> bool:
@@ -523,7 +718,27 @@ def _loaded(node: ast.AST) -> list[str]:
     return [row.id for row in nodes(node, ast.Name) if isinstance(row.ctx, ast.Load)]
 
 
-def _script(alone: _Alone, path: str, tree: Tree, program: Script | None) -> Script | None:
+def _script(
+    alone: _Alone, path: str, tree: Tree, program: Script | None, parsed: ParsedArguments | None
+) -> Script | None:
+    script = _beside(alone, path, tree, program)
+    if script is None or parsed is None or program is None:
+        return script
+    folder = PurePosixPath(script.entry).parent.as_posix()
+    folder = script.folder if script.command[:1] == ("-m",) else folder.removeprefix(".")
+    place = f"{folder}/{ARGUMENTS}.py".lstrip("/")
+    start = 2 if program.command[:1] == ("-m",) else 1
+    is_own = script.command == program.command
+    return script.model_copy(
+        update={
+            "files": {**script.files, place: parsed.text},
+            "edited": (*script.edited, place),
+            "command": script.command if is_own else (_PROGRAM, *program.command[start:]),
+        }
+    )
+
+
+def _beside(alone: _Alone, path: str, tree: Tree, program: Script | None) -> Script | None:
     what = (
         f"ran line {alone.line} of `{path}` alone, with the imports and definitions that it needs"
     )

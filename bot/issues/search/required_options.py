@@ -4,7 +4,7 @@ README starts it, else the plainest value of each option that it requires.
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import PurePosixPath
 
 from bot.kernel import tree_programs
@@ -25,21 +25,24 @@ _OPEN = re.compile(r"[$\u2026{}]|\.\.\.|^\[|path[_/-]to", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*+]\s+|\d{1,2}[.)]\s+)?`*")
 _PLAINEST = {"int": "1", "float": "0.1"}
 _MOST_README = 100_000
+_NAME = re.compile(r"\w{4,60}")
 
 
-def with_arguments(script: Script, tree: Tree) -> Script:
-    """A program of a tree with the arguments that it asks for; the very script where neither the
-    README nor its source tells them.
+def with_arguments(script: Script, tree: Tree, report: str = "") -> Script:
+    """A program of a tree with the arguments that it asks for: of the README's, those that have
+    most words of the report. The very script where neither the README nor its source tells them.
     """
     whys = {fix.why for fix in script.fixes}
-    documented = script if DOCUMENTED in whys else _as_documented(script, tree)
+    documented = script if DOCUMENTED in whys else _as_documented(script, tree, report)
     if documented is not script or REQUIRED in whys:
         return documented
     return _with_required(script)
 
 
-def _as_documented(script: Script, tree: Tree) -> Script:
-    for command in _readme_commands(tree):
+def _as_documented(script: Script, tree: Tree, report: str) -> Script:
+    names = {word.lower() for word in _NAME.findall(report[:_MOST_README])}
+    commands = sorted(_readme_commands(tree), key=lambda command: -_shared(command, names))
+    for command in commands:
         scripts = tree_programs.propose((command,), tree)
         if not scripts or scripts[0].entry != script.entry or any(map(_OPEN.search, command.argv)):
             continue
@@ -49,6 +52,12 @@ def _as_documented(script: Script, tree: Tree) -> Script:
             words = (script.command[0], *added, *script.command[1:])
             return _started(script, words, DOCUMENTED)
     return script
+
+
+def _shared(command: ShellCommand, names: Set[str]) -> int:
+    """How many words of a report the arguments of a command have."""
+    text = " ".join(command.argv[1:]).lower()
+    return sum(name in text for name in names)
 
 
 def _readme_commands(tree: Tree) -> Iterator[ShellCommand]:

@@ -2,6 +2,7 @@
 is the failure.
 """
 
+import posixpath
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -154,6 +155,11 @@ _CONTEXT = (
 )
 _NO_FLOAT = r"TypeError: 'float' object cannot be interpreted as an integer"
 _NO_SLICE = r"TypeError: unhashable type: 'slice'"
+_NO_FILE = (
+    r"FileNotFoundError: \[Errno 2\] No such file or directory: "
+    r"'(?P<folder>[^'\n]{1,300})/[^'/\n]*'"
+)
+_NO_FOLDER = r"RuntimeError: Parent directory (?P<folder>\S{1,300}) does not exist\."
 _RECLASSED = [
     (re.compile(old), re.compile(new), plain)
     for old, new, plain in (
@@ -203,6 +209,7 @@ _RECLASSED = [
             r"TypeError: '(?P<sign>\S+)' not supported .* '(?P<one>\w+)' and '(?P<two>\w+)'",
             r"TypeError: \g<one> \g<sign> \g<two> is not supported",
         ),
+        (_NO_FILE, _NO_FOLDER, "RuntimeError: Parent directory does not exist"),  # PyTorch 1.13
     )
 ]
 
@@ -218,10 +225,19 @@ def as_reclassed(reported: tuple[str, str], observed: tuple[str, str]) -> tuple[
     for old, new, plain in _RECLASSED:
         for first, second in ((one, other), (other, one)):
             before, after = old.fullmatch(first), new.fullmatch(second)
-            if before and after and before.groupdict() == after.groupdict():
+            if before and after and _groups(before) == _groups(after):
                 name, _, message = after.expand(plain).partition(": ")
                 return name, message
     return None
+
+
+def _groups(match: re.Match[str]) -> dict[str, str]:
+    """What two wordings of one message have in common: a folder in whatever form, a name."""
+    groups = match.groupdict()
+    return {
+        name: posixpath.normpath(text) if name == "folder" else text
+        for name, text in groups.items()
+    }
 
 
 # Comparing the words of two error messages: tolerant where wording varies, strict where it is the

@@ -7,7 +7,7 @@ data; here inputs must be far from it, and the run must have learned little.
 import math
 
 from bot.kernel.training_code import ProgramCode
-from bot.kernel.training_types import Data, Layer, Measurement, Summary
+from bot.kernel.training_types import Data, Fault, Layer, Measurement, Summary
 from bot.training.diagnosis.loss_contract import DISTANCES, kind
 from bot.training.diagnosis.rule import (
     Rule,
@@ -156,7 +156,7 @@ def parts_differ(training: Training) -> Signs:
                 *([evidence("columns on another scale", f"{share:.0%}")] if share else []),
             )
             text = f"Training and {other.part} inputs differ in scale."
-            yield Sign("CPP", 0.85, text, evidence=measurements, change=_STANDARDISE)
+            yield _parts_apart(text, measurements)
             return
         if _centred(train.inputs, other.inputs):
             text = (
@@ -165,9 +165,13 @@ def parts_differ(training: Training) -> Signs:
             low, high = other.inputs.minimum or 0.0, other.inputs.maximum or 0.0
             span = f"{low:.3g} to {high:.3g}"
             limit = f"{train.inputs.minimum or 0:.3g} to {train.inputs.maximum or 0:.3g}"
-            measurements = (evidence(f"{other.part} inputs", span, limit),)
-            yield Sign("CPP", 0.85, text, evidence=measurements, change=_STANDARDISE)
+            yield _parts_apart(text, (evidence(f"{other.part} inputs", span, limit),))
             return
+
+
+def _parts_apart(text: str, measurements: tuple[Measurement, ...]) -> Sign:
+    also: tuple[Fault, ...] = ("scaling-mismatch",)
+    return Sign("CPP", 0.85, text, also=also, evidence=measurements, change=_STANDARDISE)
 
 
 def _columns_apart(one: Data, other: Data) -> float:
@@ -312,7 +316,7 @@ RULES: tuple[Rule, ...] = (
          "Targets of a regression are far larger than one.", large_targets),
     Rule("uneven-columns", "data", ("CPP",), "Reprise",
          "The scales of input columns differ more than a hundredfold.", uneven),
-    Rule("parts-differ", "data", ("CPP",), "Reprise",
+    Rule("parts-differ", "data", ("CPP", "scaling-mismatch"), "Reprise",
          "Evaluation inputs have another scale than training inputs.", parts_differ),
     Rule("unseen-classes", "data", ("CPP",), "Reprise",
          "The training data lack classes of the evaluation data.", unseen_classes),

@@ -268,6 +268,8 @@ def log_expected(training: Training) -> Signs:
         return
     if loss.name != "nll" and (loss.name != "kld" or training.model.framework != "torch"):
         return
+    if loss.settings.get("swapped"):
+        return  # these are the targets
     also: tuple[FaultType, ...] = ("ARM",) if last_function(training) == "linear" else ()
     text = f"`{loss.name}` expects log-probabilities, but gets values above 0."
     yield at_end(training, 0.9, text, ("log_softmax",), also=also)

@@ -251,7 +251,7 @@ def breaks(training: Training) -> Signs:
     if start is not None and _tiny_batches(training):
         start = max(start, learning.points[0])  # the first losses are noise
     rose = start is not None and end is not None and start > 0 and end > 3 * start
-    if learning.broken and _fell_until_the_end(learning):
+    if learning.broken and breaks_at_once(learning):
         text = (
             f"The loss fell to {learning.points[-1]:.3g} and became NaN or infinite at once, as "
             "when a root, a norm, a logarithm or a quotient meets a zero."
@@ -264,7 +264,7 @@ def breaks(training: Training) -> Signs:
         yield rate_sign(training, 0.75, False, text, symptom=True)
 
 
-def _fell_until_the_end(learning: Learning) -> bool:
+def breaks_at_once(learning: Learning) -> bool:
     """Whether nothing grew before the loss broke, as it does under a rate that is too high."""
     points, start = learning.points, learning.start
     if len(points) < _SEVERAL or start is None:

@@ -59,9 +59,19 @@ def watch_functions(losses):
     keras_expressions.watch(losses, _note_call)
 
 
-def _note_call(function, targets, result):
+def _note_call(function, targets, result, predictions=None):
     if not keras_run.ACTIVE:
         _note_loss(function, targets, result)
+        _note_order(function, targets, predictions)
+
+
+@quiet("arguments of Keras losses")
+def _note_order(function, targets, predictions):
+    """A loss whose first argument is what a model returns, and whose second is not."""
+    results = [result for _, result in SEEN_LOOPS.passed.values()]
+    if any(one is targets for one in results) and not any(one is predictions for one in results):
+        name = keras_data.name_of(function)[0]
+        keras_run.tell_code(swapped_loss=name, swapped_line=program.line())
 
 
 def _gradient(original):
@@ -85,9 +95,8 @@ def _differentiated(loss, sources):
             loops.losses.update((id(one), loss) for one in sources)
 
 
-def _judged(result, loss, y_true, *_args, **_kwargs):
-    if not keras_run.ACTIVE:
-        _note_loss(loss, y_true, result)
+def _judged(result, loss, y_true, y_pred=None, *_args, **_kwargs):
+    _note_call(loss, y_true, result, y_pred)
 
 
 @quiet("Keras losses")

@@ -7,7 +7,7 @@ import random
 import sys
 import threading
 
-from . import keras_layers
+from . import keras_expressions, keras_layers
 from .core import STATE, quiet
 from .vocabulary import RECTIFIERS
 
@@ -150,6 +150,11 @@ def _forward(look):
     penalty = sum(float(keras_layers.array(one).sum()) for one in look.model.losses)
     if look.loss is not None:
         loss = look.loss(y, predictions)
+    elif look.outer is None and look.keras.backend.backend() == "tensorflow":
+        rows = look.keras.tree.flatten(predictions)[0].shape[0]
+        with keras_expressions.OuterRecorder(rows) as recorder:
+            loss = look.model._compute_loss(x, y, predictions, None, training=False)
+        look.outer = recorder.shapes, recorder.line
     else:
         loss = look.model._compute_loss(x, y, predictions, None, training=False)
     return loss, predictions, penalty
@@ -335,6 +340,7 @@ class Look:
         self.loss = run.loss
         self.seen, self.outputs, self.gradients = {}, [], []
         self.weights, self.penalty = [], None
+        self.outer = None
         self.taken = self.blind = self.is_foreign = False
 
     def _place(self, variable):

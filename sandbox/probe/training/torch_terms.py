@@ -1,5 +1,6 @@
 """What a loss that the program writes out is made of: vectors that are broadcast against columns,
-terms that lead to nothing that is stepped, and the place of a sequence that it is read from.
+terms that lead to nothing that is stepped, roots of what may be zero, and the place of a sequence
+that it is read from.
 """
 
 from . import program, records, source, torch_forward
@@ -23,6 +24,7 @@ class Terms:
         self.idle, self.useful = {}, {}
         self.ends = self.padded = 0.0
         self.picked = 0
+        self.root = None
 
 
 TERMS = Terms()
@@ -46,6 +48,7 @@ def begin_backward(tensors):
     if not TERMS.outer:
         _look_for_outer(root)
     _look_for_ends(root)
+    _look_for_roots(root)
     TERMS.picked += _is_of_picked(root)
 
 
@@ -161,6 +164,24 @@ def _is_outer(one, other):
     return len(few) > 0 and more == (*few, 1) and few[-1] > 1
 
 
+# Roots.
+
+
+def _look_for_roots(root):
+    """The smallest root between a loss and the layers: its slope has no bound near zero."""
+    waiting, visited = [root], set()
+    while waiting and len(visited) < _MOST_NODES:
+        node = waiting.pop(0)
+        if node in visited or node in FORWARD.known:
+            continue
+        visited.add(node)
+        value = torch_forward.saved_tensor(node, "_saved_result")
+        if torch_forward.name(node) == "sqrt" and records.is_tensor(value) and value.numel():
+            low = float(value.detach().min())
+            TERMS.root = low if TERMS.root is None else min(low, TERMS.root)
+        waiting += torch_forward.parents(node)
+
+
 # Values of actions.
 
 
@@ -235,6 +256,8 @@ def facts():
         fields.update(outer_shapes=TERMS.outer, outer_line=TERMS.outer_line)
     if TERMS.picked:
         fields["picked_values"] = TERMS.picked
+    if TERMS.root is not None:
+        fields["root_low"] = TERMS.root
     if TERMS.ends:
         fields.update(padded_ends=TERMS.padded / TERMS.ends, ends_line=source.line_of_last())
     idle = [(count, line) for (line, term), count in TERMS.idle.items()

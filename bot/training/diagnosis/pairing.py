@@ -22,6 +22,7 @@ from bot.training.diagnosis.rule import (
 )
 
 _LEAST_ROWS, _LEAST_BATCHES, _MANY, _MOST = 32, 5, 0.3, 0.9
+_BETWEEN, _WORSE = 0.6, 3.0
 _MOST_CLASSES, _ERRORS, _HALF, _SURE = 1000, 3.0, 0.5, 0.05
 _SYMMETRIC = frozenset(
     ("mse", "mae", "rmse", "huber", "smooth_l1", "logcosh", "log_cosh", "cosine_similarity",
@@ -57,6 +58,31 @@ def one_row(training: Training) -> Signs:
     words = "Copy each row when it is read: a buffer that is used again holds the last one only."
     better = change("preprocessing", ("rows",), words)
     yield Sign("CPP", 0.95, text, evidence=(measurement,), change=better)
+
+
+def alike_in_batches(training: Training) -> Signs:
+    """Batches of rows that are alike, of which batch normalization takes the mean, and evaluations
+    that are far worse for it.
+    """
+    code, end = training.code, training.learning.end
+    share = code.facts.get("between_batches") if code else None
+    norms = [x for x in training.layers if "BatchNorm" in x.type]
+    if not isinstance(share, int | float) or share < _BETWEEN or not norms or training.in_turns:
+        return
+    if end is None or training.judged is None or training.judged < _WORSE * abs(end):
+        return
+    text = (
+        f"Rows differ between batches and little within them ({share:.0%} of the spread of their"
+        f" means): what {label(norms[0])} takes away in training is the mean of one part of the"
+        " data, in evaluation that of all."
+    )
+    words = "Shuffle the rows of all parts together before they are cut into batches."
+    better = change("preprocessing", ("shuffle",), words)
+    measurements = (
+        evidence("spread between batches", share, "under 0.2"),
+        evidence("loss of evaluation", training.judged, end),
+    )
+    yield Sign("CPP", 0.85, text, evidence=measurements, change=better)
 
 
 def one_target(training: Training) -> Signs:
@@ -180,6 +206,8 @@ RULES: tuple[Rule, ...] = (
          "The same inputs come with different labels.", contradicting),
     Rule("rows-alike", "contract", ("CPP",), _SOURCE,
          "One row fills each batch.", one_row),
+    Rule("batches-alike", "contract", ("CPP",), _SOURCE,
+         "Batches of rows that are alike, before batch normalization.", alike_in_batches),
     Rule("targets-alike", "contract", ("CPP",), _SOURCE,
          "All targets are the same class.", one_target),
     Rule("too-few-units", "contract", ("LCN",), "DeepDiagnosis 1; public questions",

@@ -71,15 +71,6 @@ def update_ratio(training: Training) -> float | None:
     return median(finite_ratios) if finite_ratios else None
 
 
-def in_band(training: Training) -> bool:
-    """Whether the optimiser mostly works at this rate."""
-    optimizer, rate = training.optimizer, training.rate
-    limits = BANDS.get(optimizer.name) if optimizer else None
-    if optimizer is None or rate is None or limits is None:
-        return False
-    return limits[0] <= effective(optimizer, rate) <= limits[2]
-
-
 def small_steps(training: Training) -> bool:
     """Whether steps leave room for a higher rate: they are not far beyond a thousandth of the
     weights, or not seen.
@@ -142,7 +133,8 @@ def band(training: Training) -> Signs:
         return
     if _denied(training, up=up):
         return
-    if not (learning.below(reach) or learning.meaningless):
+    is_fast = learning.health == "unknown" and (update_ratio(training) or 0) >= _FAST and not up
+    if not (learning.below(reach) or learning.meaningless or is_fast):
         return
     text = f"The learning rate is too {'low' if up else 'high'} for `{optimizer.name}`."
     yield rate_sign(training, _by_distance(decades), up, text)

@@ -213,7 +213,7 @@ TRACE_PAIRS: dict[str, tuple[TrainingTrace, ...]] = {
         coded(facts={"row_batches": 24, "alike_batches": 24, "distinct_batches": 24}),
         coded(facts={"row_batches": 24, "alike_batches": 1, "distinct_batches": 24}),
     ),
-    "batches-alike": (coded(facts={"between_batches": 0.9}), coded(facts={"between_batches": 0.1})),
+    "batches-alike": (_in_parts(0.9), _in_parts(0.1)),
     "targets-alike": (
         one_unit(
             "sigmoid", "binary_crossentropy", CONSTANT, curve(0.7, 0.001), class_shares=(0.0, 1.0)

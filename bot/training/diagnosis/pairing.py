@@ -22,6 +22,7 @@ from bot.training.diagnosis.rule import (
 )
 
 _LEAST_ROWS, _LEAST_BATCHES, _MANY, _MOST = 32, 5, 0.3, 0.9
+_TABLE = 2
 _BETWEEN, _WORSE = 0.6, 3.0
 _MOST_CLASSES, _ERRORS, _HALF, _SURE = 1000, 3.0, 0.5, 0.05
 _SYMMETRIC = frozenset(
@@ -87,6 +88,7 @@ def alike_in_batches(training: Training) -> Signs:
 
 def one_target(training: Training) -> Signs:
     """Targets that are the same class for every row, where the outputs are those of a layer."""
+    yield from _constant_columns(training)
     loss, data, plan = training.loss, training.data, training.plan
     if loss is None or len(training.losses) > 1 or training.in_turns or training.is_policy:
         return
@@ -108,6 +110,25 @@ def one_target(training: Training) -> Signs:
     better = change("preprocessing", ("labels",), words)
     measurement = evidence("classes among the targets", 1, "2 or more")
     yield Sign("CPP", 0.93, text, evidence=(measurement,), change=better, line=loss.line)
+
+
+def _constant_columns(training: Training) -> Signs:
+    """Targets of several columns of which one is always 1 and another always 0."""
+    loss = training.loss
+    shares = loss.class_shares if loss else ()
+    if loss is None or loss.targets.minimum != 0 or loss.targets.maximum is None:
+        return
+    ones = [at for at, share in enumerate(shares) if share == 1]
+    if not ones or 0 not in shares or loss.targets.maximum > 1 or len(loss.targets.shape) < _TABLE:
+        return
+    text = (
+        f"Column {ones[0]} of the targets is 1 in every row, and column {shares.index(0)} is 0: the"
+        " classes that they stand for never change, so there is nothing to tell apart."
+    )
+    words = "Check how classes are numbered, and which number stands for none (the background)."
+    better = change("preprocessing", ("labels",), words)
+    measurement = evidence(f"mean of column {ones[0]} of the targets", 1, "under 1")
+    yield Sign("CPP", 0.9, text, evidence=(measurement,), change=better, line=loss.line)
 
 
 def _is_of_layer(training: Training, loss: Loss) -> bool:

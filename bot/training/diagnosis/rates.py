@@ -71,6 +71,15 @@ def update_ratio(training: Training) -> float | None:
     return median(finite_ratios) if finite_ratios else None
 
 
+def in_band(training: Training) -> bool:
+    """Whether the optimiser mostly works at this rate."""
+    optimizer, rate = training.optimizer, training.rate
+    limits = BANDS.get(optimizer.name) if optimizer else None
+    if optimizer is None or rate is None or limits is None:
+        return False
+    return limits[0] <= effective(optimizer, rate) <= limits[2]
+
+
 def small_steps(training: Training) -> bool:
     """Whether steps leave room for a higher rate: they are not far beyond a thousandth of the
     weights, or not seen.

@@ -7,6 +7,7 @@ import math
 from bot.training.diagnosis.learning import Learning
 from bot.training.diagnosis.rates import (
     BANDS,
+    in_band,
     rate_sign,
     small_steps,
     total_step,
@@ -296,7 +297,8 @@ def never_below_constant(training: Training) -> Signs:
     up = slow or (ratio is not None and ratio < _SOUND[0])
     stays = learning.badly and not learning.falling
     if stays:
-        likely = 0.45 if slow or (ratio is not None and not sound) else _GUESS
+        measured = slow or (ratio is not None and not sound)
+        likely = 0.45 if measured else _GUESS if in_band(training) else 0.36
         yield rate_sign(training, likely, up, text, symptom=True)
     near = learning.skill is None or learning.skill > -_NEAR
     follow = targets_follow(training)

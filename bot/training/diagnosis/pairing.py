@@ -7,7 +7,7 @@ import math
 from bot.kernel.training_code import ProgramCode
 from bot.kernel.training_types import Loss
 from bot.training.diagnosis.code_loop import code_sign
-from bot.training.diagnosis.labels import takes_numbers
+from bot.training.diagnosis.labels import last_units, takes_numbers
 from bot.training.diagnosis.learning import BINARY, ENTROPIES, targets_of
 from bot.training.diagnosis.loss_contract import kind, last_layer, width
 from bot.training.diagnosis.rule import (
@@ -133,7 +133,7 @@ def _constant_columns(training: Training) -> Signs:
 
 def _is_of_layer(training: Training, loss: Loss) -> bool:
     """Whether what is judged is what the last layer returns, and not, say, a similarity."""
-    return bool(training.learners) and training.learners[-1].units == width(loss)
+    return last_units(training) == width(loss)
 
 
 def _is_constant(training: Training, loss: Loss) -> bool:

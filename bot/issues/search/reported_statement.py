@@ -135,8 +135,8 @@ class _Error:
         value = PARSED
         if self.home is not None:
             module = f'__import__("importlib").import_module("{self.home.module}")'
-            made = self.function if path == self.home.path else f"{module}.{self.function}"
-            value = f"(lambda one: one.__new__(one))({made})"
+            target = self.function if path == self.home.path else f"{module}.{self.function}"
+            value = f"(lambda one: one.__new__(one))({target})"
         return {
             name: f"{_ANY[:-1]}**{{{rest!r}: {value}}})" if rest else value
             for name, _, rest in (dotted(one).partition(".") for one in self._owners(node))
@@ -213,11 +213,11 @@ def _home(error: _Error, tree: Tree, program: Script | None) -> _Home | None:
 
 def _gives(module: ast.Module, name: str) -> bool:
     """Whether code defines a member, gives an object one, or spells out its name."""
-    stored = (row for row in nodes(module, ast.Attribute) if isinstance(row.ctx, ast.Store))
+    stores = (row for row in nodes(module, ast.Attribute) if isinstance(row.ctx, ast.Store))
     constants = (row.value for row in nodes(module, ast.Constant))
     members = (row for one in nodes(module, ast.ClassDef) for row in one.body)
     return (
-        any(row.attr == name for row in stored)
+        any(row.attr == name for row in stores)
         or name in constants
         or any(name in _bound(row) for row in members)
     )

@@ -22,8 +22,9 @@ _UNDEFINED = re.compile(r"^name '(?P<name>\w{1,100})' is not defined")
 _BINDING = re.compile(
     r"^(?:(?:[\w<>]{1,100}\.){0,8}(?P<function>\w{1,100})\(\) )?"
     r"(?:got an unexpected keyword argument '(?P<name>\w{1,100})'"
-    r"|got multiple values for|missing \d{1,2} required|takes )"
+    r"|got multiple values for|missing \d{1,2} required(?P<missing>[^\n]{0,300})|takes )"
 )
+_QUOTED = re.compile(r"'(\w{1,100})'")
 _NO_ATTRIBUTE = re.compile(r"^module '[\w.]{1,200}' has no attribute '(?P<name>\w{1,100})'")
 _NO_ARGUMENT = re.compile(r"^'Namespace' object has no attribute '(?P<name>\w{1,100})'")
 _NO_FILE = re.compile(
@@ -46,7 +47,7 @@ LOOPS = (ast.While, ast.For, ast.AsyncFor)
 BLOCKS = (ast.If, *LOOPS, ast.With, ast.AsyncWith, ast.Try)
 
 
-class Home(NamedTuple):
+class ClassFile(NamedTuple):
     """The file of a class, and the module that it is for a program."""
 
     path: str
@@ -64,8 +65,9 @@ class NameFailure:
     kind: str
     name: str = ""
     function: str = ""
+    missing: frozenset[str] = frozenset()
     parsed: ParsedArguments | None = None
-    home: Home | None = None
+    home: ClassFile | None = None
 
     def concerns(self, node: ast.AST, certain: set[str], unsure: set[str]) -> bool:
         """Whether a statement is one that raises it, whatever the values of its names are: what it
@@ -129,11 +131,12 @@ def read_name_failure(member: object) -> NameFailure | None:
             groups = match.groupdict(default="")
             if kind == "folder" and name == "RuntimeError":
                 groups["name"] += "/file"
-            return NameFailure(kind, groups.get("name", ""), groups.get("function", ""))
+            missing = frozenset(_QUOTED.findall(groups.get("missing", "")))
+            return NameFailure(kind, groups.get("name", ""), groups.get("function", ""), missing)
     return None
 
 
-def home_of(error: NameFailure, tree: Tree, program: Script | None) -> Home | None:
+def home_of(error: NameFailure, tree: Tree, program: Script | None) -> ClassFile | None:
     """Where the only class of a name lies; None where code of the tree may give its objects what
     the error says they lack.
     """
@@ -147,7 +150,7 @@ def home_of(error: NameFailure, tree: Tree, program: Script | None) -> Home | No
     folder = folder_of(paths[0], tree, program)
     module = PurePosixPath(paths[0]).relative_to(folder or ".").with_suffix("").parts
     is_module = all(part.isidentifier() for part in module)
-    return Home(paths[0], ".".join(module)) if is_module else None
+    return ClassFile(paths[0], ".".join(module)) if is_module else None
 
 
 def _gives(module: ast.Module, name: str) -> bool:
@@ -196,6 +199,23 @@ def folder_of(path: str, tree: Tree, program: Script | None) -> str:
 def _root(node: ast.AST) -> str:
     """The first name of a dotted one, "" for any other expression."""
     return dotted(node).partition(".")[0]
+
+
+def misses(call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str] | None:
+    """The arguments without a default that a call does not give to a function; None where it may
+    give more than it writes.
+    """
+    if _is_open(call):
+        return None
+    rows = function.args
+    plain = [row.arg for row in (*rows.posonlyargs, *rows.args)]
+    required = plain[: len(plain) - len(rows.defaults)]
+    required += [
+        row.arg
+        for row, default in zip(rows.kwonlyargs, rows.kw_defaults, strict=True)
+        if default is None
+    ]
+    return {*required} - {*plain[: len(call.args)]} - {word.arg for word in call.keywords}
 
 
 def _is_open(call: ast.Call) -> bool:

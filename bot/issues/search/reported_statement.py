@@ -28,7 +28,7 @@ from bot.issues.search.parsed_arguments import (
     ParsedArguments,
     read_parsed_arguments,
 )
-from bot.issues.search.statement_file import File, StatementFile
+from bot.issues.search.statement_file import SourceFile, StatementFile
 from bot.kernel.attempt import Script
 from bot.kernel.bug import AnySignature, BugReport, Issue, ScriptFix, members_of
 from bot.kernel.source import index as source_index
@@ -201,9 +201,11 @@ class _Alone:
             core = _core_of(statement)
             if core is None or shape not in {"", "f", "cf"}:
                 continue
-            file = File(place.path, module, lines)
+            file = SourceFile(place.path, module, lines)
             writing = StatementFile(file, functions, owners, statement, core, error)
-            if error.concerns(core, writing.certain(), writing.unsure(error)):
+            if error.concerns(core, writing.certain(), writing.unsure(error)) and not (
+                writing.gives(error.missing)
+            ):
                 return cls(statement.lineno, writing.text())
         return None
 

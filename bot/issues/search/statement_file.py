@@ -17,11 +17,12 @@ from bot.issues.search.name_errors import (
     NameFailure,
     bound,
     loaded,
+    misses,
 )
-from bot.kernel.source.syntax import bound_names, dotted, nodes
+from bot.kernel.source.syntax import bound_names, dotted, name_of, nodes
 
 
-class File(NamedTuple):
+class SourceFile(NamedTuple):
     """A file of the tree, parsed and by its lines."""
 
     path: str
@@ -34,7 +35,7 @@ class StatementFile:
 
     def __init__(
         self,
-        file: File,
+        file: SourceFile,
         definitions: Sequence[ast.AST],
         owners: Sequence[ast.AST],
         statement: ast.stmt,
@@ -59,6 +60,7 @@ class StatementFile:
         imported = self.certain()
         self.name = error.name
         self.values = {name: text for name, text in values.items() if name not in imported}
+        self.called = error.function if error.kind == "arguments" else ""
         is_at_home = error.home is not None and error.home.path == self.path
         self.home = error.function if is_at_home else ""
 
@@ -164,7 +166,7 @@ class StatementFile:
             for node in nodes_by_name[name]:
                 if node.lineno not in selection:
                     selection[node.lineno] = node
-                    waiting += loaded(node) if id(node) in real else []
+                    waiting += self._needs(node) if id(node) in real else []
         for node in selection.values():
             first = min([node.lineno, *(row.lineno for row in getattr(node, "decorator_list", ()))])
             if node in self.real or node in always:
@@ -172,6 +174,26 @@ class StatementFile:
             else:
                 names = sorted(bound(node) & names_met)
                 text[node.lineno - 1] = self._bindings(names)
+
+    def _needs(self, node: ast.stmt) -> list[str]:
+        """The names that a statement of the file reads; of a function that does not take the
+        arguments of a call, those of its head: its body is not run.
+        """
+        if not isinstance(node, FUNCTIONS) or node.name != self.called:
+            return loaded(node)
+        return [name for part in (node.args, *node.decorator_list) for name in loaded(part)]
+
+    def gives(self, missing: frozenset[str]) -> bool:
+        """Whether each call that the statement makes of the function of the error, as the file has
+        it, gives it one of the arguments that the error misses, or lacks others.
+        """
+        functions = [one for one in self.real if isinstance(one, FUNCTIONS)]
+        function = next((one for one in functions if one.name == self.called), None)
+        calls = [one for one in nodes(self.core, ast.Call) if name_of(one.func) == self.called]
+        if function is None or not missing:
+            return False
+        rows = [misses(call, function) for call in calls]
+        return all(row is not None and row != missing for row in rows)
 
     def _write_local(self, text: list[str], needed: set[str], indent: str) -> None:
         for node in self._before():

@@ -431,6 +431,17 @@ def test_an_error_about_names_arises_without_the_data_that_is_read_before(
     assert any("ran line 3 of `main.py`" in what for what in changes) is (kind == "reproduced")
 
 
+def test_a_statement_alone_keeps_what_helped_the_program(tmp_path: Path) -> None:
+    call = "net = Net(no_such_part.size, depth=2)"
+    source = (
+        f"import no_such_part\nfrom net import Net\nrows = open('data/rows.csv').read()\n{call}\n"
+    )
+    report = reproduced(tmp_path, {"main.py": source, "net.py": NET}, refusal(4, call))
+    assert report.verdict.kind == "reproduced", report.verdict
+    runs = [attempt.change for attempt in report.attempts if attempt.purpose == "search"]
+    assert len(runs) == 3, runs
+
+
 def test_what_a_statement_alone_shows_says_nothing_else(tmp_path: Path) -> None:
     """The class takes the argument at this commit: the file that is missing stays the reason."""
     call = "net = Net(rows, depth=2)"

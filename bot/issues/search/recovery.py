@@ -80,7 +80,7 @@ def run(
         return result
     tree = read_tree(result.environment.tree)
     alone = reported_statement.run_alone(
-        runner.bug, runner.job.issue, runner.signature, tree, script
+        runner.bug, runner.job.issue, runner.signature, tree, result.script
     )
     if alone is None:
         return result

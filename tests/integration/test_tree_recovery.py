@@ -501,6 +501,16 @@ def test_what_more_than_code_decides_is_not_refuted_so(
     assert report.verdict.kind != "not_reproduced", report.verdict
 
 
+def test_an_import_that_works_with_help_of_ours_is_not_refuted(tmp_path: Path) -> None:
+    source = "from tools import go\n" + LATER
+    body = trace("main.py", 1, "from tools import go", "ImportError: cannot import name 'go'")
+    files = {"main.py": source, "lib/tools.py": "def go(): ...\n"}
+    report = reproduced(tmp_path, files, body, reaches=False)
+    assert report.script is not None
+    assert any("on the path" in fix.what for fix in report.script.fixes)
+    assert report.verdict.kind != "not_reproduced", report.verdict
+
+
 def test_other_arguments_than_the_reporters_refute_nothing_in_a_block(tmp_path: Path) -> None:
     source = "import sys\nif len(sys.argv) < 2:\n    size = 1\n    print(size)\n" + LATER
     body = trace("main.py", 4, "print(size)", "NameError: name 'size' is not defined")

@@ -468,7 +468,7 @@ def trace(file: str, line: int, code: str, error: str) -> str:
         ("from parts import go\n", trace("main.py", 1, "from parts import go", "ImportError: cannot import name 'go'"), "`from parts import go`"),
         ("import importlib.util\n", trace("main.py", 1, "import importlib.util", "ImportError: No module named util"), "Python 2"),
         ("size = 1\nprint(size)\n", trace("main.py", 2, "print(size)", "NameError: name 'size' is not defined"), "`print(size)`"),
-        ("print(f'{1}')\n", trace("main.py", 1, "print(f'{1}')", "SyntaxError: invalid syntax"), "cannot read"),
+        ("print(f'{1}')\n", trace("main.py", 1, "print(f'{1}')", "SyntaxError: invalid syntax"), "unable to read"),
     ],
 )  # fmt: skip
 def test_what_code_alone_decides_is_refuted_by_a_run_that_goes_past_it(

@@ -73,7 +73,7 @@ def _remark(member: CrashSignature) -> str:
     if _PYTHON_2.match(member.message):
         return "; the reported message is worded as Python 2 words it"
     name = member.exception.rpartition(".")[2]
-    return "; the reporter's Python cannot read that file" if name in _SYNTAX else ""
+    return "; an older Python may be unable to read that file" if name in _SYNTAX else ""
 
 
 def _statements(

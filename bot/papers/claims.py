@@ -34,9 +34,7 @@ _PROPOSED_NAME = re.compile(
 _ACRONYM = re.compile(
     r"\b(?:propose|introduce|present)\b[^.;()]{0,80}\(([A-Z][\w-]{1,20})\)", re.IGNORECASE
 )
-_TITLED = re.compile(
-    r".*:\s+(?:the\s+)?(\w+-\w+|\w*[a-z]\w*[A-Z]\w*|[A-Z]{2,}\w*)\s+[A-Z]", re.ASCII
-)
+_TITLED = re.compile(r".*:\s+(?:the\s+)?([A-Za-z]+-\w{1,2})\s+[A-Z]")
 """A name that a title gives after its colon: "Turning Up the Heat: Min-p Sampling for …"."""
 _SEEDS = re.compile(
     rf"(?:(?:over|across|of|from|with|on|for)\s+)({COUNT})\s+(?:\w+\s+)?"

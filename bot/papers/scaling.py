@@ -119,11 +119,11 @@ def _is_input(node: ast.expr) -> bool:
 
 def _unused(module: ast.Module, statistics: dict[str, tuple[str, int]]) -> Iterator[Scaling]:
     """A mean and a deviation that are computed and never read."""
-    read = {
+    uses = {
         node.id
         for node in ast.walk(module)
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
     }
-    left = dict(row for name, row in statistics.items() if name not in read)
+    left = dict(row for name, row in statistics.items() if name not in uses)
     if {"mean", "std"} <= left.keys():
         yield Scaling("standardised", left["std"], is_applied=False)

@@ -105,10 +105,13 @@ def _rivals(claims: Sequence[NumberClaim]) -> set[str]:
 def _of_sentences(
     paper: Paper, claim: NumberClaim | None, rivals: set[str]
 ) -> Iterator[tuple[int, Criterion]]:
+    own, others = _experiments(paper, claim)
     for sentence in paper.sentences:
         section = paper.section_of(sentence)
         is_long = len(sentence.text) > LONGEST_SENTENCE
         if is_long or is_elsewhere(section) or _is_about_others(sentence.text, rivals):
+            continue
+        if _names_any(sentence.text, others) and not _names_any(sentence.text, own):
             continue
         if _is_history(sentence, section) or _FIGURE.match(sentence.text):
             continue
@@ -125,6 +128,25 @@ def _of_sentences(
 def is_elsewhere(section: str) -> bool:
     """Whether a section is not about the paper's own experiment, by its title."""
     return bool(_ELSEWHERE.search(section))
+
+
+def _experiments(paper: Paper, claim: NumberClaim | None) -> tuple[set[str], set[str]]:
+    """What the columns of tables of hyperparameters are called that have one of the claim's own:
+    that one, and the others.
+    """
+    dataset = claim.dataset.lower() if claim is not None else ""
+    own, others = set[str](), set[str]()
+    for table in paper.tables:
+        if is_settings_table(table) and table.rows:
+            heads = {table.column(at).lower() for at in range(1, len(table.rows[0]))} - {""}
+            matches = {head for head in heads if head in dataset}
+            own |= matches
+            others |= heads - matches if matches else set()
+    return own, others - own
+
+
+def _names_any(text: str, names: set[str]) -> bool:
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I) for name in names)
 
 
 def _is_history(sentence: PaperSentence, section: str) -> bool:

@@ -329,6 +329,19 @@ def test_a_sentence_on_two_tasks_says_what_the_claims_own_has(dataset: str, loss
     assert "loss" not in of_claim(text, table.replace(dataset, "cards"))
 
 
+def test_a_sentence_on_the_experiment_of_another_column_states_nothing() -> None:
+    table = (
+        "Table 1: Hyperparameters.\n\n| Name | coins | stones |\n|---|---|---|\n| Epochs | 5 | 6 |\n\n"
+        "Table 2: Accuracy.\n\n| Method | {} |\n|---|---|\n| Net (ours) | 0.9 |\n"
+    )
+    text = "The stones task uses a cross-entropy loss. {} use SGD."
+    rows = of_claim(text.format("Coins and stones"), table.format("coins"))
+    assert (rows.get("loss"), rows["optimizer"], rows["epochs"]) == (None, "sgd", "5")
+    assert of_claim(text.format("Stones"), table.format("coins")).get("optimizer", "") == ""
+    assert of_claim(text.format("Coins"), table.format("stones"))["loss"] == "cross_entropy"
+    assert of_claim(text.format("Coins"), table.format("cards"))["loss"] == "cross_entropy"
+
+
 def test_the_caption_of_the_claims_own_table_comes_first() -> None:
     table = "Table 1: Accuracy with 40 % held out.\n\n| Method | coins |\n|---|---|\n| Net (ours) | 0.9 |\n"
     text = "Unless noted otherwise, 25 % of the data are held out."

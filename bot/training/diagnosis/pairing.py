@@ -5,7 +5,7 @@ given, and by what its losses are called with.
 import math
 
 from bot.kernel.training_code import ProgramCode
-from bot.kernel.training_types import Loss
+from bot.kernel.training_types import Fault, Loss
 from bot.training.diagnosis.code_loop import code_sign
 from bot.training.diagnosis.labels import last_units, takes_numbers
 from bot.training.diagnosis.learning import BINARY, ENTROPIES, targets_of
@@ -19,6 +19,7 @@ from bot.training.diagnosis.rule import (
     evidence,
     in_line,
     label,
+    number,
 )
 
 _LEAST_ROWS, _LEAST_BATCHES, _MANY, _MOST = 32, 5, 0.3, 0.9
@@ -59,6 +60,23 @@ def one_row(training: Training) -> Signs:
     words = "Copy each row when it is read: a buffer that is used again holds the last one only."
     better = change("preprocessing", ("rows",), words)
     yield Sign("CPP", 0.95, text, evidence=(measurement,), change=better)
+
+
+def large_mask(training: Training) -> Signs:
+    """Masks of 0 and 255, say, by which a loss multiplies shares."""
+    code = training.code
+    high = code.facts.get("mask_high") if code else None
+    if not isinstance(high, int | float) or high <= 1:
+        return
+    text = (
+        f"The masks that the loss multiplies predictions by are 0 and {number(high)}, but the"
+        " predictions are shares from 0 to 1: an overlap counts far more than all."
+    )
+    words = f"Divide the masks by {number(high)}, or compare them: `(mask > 0).float()`."
+    better = change("preprocessing", ("labels",), words)
+    measurement = evidence("largest value of the masks", high, 1)
+    also: tuple[Fault, ...] = ("scaling-mismatch",)
+    yield Sign("CPP", 0.93, text, also=also, evidence=(measurement,), change=better)
 
 
 def alike_in_batches(training: Training) -> Signs:
@@ -227,6 +245,8 @@ RULES: tuple[Rule, ...] = (
          "The same inputs come with different labels.", contradicting),
     Rule("rows-alike", "contract", ("CPP",), _SOURCE,
          "One row fills each batch.", one_row),
+    Rule("masks-not-shares", "contract", ("CPP", "scaling-mismatch"), _SOURCE,
+         "Masks of 0 and a large number where predictions are shares.", large_mask),
     Rule("batches-alike", "contract", ("CPP",), _SOURCE,
          "Batches of rows that are alike, before batch normalization.", alike_in_batches),
     Rule("targets-alike", "contract", ("CPP",), _SOURCE,

@@ -1580,3 +1580,23 @@ def test_a_similarity_may_have_its_answer_at_one_place() -> None:
         integer_targets=True, predictions=summary((32, 65), -3, 3),
     )  # fmt: skip
     assert not any(x.rule == "targets-alike" for x in diagnose(trace(fed=fed)).findings)
+
+
+@pytest.mark.parametrize(("buffer", "told"), [(32, True), (1000, False)])
+def test_sorted_data_needs_a_buffer_for_all_rows(buffer: int, told: bool) -> None:
+    """The probe sees the rows as they are before a pipeline shuffles them."""
+    fed = loss(
+        "sparse_categorical_crossentropy", one_hot=False, class_shares=(1.0,),
+        targets=summary((32,), 0, 0, std=0.0, distinct=1), integer_targets=True,
+    )  # fmt: skip
+    seen = trace(losses=PARTLY, fed=fed, plan={"samples": None, "shuffle": None})
+    code = coded(facts={"shuffle_buffer": buffer, "shuffled_rows": 1000}).code
+    found = diagnose(seen.model_copy(update={"code": code})).findings
+    assert any(x.rule == "sorted-classes" for x in found) is told
+    assert not any(x.rule == "targets-alike" for x in found)
+
+
+def test_gradients_of_one_model_are_given_to_another() -> None:
+    seen = _in_keras(coded(facts={"applied_to_others": 19}))
+    (found, *_) = diagnose(seen).findings
+    assert (found.fault, found.line) == ("optimizer-holds-others", 19)

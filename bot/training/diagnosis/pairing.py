@@ -7,9 +7,9 @@ import math
 from bot.kernel.training_code import ProgramCode
 from bot.kernel.training_types import Fault, Loss
 from bot.training.diagnosis.code_loop import code_sign
-from bot.training.diagnosis.labels import last_units, takes_numbers
+from bot.training.diagnosis.labels import classes_of, last_units, takes_numbers
 from bot.training.diagnosis.learning import BINARY, ENTROPIES, targets_of
-from bot.training.diagnosis.loss_contract import kind, last_layer, width
+from bot.training.diagnosis.loss_contract import kind, last_layer
 from bot.training.diagnosis.rule import (
     Rule,
     Sign,
@@ -115,7 +115,7 @@ def one_target(training: Training) -> Signs:
     if max(loss.class_shares, default=0.0) < 1 and not _is_constant(training, loss):
         return
     rows = math.prod(targets_of(loss, data).shape[:1])
-    is_part = plan is not None and plan.samples is not None and rows < _HALF * plan.samples
+    is_part = plan is None or plan.samples is None or rows < _HALF * plan.samples
     is_drawn = plan is not None and plan.shuffle is True
     is_learned = training.learning.end is not None and training.learning.end < _SURE
     if rows < _LEAST_ROWS or not (is_drawn or is_learned or not is_part):
@@ -151,7 +151,7 @@ def _constant_columns(training: Training) -> Signs:
 
 def _is_of_layer(training: Training, loss: Loss) -> bool:
     """Whether what is judged is what the last layer returns, and not, say, a similarity."""
-    return last_units(training) == width(loss)
+    return last_units(training) == classes_of(training, loss)
 
 
 def _is_constant(training: Training, loss: Loss) -> bool:
@@ -165,7 +165,7 @@ def too_few_units(training: Training) -> Signs:
     loss, output = training.loss, training.learners[-1] if training.learners else None
     if loss is None or output is None or not loss.integer_targets:
         return
-    units, whole = width(loss), targets_of(loss, training.data)
+    units, whole = classes_of(training, loss), targets_of(loss, training.data)
     if not takes_numbers(training, loss) or units < 2:
         return
     if whole.minimum != 0 or whole.maximum is None or not units <= whole.maximum < _MOST_CLASSES:

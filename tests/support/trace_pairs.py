@@ -213,6 +213,7 @@ TRACE_PAIRS: dict[str, tuple[TrainingTrace, ...]] = {
         coded(facts={"row_batches": 24, "alike_batches": 24, "distinct_batches": 24}),
         coded(facts={"row_batches": 24, "alike_batches": 1, "distinct_batches": 24}),
     ),
+    "masks-not-shares": (coded(facts={"mask_high": 255.0}), coded(facts={})),
     "batches-alike": (_in_parts(0.9), _in_parts(0.1)),
     "targets-alike": (
         one_unit(

@@ -33,7 +33,7 @@ _PLAIN = 0.5
 _FEW = 100
 _ENOUGH = 8
 _FAR = 100.0
-_TWO_CLASSES, _SORTED = 1.8, 0.35
+_TWO_CLASSES, _SORTED, _SMALL_BUFFER = 1.8, 0.35, 0.25
 _SHAPES = frozenset(("Flatten", "Reshape", "Permute", "Unflatten"))
 _NORMS = ("BatchNorm", "LayerNorm", "Normalization", "Rescaling", "InstanceNorm", "GroupNorm")
 _ALIKE = "Standardize the inputs, training and evaluation data alike."
@@ -304,6 +304,9 @@ def _beyond(train: Summary, other: Summary) -> bool:
 def sorted_classes(training: Training) -> Signs:
     """Batches of one class: the data is sorted, and is not shuffled."""
     loss, plan = training.loss, training.plan
+    if training.code is not None and "shuffle_buffer" in training.code.facts:
+        yield from _small_buffer(training, training.code)
+        return
     if training.code is not None and "random_classes" in training.code.facts:
         yield from _few_classes(training, training.code)
         return
@@ -318,6 +321,27 @@ def sorted_classes(training: Training) -> Signs:
         measurement = evidence("classes in a batch", 1, "more")
         words = f"Shuffle the training data{in_line(plan.line)}."
         yield _sign(0.6, "Each batch contains only one class.", measurement, words)
+
+
+def _small_buffer(training: Training, code: ProgramCode) -> Signs:
+    """Data that begins with rows of one class, shuffled within far fewer rows than there are."""
+    loss, buffer, rows = (
+        training.loss,
+        code.integer("shuffle_buffer"),
+        code.integer("shuffled_rows"),
+    )
+    if loss is None or not 0 < buffer < _SMALL_BUFFER * rows or not _of_classes(training):
+        return
+    if max(loss.class_shares, default=0.0) < 1 or (loss.targets.shape or (0,))[0] < _ENOUGH:
+        return
+    line = training.plan.line if training.plan else 0
+    text = (
+        f"The data is sorted by class, and `shuffle` draws from {buffer} of {rows} rows at a time:"
+        " batches hold one class for long."
+    )
+    better = change("preprocessing", ("shuffle",), f"Shuffle within all rows: `shuffle({rows})`.")
+    measurement = evidence("rows that a shuffle draws from", buffer, rows)
+    yield Sign("CPP", 0.85, text, evidence=(measurement,), change=better, line=line)
 
 
 def _few_classes(training: Training, code: ProgramCode) -> Signs:

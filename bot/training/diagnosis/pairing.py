@@ -5,11 +5,11 @@ given, and by what its losses are called with.
 import math
 
 from bot.kernel.training_code import ProgramCode
-from bot.kernel.training_types import Loss
+from bot.kernel.training_types import Fault, Loss
 from bot.training.diagnosis.code_loop import code_sign
-from bot.training.diagnosis.labels import last_units, takes_numbers
+from bot.training.diagnosis.labels import classes_of, last_units, takes_numbers
 from bot.training.diagnosis.learning import BINARY, ENTROPIES, targets_of
-from bot.training.diagnosis.loss_contract import kind, last_layer, width
+from bot.training.diagnosis.loss_contract import kind, last_layer
 from bot.training.diagnosis.rule import (
     Rule,
     Sign,
@@ -19,6 +19,7 @@ from bot.training.diagnosis.rule import (
     evidence,
     in_line,
     label,
+    number,
 )
 
 _LEAST_ROWS, _LEAST_BATCHES, _MANY, _MOST = 32, 5, 0.3, 0.9
@@ -61,6 +62,23 @@ def one_row(training: Training) -> Signs:
     yield Sign("CPP", 0.95, text, evidence=(measurement,), change=better)
 
 
+def large_mask(training: Training) -> Signs:
+    """Masks of 0 and 255, say, by which a loss multiplies shares."""
+    code = training.code
+    high = code.facts.get("mask_high") if code else None
+    if not isinstance(high, int | float) or high <= 1:
+        return
+    text = (
+        f"The masks that the loss multiplies predictions by are 0 and {number(high)}, but the"
+        " predictions are shares from 0 to 1: an overlap counts far more than all."
+    )
+    words = f"Divide the masks by {number(high)}, or compare them: `(mask > 0).float()`."
+    better = change("preprocessing", ("labels",), words)
+    measurement = evidence("largest value of the masks", high, 1)
+    also: tuple[Fault, ...] = ("scaling-mismatch",)
+    yield Sign("CPP", 0.93, text, also=also, evidence=(measurement,), change=better)
+
+
 def alike_in_batches(training: Training) -> Signs:
     """Batches of rows that are alike, of which batch normalization takes the mean, and evaluations
     that are far worse for it.
@@ -97,7 +115,7 @@ def one_target(training: Training) -> Signs:
     if max(loss.class_shares, default=0.0) < 1 and not _is_constant(training, loss):
         return
     rows = math.prod(targets_of(loss, data).shape[:1])
-    is_part = plan is not None and plan.samples is not None and rows < _HALF * plan.samples
+    is_part = plan is None or plan.samples is None or rows < _HALF * plan.samples
     is_drawn = plan is not None and plan.shuffle is True
     is_learned = training.learning.end is not None and training.learning.end < _SURE
     if rows < _LEAST_ROWS or not (is_drawn or is_learned or not is_part):
@@ -133,7 +151,7 @@ def _constant_columns(training: Training) -> Signs:
 
 def _is_of_layer(training: Training, loss: Loss) -> bool:
     """Whether what is judged is what the last layer returns, and not, say, a similarity."""
-    return last_units(training) == width(loss)
+    return last_units(training) == classes_of(training, loss)
 
 
 def _is_constant(training: Training, loss: Loss) -> bool:
@@ -147,7 +165,7 @@ def too_few_units(training: Training) -> Signs:
     loss, output = training.loss, training.learners[-1] if training.learners else None
     if loss is None or output is None or not loss.integer_targets:
         return
-    units, whole = width(loss), targets_of(loss, training.data)
+    units, whole = classes_of(training, loss), targets_of(loss, training.data)
     if not takes_numbers(training, loss) or units < 2:
         return
     if whole.minimum != 0 or whole.maximum is None or not units <= whole.maximum < _MOST_CLASSES:
@@ -227,6 +245,8 @@ RULES: tuple[Rule, ...] = (
          "The same inputs come with different labels.", contradicting),
     Rule("rows-alike", "contract", ("CPP",), _SOURCE,
          "One row fills each batch.", one_row),
+    Rule("masks-not-shares", "contract", ("CPP", "scaling-mismatch"), _SOURCE,
+         "Masks of 0 and a large number where predictions are shares.", large_mask),
     Rule("batches-alike", "contract", ("CPP",), _SOURCE,
          "Batches of rows that are alike, before batch normalization.", alike_in_batches),
     Rule("targets-alike", "contract", ("CPP",), _SOURCE,

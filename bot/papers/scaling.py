@@ -70,9 +70,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, str]]:
 
 def _statistic(node: ast.expr, kinds: dict[str, str]) -> str:
     """The statistic that an expression is, a small number beside it left out; "" for none."""
-    match node:
-        case ast.BinOp(op=ast.Add(), left=left, right=ast.Constant()):
-            return _statistic(left, kinds)
+    match _without_addend(node):
         case ast.Call(func=func, args=arguments):
             owner = func.value if isinstance(func, ast.Attribute) else None
             arrays = [one for one in (*arguments[:1], owner) if one is not None]
@@ -81,6 +79,14 @@ def _statistic(node: ast.expr, kinds: dict[str, str]) -> str:
         case ast.Name(id=name):
             return kinds.get(name, "")
     return ""
+
+
+def _without_addend(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        if not isinstance(node.right, ast.Constant):
+            break
+        node = node.left
+    return node
 
 
 def _kind(left: ast.expr, right: ast.expr, kinds: dict[str, str]) -> str:
@@ -97,9 +103,7 @@ def _kind(left: ast.expr, right: ast.expr, kinds: dict[str, str]) -> str:
 
 
 def _is_range(node: ast.expr, kinds: dict[str, str]) -> bool:
-    match node:
-        case ast.BinOp(op=ast.Add(), left=left, right=ast.Constant()):
-            return _is_range(left, kinds)
+    match _without_addend(node):
         case ast.BinOp(op=ast.Sub(), left=high, right=low):
             return (_statistic(high, kinds), _statistic(low, kinds)) == ("max", "min")
     return False

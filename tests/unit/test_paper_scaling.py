@@ -32,6 +32,7 @@ from bot.papers.scaling import scalings
         ("x = x / count", []),
         ("x = (x - offset) / scale", []),
         ("z = x - x.mean()", []),
+        ("x = (x - x.mean()) / (x.std()" + " + 1" * 1_500 + ")", ["standardised"]),
         ("m = x.mean()\nprint(m)\ns = x.std()", []),
     ],
 )

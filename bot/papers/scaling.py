@@ -13,6 +13,9 @@ _NO_INPUTS = re.compile(
     r"^y(?:_|$)|target|label|adv|reward|return|logit|output|pred|loss|score|error", re.IGNORECASE
 )
 _INPUTS = re.compile(r"(?:^|_)xs?(?:_|$)|input|image|img|pixel|data|feature|sample", re.IGNORECASE)
+_SCALERS = re.compile(
+    r"normali[sz]e|standardi[sz]|scale|whiten|preprocess|transform", re.IGNORECASE
+)
 _RANGES = (16.0, 255.0, 256.0)
 """The largest value of pixels that are stored as whole numbers."""
 
@@ -122,7 +125,10 @@ def _is_input(node: ast.expr) -> bool:
 
 
 def _unused(module: ast.Module, statistics: dict[str, tuple[str, int]]) -> Iterator[Scaling]:
-    """A mean and a deviation that are computed and never read."""
+    """A mean and a deviation that are computed and never read, where nothing else may scale."""
+    calls = (name_of(node.func) for node in ast.walk(module) if isinstance(node, ast.Call))
+    if any(_SCALERS.search(name) for name in calls):
+        return
     uses = {
         node.id
         for node in ast.walk(module)

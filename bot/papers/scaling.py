@@ -13,6 +13,9 @@ _NO_INPUTS = re.compile(
     r"^y(?:_|$)|target|label|adv|reward|return|logit|output|pred|loss|score|error", re.IGNORECASE
 )
 _INPUTS = re.compile(r"(?:^|_)xs?(?:_|$)|input|image|img|pixel|data|feature|sample", re.IGNORECASE)
+_SCALERS = re.compile(
+    r"normali[sz]e|standardi[sz]|scale|whiten|preprocess|transform", re.IGNORECASE
+)
 _RANGES = (16.0, 255.0, 256.0)
 """The largest value of pixels that are stored as whole numbers."""
 
@@ -70,9 +73,7 @@ def _pairs(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, str]]:
 
 def _statistic(node: ast.expr, kinds: dict[str, str]) -> str:
     """The statistic that an expression is, a small number beside it left out; "" for none."""
-    match node:
-        case ast.BinOp(op=ast.Add(), left=left, right=ast.Constant()):
-            return _statistic(left, kinds)
+    match _without_addend(node):
         case ast.Call(func=func, args=arguments):
             owner = func.value if isinstance(func, ast.Attribute) else None
             arrays = [one for one in (*arguments[:1], owner) if one is not None]
@@ -81,6 +82,14 @@ def _statistic(node: ast.expr, kinds: dict[str, str]) -> str:
         case ast.Name(id=name):
             return kinds.get(name, "")
     return ""
+
+
+def _without_addend(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        if not isinstance(node.right, ast.Constant):
+            break
+        node = node.left
+    return node
 
 
 def _kind(left: ast.expr, right: ast.expr, kinds: dict[str, str]) -> str:
@@ -97,9 +106,7 @@ def _kind(left: ast.expr, right: ast.expr, kinds: dict[str, str]) -> str:
 
 
 def _is_range(node: ast.expr, kinds: dict[str, str]) -> bool:
-    match node:
-        case ast.BinOp(op=ast.Add(), left=left, right=ast.Constant()):
-            return _is_range(left, kinds)
+    match _without_addend(node):
         case ast.BinOp(op=ast.Sub(), left=high, right=low):
             return (_statistic(high, kinds), _statistic(low, kinds)) == ("max", "min")
     return False
@@ -118,7 +125,10 @@ def _is_input(node: ast.expr) -> bool:
 
 
 def _unused(module: ast.Module, statistics: dict[str, tuple[str, int]]) -> Iterator[Scaling]:
-    """A mean and a deviation that are computed and never read."""
+    """A mean and a deviation that are computed and never read, where nothing else may scale."""
+    calls = (name_of(node.func) for node in ast.walk(module) if isinstance(node, ast.Call))
+    if any(_SCALERS.search(name) for name in calls):
+        return
     uses = {
         node.id
         for node in ast.walk(module)

@@ -32,6 +32,7 @@ from bot.papers.scaling import scalings
         ("x = x / count", []),
         ("x = (x - offset) / scale", []),
         ("z = x - x.mean()", []),
+        ("x = (x - x.mean()) / (x.std()" + " + 1" * 1_500 + ")", ["standardised"]),
         ("m = x.mean()\nprint(m)\ns = x.std()", []),
     ],
 )
@@ -52,6 +53,7 @@ def test_arithmetic_that_scales_inputs(code: str, values: list[str]) -> None:
         ("a = (a - a.mean()) / a.std()\nimages = images / 255\n", "min-max", "", "unknown"),
         ("mean, std = x.mean(0), x.std(0)\nscale(x)\nStandardScaler()\n", "standardised",
          "standardised", "agrees"),
+        ("mean, std = x.mean(0), x.std(0)\nx = tools.normalize(x)\n", "standardised", "", "unknown"),
         ("fit(x)\n", "standardised", "", "unknown"),
     ],
 )  # fmt: skip

@@ -281,7 +281,11 @@ def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
         return basis
     tree = read_tree(environment.tree)
     files = tree_programs.list_files(issue, tree, launch.data_for(environment, tree))
-    return replace(basis, tree=tree, files=fence(f"commit {environment.commit[:12]}", files))
+    return replace(
+        basis,
+        tree=tree,
+        files=fence(f"files at commit {environment.commit[:12]}, lines in brackets", files),
+    )
 
 
 def _focus(session: IssueSession, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:

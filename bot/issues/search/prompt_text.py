@@ -176,7 +176,8 @@ def _near(requested_version: str, history: Iterable[Release]) -> str:
 
 
 def _is_same(requested_version: str, installed_version: str) -> bool:
-    return requested_version in {installed_version, installed_version.partition("+")[0]}
+    public = installed_version.partition("+")[0]
+    return requested_version == installed_version or releases.same(requested_version, public)
 
 
 def _row(name: str, requested_version: str, installed_version: str, why: str) -> str:

@@ -22,7 +22,7 @@ from bot.training.diagnosis.rule import Rule, Sign, Signs, Training, change, evi
 _FEW_UPDATES = ((30, 0.85), (120, 0.58), (250, 0.45))
 _FEW = 250
 _ENOUGH, _MOST_EPOCHS = 1000, 500
-_FEW_EPOCHS = 2
+_FEW_EPOCHS, _SOME = 2, 120
 _SHORT_RUN = 5
 TINY_BATCH = 4
 _FEW_SAMPLES = 100
@@ -74,11 +74,14 @@ def few(training: Training) -> Signs:
         return
     epochs = plan.epochs if plan else None
     confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
+    is_flat = training.updates >= _SOME and learning.poor and not learning.falling
+    if is_flat:
+        confidence = min(confidence, _GUESS)  # more steps of this kind promise nothing
     if confidence:
         text = "The run made too few updates to learn."
         if unsettled and learning.well:
             text = "The run made too few updates for the moving averages of batch normalization."
-        seldom = epochs is not None and epochs <= _SHORT_RUN
+        seldom = epochs is not None and epochs <= _SHORT_RUN and not is_flat
         yield _more_epochs(training, max(confidence, 0.6) if seldom else confidence, text)
         if small_steps(training):
             yield rate_sign(training, confidence - 0.25, True, text)

@@ -1610,3 +1610,8 @@ def test_gradients_of_one_model_are_given_to_another() -> None:
 def test_of_a_flat_curve_more_steps_promise_nothing(losses: list[float], told: bool) -> None:
     found = diagnose(trace(losses=losses, plan={"epochs": 8})).findings
     assert ("HNE" in {x.fault for x in found}) is told
+
+
+@pytest.mark.parametrize(("share", "told"), [(1.0, True), (0.0, False)])
+def test_a_decoder_that_reads_its_targets_copies_them(share: float, told: bool) -> None:
+    assert ("target-in-inputs" in _code_faults(coded(facts={"copied_targets": share}))) is told

@@ -242,6 +242,7 @@ BUDGET_RULES: tuple[Rule, ...] = (
 _JUMPS = 0.2
 _SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
 _LONG, _SEVERAL = 100, 5
+_DEEP = 50.0  # times as far below zero as the loss began from it
 _GUESS = 0.33
 _LITTLE, _NEAR = 0.35, 0.2
 _CHANCE, _CLEAR = 2.0, 5.0
@@ -279,6 +280,32 @@ def _tiny_batches(training: Training) -> bool:
     """Whether each loss is that of a few samples alone."""
     batch = training.plan.batch_size if training.plan else None
     return batch is not None and batch <= TINY_BATCH
+
+
+def unbounded(training: Training) -> Signs:
+    """A loss that the program writes out and that falls below zero faster and faster: it can be
+    made as small as one likes, as a product of scores and targets without a logarithm of shares.
+    """
+    learning, loss = training.learning, training.loss
+    start, end, points = learning.start, learning.end, learning.points
+    if start is None or end is None or len(points) < _SEVERAL or training.is_policy:
+        return
+    if (loss is not None and loss.name != "expression") or training.in_turns:
+        return
+    if end > -_DEEP * max(abs(start), 1.0) or end > 1.5 * points[len(points) // 2]:
+        return
+    text = (
+        f"The loss falls from {start:.3g} to {end:.3g}, and faster towards the end: it has no lower"
+        " bound, so larger outputs are always better."
+    )
+    better = change(
+        "loss",
+        ("cross_entropy",),
+        "Compare logarithms of shares, as after `log_softmax`, or use a distance.",
+    )
+    line = loss.line if loss else 0
+    measurement = evidence("loss at the end", end, "bounded")
+    yield Sign("LCH", 0.85, text, also=("ACH",), evidence=(measurement,), change=better, line=line)
 
 
 def jumps(training: Training) -> Signs:
@@ -359,6 +386,8 @@ def _slow(training: Training) -> bool:
 CURVE_RULES: tuple[Rule, ...] = (
     Rule("loss-breaks", "rate", ("HLR",), "DeepLocalize 5; DeepDiagnosis 6; AutoTrainer (explode)",
          "The loss becomes NaN or infinite, or rises.", breaks),
+    Rule("loss-unbounded", "contract", ("LCH", "ACH"), "Reprise",
+         "A loss without a lower bound.", unbounded),
     Rule("loss-jumps", "dynamics", ("HLR",), "AutoTrainer (unstable)",
          "The loss falls and rises again and again.", jumps),
     Rule("targets-unrelated", "data", ("CPP",), "Reprise",

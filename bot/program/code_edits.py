@@ -691,7 +691,9 @@ def _bounded(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
             continue
         inner = _radicand(node)
         if inner is not None:
-            text = f"({program.text(inner)} + {_LEAST})"
+            text = f"{program.text(inner)} + {_LEAST}"
+            if not isinstance(program.parents.get(inner), cst.Arg):
+                text = f"({text})"
             return CodeEdit(
                 f"`{_LEAST}` under the root",
                 program.line(node),

@@ -431,6 +431,17 @@ def test_an_error_about_names_arises_without_the_data_that_is_read_before(
     assert any("ran line 3 of `main.py`" in what for what in changes) is (kind == "reproduced")
 
 
+def test_a_statement_alone_keeps_what_helped_the_program(tmp_path: Path) -> None:
+    call = "net = Net(no_such_part.size, depth=2)"
+    source = (
+        f"import no_such_part\nfrom net import Net\nrows = open('data/rows.csv').read()\n{call}\n"
+    )
+    report = reproduced(tmp_path, {"main.py": source, "net.py": NET}, refusal(4, call))
+    assert report.verdict.kind == "reproduced", report.verdict
+    runs = [attempt.change for attempt in report.attempts if attempt.purpose == "search"]
+    assert len(runs) == 3, runs
+
+
 def test_what_a_statement_alone_shows_says_nothing_else(tmp_path: Path) -> None:
     """The class takes the argument at this commit: the file that is missing stays the reason."""
     call = "net = Net(rows, depth=2)"
@@ -457,7 +468,7 @@ def trace(file: str, line: int, code: str, error: str) -> str:
         ("from parts import go\n", trace("main.py", 1, "from parts import go", "ImportError: cannot import name 'go'"), "`from parts import go`"),
         ("import importlib.util\n", trace("main.py", 1, "import importlib.util", "ImportError: No module named util"), "Python 2"),
         ("size = 1\nprint(size)\n", trace("main.py", 2, "print(size)", "NameError: name 'size' is not defined"), "`print(size)`"),
-        ("print(f'{1}')\n", trace("main.py", 1, "print(f'{1}')", "SyntaxError: invalid syntax"), "cannot read"),
+        ("print(f'{1}')\n", trace("main.py", 1, "print(f'{1}')", "SyntaxError: invalid syntax"), "unable to read"),
     ],
 )  # fmt: skip
 def test_what_code_alone_decides_is_refuted_by_a_run_that_goes_past_it(
@@ -487,6 +498,16 @@ def test_what_more_than_code_decides_is_not_refuted_so(
     tmp_path: Path, source: str, body: str
 ) -> None:
     report = reproduced(tmp_path, {"main.py": source}, body, reaches=False)
+    assert report.verdict.kind != "not_reproduced", report.verdict
+
+
+def test_an_import_that_works_with_help_of_ours_is_not_refuted(tmp_path: Path) -> None:
+    source = "from tools import go\n" + LATER
+    body = trace("main.py", 1, "from tools import go", "ImportError: cannot import name 'go'")
+    files = {"main.py": source, "lib/tools.py": "def go(): ...\n"}
+    report = reproduced(tmp_path, files, body, reaches=False)
+    assert report.script is not None
+    assert any("on the path" in fix.what for fix in report.script.fixes)
     assert report.verdict.kind != "not_reproduced", report.verdict
 
 

@@ -299,6 +299,12 @@ def test_a_quoted_command_is_read_once():
     assert (command.argv, command.folder) == (("train.py", "--x", "1"), "tools")
 
 
+def test_a_command_in_quotation_marks_ends_with_them():
+    body = 'When I enter the command "python train.py --policy rgl ", it appears: IndexError'
+    (command,) = read_issue(Issue(title="it fails", body=body)).commands
+    assert command.argv == ("train.py", "--policy", "rgl")
+
+
 @pytest.mark.parametrize(
     ("command", "folder"), [("bash fit.sh", "run"), ("cd run; bash fit.sh", "run")]
 )

@@ -310,6 +310,35 @@ def test_what_more_than_the_command_line_decides_is_left_to_the_program(
     assert alone_in({**TRAINING, **change}, issue) is None
 
 
+CALLS = b"""import numpy as np
+
+def fit(net, rounds, *, rate=np.pi, **words):
+    return np.zeros(net) * rounds
+
+def again(net):
+    return fit(net, 1)
+
+if __name__ == "__main__":
+    net = open("net")
+    fit(net, rate=1)
+"""
+
+
+def test_of_several_calls_the_one_that_cannot_be_bound_is_made(tmp_path: Path) -> None:
+    title = "TypeError: fit() missing 1 required positional argument: 'rounds'"
+    script = alone_in({"main.py": CALLS}, Issue(title=title, body="I run `python main.py`."))
+    assert script is not None
+    assert "ran line 11 of" in script.fixes[-1].what
+    assert last_lines(script, tmp_path, {"main.py": CALLS}).splitlines()[-1] == title
+    # What only the body of the function needs is not imported.
+    bare = {"main.py": CALLS.replace(b"rate=np.pi", b"rate=1")}
+    script = alone_in(bare, Issue(title=title, body="I run `python main.py`."))
+    assert script is not None
+    assert "numpy" not in script.source
+    whole = {"main.py": CALLS.replace(b", rate=1)", b", 1)")}
+    assert alone_in(whole, Issue(title=title, body="I run `python main.py`.")) is None
+
+
 OBJECTS = {
     "main.py": b"from parts.net import Net\n\ndef run(path):\n    net = open(path)\n    state = {'best': net.best_loss,\n"
     b"             'own': self.net.best_loss}\n",

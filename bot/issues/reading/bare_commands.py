@@ -69,7 +69,8 @@ def find_bare_commands(prose: Sequence[ProseLine]) -> Iterator[ShellCommand]:
         following = _continuation(text, lines[at + 1 : at + _MOST_WORDS]) if starts else []
         after = at + 1 + len(following)
         for start in starts:
-            if text.count("`", 0, start) % 2:  # it is read as the quotation that it is part of
+            # Of a quotation, the whole is read as one.
+            if any(text.count(mark, 0, start) % 2 and mark in text[start:] for mark in '`"'):
                 continue
             words = _without_prose(fill_placeholders(" ".join([text[start:], *following])))
             rows = read_commands([*steps, words]) if _is_run(text, start) else ()

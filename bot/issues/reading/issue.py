@@ -305,6 +305,17 @@ def read_warnings(
     return distinct(rows, lambda row: row.message[:200])
 
 
+def _with_class(
+    failures: tuple[Traceback, ...], issue: Issue, words: Sequence[Sentence]
+) -> tuple[Traceback, ...]:
+    """The failures; where none has a class, Python's own words say which one it is."""
+    if any(row.exception or row.frames for row in failures):
+        return failures
+    bare = tuple(find_bare_messages(issue, words))
+    is_same = any(one.message in row.message for one in bare for row in failures)
+    return bare if is_same or not failures else failures
+
+
 def read_issue(issue: Issue) -> BugReport:
     """Read an issue. Pure, linear in the size of the body, and never raises on any text."""
     issue = issue.model_copy(
@@ -318,9 +329,7 @@ def read_issue(issue: Issue) -> BugReport:
     words = tuple(sentences(paper.prose))
     blocks = read_blocks(paper, home)
     fences = tuple(block.fence for block in blocks)
-    traceback_list = tracebacks(issue, paper, words, blocks) or tuple(
-        find_bare_messages(issue, words)
-    )
+    traceback_list = _with_class(tracebacks(issue, paper, words, blocks), issue, words)
     outputs = shown_outputs(paper, words, blocks, home)
     # Which of two endings of one program is the wrong one takes a reader.
     contrasted = _contrasted(fences)

@@ -41,11 +41,11 @@ class ParsedArguments:
 
     def is_changed(self, attribute: str) -> bool:
         """Whether the program may give them an attribute after they were parsed."""
-        given = re.compile(
+        assignment = re.compile(
             rf"(?<!\bself)\.{re.escape(attribute)}\s*(?::[^=\n]{{1,80}})?=(?!=)"
             rf"|\bsetattr\(\s*[\w.]{{1,80}}\s*,\s*['\"]{re.escape(attribute)}['\"]"
         )
-        return any(given.search(text) or _FILLS.search(text) for text in self.files.values())
+        return any(assignment.search(text) or _FILLS.search(text) for text in self.files.values())
 
     @property
     def entry(self) -> str:

@@ -73,7 +73,7 @@ def _remark(member: CrashSignature) -> str:
     if _PYTHON_2.match(member.message):
         return "; the reported message is worded as Python 2 words it"
     name = member.exception.rpartition(".")[2]
-    return "; the reporter's Python cannot read that file" if name in _SYNTAX else ""
+    return "; an older Python may be unable to read that file" if name in _SYNTAX else ""
 
 
 def _statements(
@@ -95,7 +95,7 @@ def _statements(
         for path in paths:
             text = script.files.get(path) or tree.get(path, b"").decode("utf-8", "replace")
             rows = [at for at, row in enumerate(source_lines(text), 1) if _plain(row) == code]
-            if not code or not rows or (is_import and not _is_known(code, tree)):
+            if not code or not rows or (is_import and not _is_known(code, script, tree)):
                 continue
             if name in _SYNTAX:
                 every = frozenset(range(1, text.count("\n") + 2))
@@ -125,11 +125,15 @@ def _plain(text: str) -> str:
     return " ".join(text.split())
 
 
-def _is_known(code: str, tree: Tree) -> bool:
-    """Whether an import asks for a module of the tree, or for one that Python brings."""
+def _is_known(code: str, script: Script, tree: Tree) -> bool:
+    """Whether an import asks for a module that Python brings, or for one of the tree, which the
+    program finds without help of ours.
+    """
     tops = {name.partition(".")[0] for name in symbols.imported_modules(code)}
     own = {part.removesuffix(".py") for one in tree for part in one.split("/")}
-    return tops <= own
+    added = any(path not in tree for path in script.edited if path != script.entry)
+    has_help = added or launch.SEARCH_PATH in script.variables
+    return not tops or (tops <= own and not has_help)
 
 
 def _is_passed(runner: Runner, result: SearchResult, statement: _Statement) -> bool:

@@ -82,7 +82,7 @@ def run(
     bug, signature = runner.bug, runner.signature
     if script.command:
         tree = read_tree(result.environment.tree)
-        alone = reported_statement.run_alone(bug, runner.job.issue, signature, tree, script)
+        alone = reported_statement.run_alone(bug, runner.job.issue, signature, tree, result.script)
     else:
         alone = reported_statement.run_snippet_alone(bug, signature, result.script)
     if alone is None:

@@ -5,9 +5,7 @@ Of the program's own work, only what it makes of its command line is real.
 
 import ast
 import builtins
-import posixpath
 import re
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, islice
@@ -15,48 +13,34 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from bot.environment import imports
-from bot.issues.missing_inputs import WRITES
+from bot.issues.search.name_errors import (
+    ANY,
+    DEFINITIONS,
+    NO_ATTRIBUTE,
+    NameFailure,
+    files_defining,
+    folder_of,
+    home_of,
+    loaded,
+    may_be_there,
+    read_name_failure,
+)
 from bot.issues.search.parsed_arguments import (
     MODULE as ARGUMENTS,
-    VALUE as PARSED,
     ParsedArguments,
     read_parsed_arguments,
 )
+from bot.issues.search.statement_file import SourceFile, StatementFile
 from bot.kernel.attempt import Script
 from bot.kernel.bug import AnySignature, BugReport, CrashSignature, Issue, ScriptFix, members_of
 from bot.kernel.source import index as source_index
-from bot.kernel.source.syntax import bound_names, dotted, module_of, name_of, nodes, source_lines
+from bot.kernel.source.syntax import module_of, name_of, nodes, source_lines
 from bot.kernel.trees import Tree, tree_files
 
 ALONE = "what comes before it cannot run here, and the reported error does not depend on that"
 """Why a statement was run alone. What passes so says nothing."""
 LOOKED_UP = "whether a module has a name does not depend on the program"
 _PROGRAM = "reprise_statement.py"
-_ANY = '__import__("unittest.mock").mock.MagicMock()'
-"""A value that takes part in everything: none of them decides whether a name is there."""
-_UNDEFINED = re.compile(r"^name '(?P<name>\w{1,100})' is not defined")
-_BINDING = re.compile(
-    r"^(?:(?:[\w<>]{1,100}\.){0,8}(?P<function>\w{1,100})\(\) )?"
-    r"(?:got an unexpected keyword argument '(?P<name>\w{1,100})'"
-    r"|got multiple values for|missing \d{1,2} required|takes )"
-)
-_NO_ATTRIBUTE = re.compile(
-    r"^module '(?P<module>[A-Za-z_][\w.]{0,200})' has no attribute '(?P<name>\w{1,100})'"
-)
-_NO_ARGUMENT = re.compile(r"^'Namespace' object has no attribute '(?P<name>\w{1,100})'")
-_NO_FILE = re.compile(
-    r"^\[Errno 2\] No such file or directory: b?'(?P<name>[\w.-][^':\n]{0,200}/[^'/\n]{1,200})'"
-)
-_NO_FOLDER = re.compile(r"^Parent directory (?P<name>[\w.-]\S{0,200}) does not exist")
-_MAKES_FOLDERS = re.compile(r"\b(?:makedirs?|mkdir\w*|ensure_dir\w*|copytree)\b")
-_NO_MEMBER = re.compile(
-    r"^'(?P<function>[A-Za-z_]\w{0,100})' object has no attribute '(?P<name>\w{1,100})'"
-)
-_FILLS_ITSELF = re.compile(rb"__(?:get|set)attr(?:ibute)?__|\bsetattr\(|__dict__|\b__slots__\b")
-_UNBOUND = re.compile(
-    r"^(?:cannot access )?local variable '(?P<name>\w{1,100})'"
-    r" (?:referenced before assignment|where it is not associated with a value)"
-)
 _AT_LINE = re.compile(
     r"\bline[\s`*]{0,3}(?P<line>\d{1,5})[\s`*]{0,3}(?:of|in)[\s`*]{0,3}(?:the )?(?:file )?"
     r"[`*]{0,3}(?P<path>[\w./\\-]{1,200}\.py)\b"
@@ -67,11 +51,6 @@ _AT_LINE = re.compile(
 _SPAN = re.compile(r"(?<!`)`([^`\n]{4,300})`(?!`)")
 _MOST_PLACES, _MOST_TEXT, _MOST_SPANS, _MOST_FILES = 20, 60_000, 40, 20
 _MOST_TRIES, _MOST_STATEMENTS = 100, 20
-_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
-_IMPORTS = (ast.Import, ast.ImportFrom)
-_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
-_LOOPS = (ast.While, ast.For, ast.AsyncFor)
-_BLOCKS = (ast.If, *_LOOPS, ast.With, ast.AsyncWith, ast.Try)
 
 
 class _Place(NamedTuple):
@@ -82,88 +61,6 @@ class _Place(NamedTuple):
     code: str = ""
 
 
-class _File(NamedTuple):
-    """A file of the tree, parsed and by its lines."""
-
-    path: str
-    module: ast.Module
-    lines: Sequence[str]
-
-
-class _Home(NamedTuple):
-    """The file of a class, and the module that it is for a program."""
-
-    path: str
-    module: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Error:
-    """An error that only tells of names: one that nothing defines, one that a module lacks, or
-    the parsed command line, or an object of a class at `home`, one to which that line lets a
-    function give no value, or arguments that a function does not take; or of a folder in which
-    nothing can be saved, since it is not there.
-    """
-
-    kind: str
-    name: str = ""
-    function: str = ""
-    parsed: ParsedArguments | None = None
-    home: _Home | None = None
-
-    def concerns(self, node: ast.AST, certain: set[str], unsure: set[str]) -> bool:
-        """Whether a statement is one that raises it, whatever the values of its names are: what it
-        calls or looks into is `certain`, and nothing `unsure`.
-        """
-        if self.kind in {"undefined", "unbound"}:
-            names = {row.id for row in nodes(node, ast.Name)}
-            return self.name in names and self.name not in unsure
-        if self.kind in {"argument", "member"}:
-            return any(_root(owner) not in {"", *unsure} for owner in self._owners(node))
-        if self.kind == "folder":
-            return any(_saves(row) for row in nodes(node, ast.Call))
-        if self.kind == "attribute":
-            owners = (row.value for row in nodes(node, ast.Attribute) if row.attr == self.name)
-            return any(_root(owner) in certain - unsure for owner in owners)
-        calls = [row for row in nodes(node, ast.Call) if _root(row.func) in certain - unsure]
-        if self.name:
-            return any(word.arg == self.name for row in calls for word in row.keywords)
-        return bool(calls) and not any(map(_is_open, calls))
-
-    def values_at(self, node: ast.AST, path: str) -> dict[str, str]:
-        """The values of names by which a statement of a file gets at the parsed command line, or at
-        an object of the class that was not filled.
-        """
-        if self.parsed is not None and self.kind in {"unbound", "folder"}:
-            return {self.parsed.name: PARSED}
-        value = PARSED
-        if self.home is not None:
-            module = f'__import__("importlib").import_module("{self.home.module}")'
-            made = self.function if path == self.home.path else f"{module}.{self.function}"
-            value = f"(lambda one: one.__new__(one))({made})"
-        return {
-            name: f"{_ANY[:-1]}**{{{rest!r}: {value}}})" if rest else value
-            for name, _, rest in (dotted(one).partition(".") for one in self._owners(node))
-            if name
-        }
-
-    def _owners(self, node: ast.AST) -> list[ast.expr]:
-        """What a statement asks for the name, where what it asks is a value of ours."""
-        rows = nodes(node, ast.Attribute) if self.kind in {"argument", "member"} else []
-        return [row.value for row in rows if row.attr == self.name]
-
-
-def _root(node: ast.AST) -> str:
-    """The first name of a dotted one, "" for any other expression."""
-    return dotted(node).partition(".")[0]
-
-
-def _is_open(call: ast.Call) -> bool:
-    """Whether a call takes arguments that are not written there."""
-    starred = any(isinstance(row, ast.Starred) for row in call.args)
-    return starred or any(word.arg is None for word in call.keywords)
-
-
 def run_alone(
     bug: BugReport, issue: Issue, signature: AnySignature, tree: Tree, program: Script | None
 ) -> Script | None:
@@ -171,7 +68,7 @@ def run_alone(
     in the file that the `program` starts, or beside it; a call that the report quotes where it
     points at no line. None where the error may depend on what runs before.
     """
-    error = next(filter(None, map(_error, members_of(signature))), None)
+    error = next(filter(None, map(read_name_failure, members_of(signature))), None)
     if error is None:
         return None
     if error.kind in {"argument", "unbound", "folder"}:
@@ -180,11 +77,11 @@ def run_alone(
             return None
         if error.kind == "argument" and parsed.is_changed(error.name):
             return None
-        if error.kind == "folder" and _may_be_there(error.name, program, parsed, tree):
+        if error.kind == "folder" and may_be_there(error.name, program, parsed, tree):
             return None
         error = replace(error, parsed=parsed)
     if error.kind == "member":
-        home = _home(error, tree, program)
+        home = home_of(error, tree, program)
         if home is None:
             return None
         error = replace(error, home=home)
@@ -204,7 +101,7 @@ def run_snippet_alone(bug: BugReport, signature: AnySignature, program: Script) 
     the program has it otherwise, else a line that the error may mean. None where the error may
     depend on what runs before.
     """
-    error = next(filter(None, map(_error, members_of(signature))), None)
+    error = next(filter(None, map(read_name_failure, members_of(signature))), None)
     if error is None or error.kind not in _NAMES or program.command:
         return None
     frames = [frame for row in bug.tracebacks for frame in row.frames if not frame.package]
@@ -218,7 +115,7 @@ def run_snippet_alone(bug: BugReport, signature: AnySignature, program: Script) 
             alone = _Alone.find(text, place, error)
             if alone is not None:
                 lacking = imports.undefined(alone.text)
-                head = "".join(f"{name} = {_ANY}\n" for name in lacking)
+                head = "".join(f"{name} = {ANY}\n" for name in lacking)
                 text = re.sub(r"\n{3,}", "\n\n", head + alone.text)
                 files = {**program.files, program.entry: text}
                 what = f"ran line {alone.line} alone, with the imports that it needs"
@@ -231,7 +128,7 @@ def look_up(signature: AnySignature) -> Script | None:
     """The mere look-up of what a module is said to lack; None for any other error."""
     members = members_of(signature)
     messages = [row.message for row in members if isinstance(row, CrashSignature)]
-    match = next(filter(None, map(_NO_ATTRIBUTE.match, messages)), None)
+    match = next(filter(None, map(NO_ATTRIBUTE.match, messages)), None)
     if match is None or len(members) > 1:
         return None
     module, name = match["module"], match["name"]
@@ -241,7 +138,7 @@ def look_up(signature: AnySignature) -> Script | None:
     return Script(files={"repro.py": source}, origin=f"the name `{module}.{name}`", fixes=(fix,))
 
 
-def _lines_meant(error: _Error, text: str) -> list[int]:
+def _lines_meant(error: NameFailure, text: str) -> list[int]:
     """The lines of a program that an error may be about: for arguments, calls of the function that
     it names, or of a class.
     """
@@ -253,50 +150,9 @@ def _lines_meant(error: _Error, text: str) -> list[int]:
     return sorted({at for at, own in calls if (own[:1].isupper() if is_class else own == name)})
 
 
-def _home(error: _Error, tree: Tree, program: Script | None) -> _Home | None:
-    """Where the only class of a name lies; None where code of the tree may give its objects what
-    the error says they lack.
-    """
-    paths = _defining(error.function, tree)
-    if len(paths) != 1 or _FILLS_ITSELF.search(tree[paths[0]]):
-        return None
-    name = error.name.encode()
-    texts = (text for path, text in tree.items() if path.endswith(".py") and name in text)
-    if any(_gives(module_of(text.decode("utf-8", "replace")), error.name) for text in texts):
-        return None
-    folder = _folder(paths[0], tree, program)
-    module = PurePosixPath(paths[0]).relative_to(folder or ".").with_suffix("").parts
-    is_module = all(part.isidentifier() for part in module)
-    return _Home(paths[0], ".".join(module)) if is_module else None
-
-
-def _gives(module: ast.Module, name: str) -> bool:
-    """Whether code defines a member, gives an object one, or spells out its name."""
-    stored = (row for row in nodes(module, ast.Attribute) if isinstance(row.ctx, ast.Store))
-    constants = (row.value for row in nodes(module, ast.Constant))
-    members = (row for one in nodes(module, ast.ClassDef) for row in one.body)
-    return (
-        any(row.attr == name for row in stored)
-        or name in constants
-        or any(name in _bound(row) for row in members)
-    )
-
-
-def _saves(call: ast.Call) -> bool:
-    """Whether a call saves a file, after it has made sure of its folder."""
-    return name_of(call.func) == "save" and bool(WRITES.search(ast.unparse(call)))
-
-
-def _may_be_there(name: str, program: Script, parsed: ParsedArguments, tree: Tree) -> bool:
-    """Whether a folder is in the tree, or the program may make it."""
-    folder = posixpath.normpath(posixpath.join(program.folder, posixpath.dirname(name)))
-    is_inside = folder.startswith("..") or any(path.startswith(f"{folder}/") for path in tree)
-    return is_inside or any(_MAKES_FOLDERS.search(text) for text in parsed.files.values())
-
-
 def points_at_names(bug: BugReport, issue: Issue, signature: AnySignature) -> bool:
     """Whether a report is about such an error and shows, links or quotes a statement."""
-    errors = filter(None, map(_error, members_of(signature)))
+    errors = filter(None, map(read_name_failure, members_of(signature)))
     if not any(error.kind in _NAMES for error in errors):
         return False
     text = f"{issue.title}\n{issue.body}"[:_MOST_TEXT]
@@ -311,29 +167,6 @@ def takes_every_name(script: Script, module: str) -> bool:
         return False
     pattern = re.compile(rf"^\s*from {re.escape(module)}(?:\.\w+)* import \*", re.MULTILINE)
     return any(pattern.search(script.files[path]) for path in script.edited)
-
-
-def _error(member: object) -> _Error | None:
-    if not isinstance(member, CrashSignature):
-        return None
-    name, message = member.exception.rpartition(".")[2], member.message.strip()
-    for exception, kind, pattern in (
-        ("NameError", "undefined", _UNDEFINED),
-        ("TypeError", "arguments", _BINDING),
-        ("AttributeError", "attribute", _NO_ATTRIBUTE),
-        ("AttributeError", "argument", _NO_ARGUMENT),
-        ("AttributeError", "member", _NO_MEMBER),
-        ("UnboundLocalError", "unbound", _UNBOUND),
-        ("FileNotFoundError", "folder", _NO_FILE),
-        ("RuntimeError", "folder", _NO_FOLDER),
-    ):
-        match = pattern.match(message) if name == exception else None
-        if match is not None:
-            groups = match.groupdict(default="")
-            if kind == "folder" and name == "RuntimeError":
-                groups["name"] += "/file"
-            return _Error(kind, groups.get("name", ""), groups.get("function", ""))
-    return None
 
 
 def _places(bug: BugReport, issue: Issue, tree: Tree, program: Script | None) -> Iterator[_Place]:
@@ -369,7 +202,7 @@ _SEARCHED: dict[str, type[ast.expr]] = {
 }
 
 
-def _searched(error: _Error, tree: Tree) -> Iterator[_Place]:
+def _searched(error: NameFailure, tree: Tree) -> Iterator[_Place]:
     """The lines on which an undefined name is used, a function called by the name that the error
     gives it, or the parsed command line asked for what it lacks: in the files nearest to the root
     first, of the last in those that the program reads.
@@ -417,18 +250,20 @@ class _Alone:
     text: str
 
     @classmethod
-    def find(cls, source: str, place: _Place, error: _Error) -> "_Alone | None":
+    def find(cls, source: str, place: _Place, error: NameFailure) -> "_Alone | None":
         """The statement at a place, where the error arises there by itself; else None."""
         module, lines = module_of(source), source_lines(source)
         for owners, statement in _statements(module, lines, place):
-            functions = [node for node in owners if isinstance(node, _DEFINITIONS)]
+            functions = [node for node in owners if isinstance(node, DEFINITIONS)]
             shape = "".join("c" if isinstance(one, ast.ClassDef) else "f" for one in functions)
             core = _core_of(statement)
             if core is None or shape not in {"", "f", "cf"}:
                 continue
-            file = _File(place.path, module, lines)
-            writing = _Writing(file, functions, owners, statement, core, error)
-            if error.concerns(core, writing.certain(), writing.unsure(error)):
+            file = SourceFile(place.path, module, lines)
+            writing = StatementFile(file, functions, owners, statement, core, error)
+            if error.concerns(core, writing.certain(), writing.unsure(error)) and not (
+                writing.gives(error.missing)
+            ):
                 return cls(statement.lineno, writing.text())
         return None
 
@@ -476,248 +311,6 @@ def _core_of(statement: ast.stmt) -> ast.stmt | ast.expr | None:
     return None if any(nodes(statement, kind) for kind in waits) else statement
 
 
-class _Writing:
-    """Writes a file with one statement of it and what that needs."""
-
-    def __init__(
-        self,
-        file: _File,
-        definitions: Sequence[ast.AST],
-        owners: Sequence[ast.AST],
-        statement: ast.stmt,
-        core: ast.stmt | ast.expr,
-        error: _Error,
-    ) -> None:
-        self.path, self.module, self.lines = file
-        self.statement, self.core = statement, core
-        self.function = next((one for one in definitions if isinstance(one, _FUNCTIONS)), None)
-        self.owner = next((one for one in definitions if isinstance(one, ast.ClassDef)), None)
-        self.owners = owners
-        body = self.module.body
-        outer = [node for node in body if node not in owners and node is not statement]
-        is_inside = self.function is not None
-        self.outer = [one for one in outer if is_inside or one.lineno < statement.lineno]
-        self.real = [node for node in self.outer if _is_definition(node)]
-        self.bindings, values = dict[int, str](), error.values_at(core, self.path)
-        if error.kind == "unbound" and error.parsed is not None and self.function is not None:
-            bindings = error.parsed.bindings(self.function, error.name, statement.lineno)
-            is_in_loop = any(isinstance(one, _LOOPS) for one in owners)
-            self.bindings = {} if bindings is None or is_in_loop else bindings
-        imported = self.certain()
-        self.name = error.name
-        self.values = {name: text for name, text in values.items() if name not in imported}
-        is_at_home = error.home is not None and error.home.path == self.path
-        self.home = error.function if is_at_home else ""
-
-    def certain(self) -> set[str]:
-        """The names that imports and definitions of the file bind: at its top or, of imports, in
-        the function.
-        """
-        local = [row for row in self._before() if isinstance(row, _IMPORTS)]
-        names = set().union(*(_bound(node) for node in (*self.real, *local)))
-        if self.function is not None and self.owner is None:
-            names.add(self.function.name)
-        if any(row.name == "*" for node in self.real for row in getattr(node, "names", ())):
-            # What no line binds comes from there.
-            names |= {row.id for row in nodes(self.core, ast.Name)} - bound_names(self.module)
-        return names
-
-    def unsure(self, error: _Error) -> set[str]:
-        """The names that have a value of ours, or whose binding may have been left out."""
-        if error.kind == "argument" and error.parsed is not None:
-            # What another name is bound to, or that name in another file, may be other arguments.
-            bound = {name for row in (*self._local(), *self.outer) for name in _bound(row)}
-            return bound - ({error.parsed.name} if self.path == error.parsed.entry else set())
-        if error.kind == "member":
-            is_other = self.owner is not None and self.owner.name != error.function
-            return {*self.certain(), *(["self"] if is_other else [])}
-        if error.kind == "unbound":
-            return set() if self.bindings else {error.name}
-        if error.kind == "undefined":
-            arguments = {row.arg for row in nodes(self.module, ast.arg)}
-            return {*bound_names(self.module), *arguments}
-        imports = {
-            name for row in self._before() if isinstance(row, _IMPORTS) for name in _bound(row)
-        }
-        local = {name for row in self._local() for name in _bound(row)} - imports
-        real = set().union(*map(_bound, self.real))
-        dropped = set().union(*(_bound(one) for one in self.outer if one not in self.real))
-        return local | self._parameters() | (dropped - real)
-
-    def text(self) -> str:
-        """The file's text: the other lines are blank."""
-        text = [""] * (len(self.lines) + 1)
-        needed = {*_loaded(self.core), *(self.values if self.bindings else ())}
-        bases = self._bases()
-        needed |= {name for base in bases for name in _loaded(base)}
-        needed |= {self.home} - {"", self.owner.name if self.owner is not None else ""}
-        self._write_outer(text, needed - self._parameters() - self._local_names(needed))
-        depth = 0
-        if self.owner is not None:
-            arguments = ", ".join(ast.unparse(base) for base in bases)
-            text[self.owner.lineno - 1] = f"class {self.owner.name}({arguments}):"
-            depth = 1
-        if self.function is not None:
-            text[self.function.lineno - 1] = (
-                f"{'    ' * depth}def {self.function.name}({self._heads()}):"
-            )
-            depth += 1
-            self._write_local(text, needed, "    " * depth)
-            owner = f"{self.owner.name}." if self.owner is not None else ""
-            text.append(f"{owner}{self.function.name}({self._arguments()})")
-        elif self.owners:
-            self._write_local(text, needed, "")
-        self._write_statement(text, "    " * depth)
-        return "\n".join(text).rstrip() + "\n"
-
-    def _bases(self) -> list[ast.expr]:
-        """The bases of the class around a statement, where the error is about its objects."""
-        is_own = self.owner is not None and self.owner.name == self.home
-        return list(self.owner.bases) if self.owner is not None and is_own else []
-
-    def _write_statement(self, text: list[str], indent: str) -> None:
-        node = self.core
-        first, last = node.lineno - 1, node.end_lineno or node.lineno
-        rows = list(self.lines[first:last])
-        if isinstance(node, ast.expr):
-            source = ast.get_source_segment("\n".join(self.lines), node) or ast.unparse(node)
-            rows = (
-                source.split("\n") if len(source.split("\n")) == len(rows) else [ast.unparse(node)]
-            )
-            rows[0] = f"({rows[0]}" if len(rows) > 1 else rows[0]
-            rows[-1] = f"{rows[-1]})" if len(rows) > 1 else rows[-1]
-        own = len(rows[0]) - len(rows[0].lstrip())
-        for at, row in enumerate(rows):
-            plain = row[own:] if not row[:own].strip() else row.lstrip()
-            text[first + at] = indent + plain if row.strip() else row
-
-    def _write_outer(self, text: list[str], needed: set[str]) -> None:
-        """The file's own imports and definitions that a statement needs, through others as well."""
-        selection, waiting = dict[int, ast.stmt](), list(needed)
-        always = [node for node in self.outer if _is_always(node)]
-        for node in always:
-            selection[node.lineno] = node
-            waiting += _loaded(node)
-        nodes_by_name = defaultdict[str, list[ast.stmt]](list)
-        for node in self.outer:
-            for name in _bound(node):
-                nodes_by_name[name].append(node)
-        real, names_met = {id(node) for node in self.real}, set[str]()
-        while waiting:
-            name = waiting.pop()
-            if name in names_met:
-                continue
-            names_met.add(name)
-            for node in nodes_by_name[name]:
-                if node.lineno not in selection:
-                    selection[node.lineno] = node
-                    waiting += _loaded(node) if id(node) in real else []
-        for node in selection.values():
-            first = min([node.lineno, *(row.lineno for row in getattr(node, "decorator_list", ()))])
-            if node in self.real or node in always:
-                text[first - 1 : node.end_lineno] = self.lines[first - 1 : node.end_lineno]
-            else:
-                names = sorted(_bound(node) & names_met)
-                text[node.lineno - 1] = self._bindings(names)
-
-    def _write_local(self, text: list[str], needed: set[str], indent: str) -> None:
-        for node in self._before():
-            is_needed = isinstance(node, _IMPORTS) and _bound(node) & needed
-            if is_needed or isinstance(node, ast.Global):
-                rows = self.lines[node.lineno - 1 : node.end_lineno]
-                text[node.lineno - 1 : node.end_lineno] = [indent + row.strip() for row in rows]
-        for node in self._local():
-            names = sorted(_bound(node) & needed - ({self.name} if self.bindings else set()))
-            if condition := self.bindings.get(node.lineno):
-                text[node.lineno - 1] = f"{indent}if {condition}: {self.name} = {_ANY}"
-            elif names and not isinstance(node, _IMPORTS) and not text[node.lineno - 1]:
-                text[node.lineno - 1] = indent + self._bindings(names)
-                needed = needed - {*names}
-
-    def _bindings(self, names: Sequence[str]) -> str:
-        """What gives names their values, on one line."""
-        rest = [name for name in names if name not in self.values]
-        rows = [f"{name} = {self.values[name]}" for name in names if name in self.values]
-        return "; ".join([*rows, *([" = ".join([*rest, _ANY])] if rest else [])])
-
-    def _before(self) -> list[ast.stmt]:
-        """The statements around and before the reported one, in its function or, outside of one,
-        in the block that it lies in.
-        """
-        scope = self.function or next(iter(self.owners), None)
-        rows = nodes(scope, ast.stmt) if scope is not None else []
-        return [row for row in rows if row.lineno < self.statement.lineno and row is not scope]
-
-    def _local(self) -> list[ast.stmt]:
-        """Those, with the block itself where it stands in no function."""
-        block = (
-            []
-            if self.function is not None
-            else [one for one in self.owners if isinstance(one, ast.stmt)]
-        )
-        return [*block, *self._before()]
-
-    def _local_names(self, needed: set[str]) -> set[str]:
-        return {name for node in self._local() for name in _bound(node)} & needed
-
-    def _parameters(self) -> set[str]:
-        return {row.arg for row in nodes(self.function.args, ast.arg)} if self.function else set()
-
-    def _heads(self) -> str:
-        """The parameters of the function, without defaults and annotations."""
-        assert self.function is not None
-        rows = self.function.args
-        parts = [row.arg for row in (*rows.posonlyargs, *rows.args)]
-        parts += [f"*{rows.vararg.arg}"] if rows.vararg else ["*"] * bool(rows.kwonlyargs)
-        parts += [row.arg for row in rows.kwonlyargs]
-        return ", ".join([*parts, *([f"**{rows.kwarg.arg}"] if rows.kwarg else [])])
-
-    def _arguments(self) -> str:
-        assert self.function is not None
-        rows = self.function.args
-        plain = [self.values.get(row.arg, _ANY) for row in (*rows.posonlyargs, *rows.args)]
-        keywords = (f"{row.arg}={self.values.get(row.arg, _ANY)}" for row in rows.kwonlyargs)
-        return ", ".join([*plain, *keywords])
-
-
-def _is_definition(node: ast.stmt) -> bool:
-    """Whether a statement only imports, defines or names a constant."""
-    if isinstance(node, (ast.If, ast.Try)):
-        parts = chain(node.body, node.orelse, *(row.body for row in getattr(node, "handlers", ())))
-        return "__main__" not in ast.unparse(node)[:80] and all(map(_is_definition, parts))
-    if isinstance(node, (ast.Assign, ast.AnnAssign)):
-        return not nodes(node, ast.Call)
-    return isinstance(node, (*_IMPORTS, *_DEFINITIONS, ast.Pass))
-
-
-def _is_always(node: ast.stmt) -> bool:
-    """Whether a statement may decide what others import: star imports and what changes the path."""
-    if isinstance(node, ast.ImportFrom):
-        return node.module == "__future__" or any(row.name == "*" for row in node.names)
-    call = node.value if isinstance(node, ast.Expr) else None
-    return isinstance(call, ast.Call) and dotted(call.func).startswith("sys.path.")
-
-
-def _bound(node: ast.AST) -> set[str]:
-    """The names that a statement binds where it stands."""
-    if isinstance(node, _DEFINITIONS):
-        return {node.name}
-    if isinstance(node, _BLOCKS):
-        head = {
-            row.id
-            for part in ast.iter_child_nodes(node)
-            for row in nodes(part, ast.Name)
-            if isinstance(row.ctx, ast.Store)
-        }
-        inner = (row for row in ast.iter_child_nodes(node) if isinstance(row, ast.stmt))
-        return head.union(*(_bound(row) for row in inner))
-    return {*bound_names(ast.Module([node], []))} if isinstance(node, ast.stmt) else set()
-
-
-def _loaded(node: ast.AST) -> list[str]:
-    return [row.id for row in nodes(node, ast.Name) if isinstance(row.ctx, ast.Load)]
-
-
 def _script(
     alone: _Alone, path: str, tree: Tree, program: Script | None, parsed: ParsedArguments | None
 ) -> Script | None:
@@ -751,7 +344,7 @@ def _beside(alone: _Alone, path: str, tree: Tree, program: Script | None) -> Scr
                 "fixes": (*program.fixes, fix),
             }
         )
-    folder = _folder(path, tree, program)
+    folder = folder_of(path, tree, program)
     module = PurePosixPath(path).relative_to(folder or ".").with_suffix("").parts
     if not all(part.isidentifier() for part in module):
         return None
@@ -771,20 +364,7 @@ def _beside(alone: _Alone, path: str, tree: Tree, program: Script | None) -> Scr
     )
 
 
-def _folder(path: str, tree: Tree, program: Script | None) -> str:
-    """The folder below which a file is imported: that of the program, else the one in which the
-    outermost package of the file lies.
-    """
-    own = PurePosixPath(program.entry).parent.as_posix() if program is not None else ""
-    if program is not None and (own == "." or path.startswith(f"{own}/")):
-        return own.removeprefix(".")
-    folder = PurePosixPath(path).parent
-    while folder != PurePosixPath() and (folder / "__init__.py").as_posix() in tree:
-        folder = folder.parent
-    return folder.as_posix().removeprefix(".")
-
-
-def _quoted_call(bug: BugReport, issue: Issue, error: _Error, tree: Tree) -> Script | None:
+def _quoted_call(bug: BugReport, issue: Issue, error: NameFailure, tree: Tree) -> Script | None:
     """The first call that the report quotes in its sentences of a function or class that only one
     file of the tree defines, where the error is about its arguments.
     """
@@ -797,27 +377,21 @@ def _quoted_call(bug: BugReport, issue: Issue, error: _Error, tree: Tree) -> Scr
         calls = [row for row in nodes(body[0], ast.Call) if isinstance(row.func, ast.Name)]
         names = {name_of(row.func) for row in calls}
         for name in sorted(names):
-            paths = _defining(name, tree)
+            paths = files_defining(name, tree)
             if len(paths) == 1 and error.concerns(body[0], {name}, set()):
                 return _script_of_call(span.strip(), name, body[0], paths[0], tree)
     return None
 
 
-def _defining(name: str, tree: Tree) -> list[str]:
-    """The files of a tree that define a function or a class at their top."""
-    mark = re.compile(rb"^(?:class|def) " + re.escape(name).encode() + rb"\b", re.MULTILINE)
-    return [path for path, text in tree.items() if path.endswith(".py") and mark.search(text)]
-
-
 def _script_of_call(span: str, name: str, node: ast.stmt, path: str, tree: Tree) -> Script | None:
-    folder = _folder(path, tree, None)
+    folder = folder_of(path, tree, None)
     module = PurePosixPath(path).relative_to(folder or ".").with_suffix("").parts
     if not all(part.isidentifier() for part in module):
         return None
-    lacking = sorted({*_loaded(node)} - {name} - {*dir(builtins)})
+    lacking = sorted({*loaded(node)} - {name} - {*dir(builtins)})
     lines = [
         f"from {'.'.join(module)} import {name}",
-        *(f"{row} = {_ANY}" for row in lacking),
+        *(f"{row} = {ANY}" for row in lacking),
         span,
     ]
     entry = f"{folder}/{_PROGRAM}".lstrip("/")

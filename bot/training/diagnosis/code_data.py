@@ -30,6 +30,7 @@ _PLAIN = frozenset(("sgd", "asgd"))
 _RANK, _LEAST_LOOKS, _LOOPS = 3, 5, 2
 _MOST, _HALF, _PART, _WHOLE = 0.8, 0.5, 0.15, 0.85
 _LARGER, _NOTHING_LEFT, _UNLEARNED = 3.0, 0.05, 0.9
+_CLEAN = 0.02
 _PADDED, _GROWN, _LEAST_ROWS, _BEYOND = 0.3, 2.5, 8, 1e-3
 
 
@@ -211,6 +212,8 @@ def leaked_rows(training: Training) -> Signs:
     mixed = [(n, share) for n, share in parts if _PART <= share <= _WHOLE]
     if not mixed or sum(n for n, _ in mixed) < _HALF * sum(rows):
         return
+    if any(share < _CLEAN for _, share in parts):
+        return  # beside rows that were held out, those of training are judged, too
     share = sum(n * share for n, share in mixed) / sum(n for n, _ in mixed)
     text = (
         f"About {share:.0%} of the rows that the model is judged by are rows that it was trained"

@@ -183,12 +183,26 @@ def no_class_numbers(training: Training) -> Signs:
     low, high = whole.minimum, whole.maximum
     if low is None or high is None:
         return
-    beyond = low < 0 or high >= width(loss) > 1
+    classes = classes_of(training, loss)
+    if low == 0 and loss.integer_targets and last_units(training) == classes <= high:
+        return  # there are too few units
+    beyond = low < 0 or high >= classes > 1
     if loss.integer_targets and not beyond:
         return
     text = "Labels must be class indices (0, 1, 2, …); these are not."
-    measurements = (evidence("labels", f"{low:.4g} to {high:.4g}", f"0 to {width(loss) - 1}"),)
+    measurements = (evidence("labels", f"{low:.4g} to {high:.4g}", f"0 to {classes - 1}"),)
     yield Sign("CPP", 0.95, text, evidence=measurements, change=_RELABEL)
+
+
+def classes_of(training: Training, loss: Loss) -> int:
+    """The outputs for each sample or place; JAX has them on the last axis."""
+    shape = loss.predictions.shape
+    return shape[-1] if training.model.framework == "jax" and shape else width(loss)
+
+
+def last_units(training: Training) -> int | None:
+    """The units of the last layer with a kernel."""
+    return training.learners[-1].units if training.learners else None
 
 
 def takes_numbers(training: Training, loss: Loss) -> bool:

@@ -233,7 +233,7 @@ def softmax_of_one(training: Training) -> Signs:
 def twice(training: Training) -> Signs:
     """A loss that applies softmax or sigmoid itself is given probabilities."""
     loss, function = training.loss, last_function(training)
-    if loss is None or not wants_logits(loss):
+    if loss is None or not wants_logits(loss) or loss.settings.get("swapped"):
         return
     binary = loss.name in BINARY
     own = "sigmoid" if binary else "softmax"

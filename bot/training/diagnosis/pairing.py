@@ -5,11 +5,11 @@ given, and by what its losses are called with.
 import math
 
 from bot.kernel.training_code import ProgramCode
-from bot.kernel.training_types import Loss
+from bot.kernel.training_types import Fault, Loss
 from bot.training.diagnosis.code_loop import code_sign
-from bot.training.diagnosis.labels import takes_numbers
+from bot.training.diagnosis.labels import classes_of, last_units, takes_numbers
 from bot.training.diagnosis.learning import BINARY, ENTROPIES, targets_of
-from bot.training.diagnosis.loss_contract import kind, last_layer, width
+from bot.training.diagnosis.loss_contract import kind, last_layer
 from bot.training.diagnosis.rule import (
     Rule,
     Sign,
@@ -19,9 +19,12 @@ from bot.training.diagnosis.rule import (
     evidence,
     in_line,
     label,
+    number,
 )
 
 _LEAST_ROWS, _LEAST_BATCHES, _MANY, _MOST = 32, 5, 0.3, 0.9
+_TABLE = 2
+_BETWEEN, _WORSE = 0.6, 3.0
 _MOST_CLASSES, _ERRORS, _HALF, _SURE = 1000, 3.0, 0.5, 0.05
 _SYMMETRIC = frozenset(
     ("mse", "mae", "rmse", "huber", "smooth_l1", "logcosh", "log_cosh", "cosine_similarity",
@@ -59,8 +62,51 @@ def one_row(training: Training) -> Signs:
     yield Sign("CPP", 0.95, text, evidence=(measurement,), change=better)
 
 
+def large_mask(training: Training) -> Signs:
+    """Masks of 0 and 255, say, by which a loss multiplies shares."""
+    code = training.code
+    high = code.facts.get("mask_high") if code else None
+    if not isinstance(high, int | float) or high <= 1:
+        return
+    text = (
+        f"The masks that the loss multiplies predictions by are 0 and {number(high)}, but the"
+        " predictions are shares from 0 to 1: an overlap counts far more than all."
+    )
+    words = f"Divide the masks by {number(high)}, or compare them: `(mask > 0).float()`."
+    better = change("preprocessing", ("labels",), words)
+    measurement = evidence("largest value of the masks", high, 1)
+    also: tuple[Fault, ...] = ("scaling-mismatch",)
+    yield Sign("CPP", 0.93, text, also=also, evidence=(measurement,), change=better)
+
+
+def alike_in_batches(training: Training) -> Signs:
+    """Batches of rows that are alike, of which batch normalization takes the mean, and evaluations
+    that are far worse for it.
+    """
+    code, end = training.code, training.learning.end
+    share = code.facts.get("between_batches") if code else None
+    norms = [x for x in training.layers if "BatchNorm" in x.type]
+    if not isinstance(share, int | float) or share < _BETWEEN or not norms or training.in_turns:
+        return
+    if end is None or training.judged is None or training.judged < _WORSE * abs(end):
+        return
+    text = (
+        f"Rows differ between batches and little within them ({share:.0%} of the spread of their"
+        f" means): what {label(norms[0])} takes away in training is the mean of one part of the"
+        " data, in evaluation that of all."
+    )
+    words = "Shuffle the rows of all parts together before they are cut into batches."
+    better = change("preprocessing", ("shuffle",), words)
+    measurements = (
+        evidence("spread between batches", share, "under 0.2"),
+        evidence("loss of evaluation", training.judged, end),
+    )
+    yield Sign("CPP", 0.85, text, evidence=measurements, change=better)
+
+
 def one_target(training: Training) -> Signs:
     """Targets that are the same class for every row, where the outputs are those of a layer."""
+    yield from _constant_columns(training)
     loss, data, plan = training.loss, training.data, training.plan
     if loss is None or len(training.losses) > 1 or training.in_turns or training.is_policy:
         return
@@ -69,7 +115,7 @@ def one_target(training: Training) -> Signs:
     if max(loss.class_shares, default=0.0) < 1 and not _is_constant(training, loss):
         return
     rows = math.prod(targets_of(loss, data).shape[:1])
-    is_part = plan is not None and plan.samples is not None and rows < _HALF * plan.samples
+    is_part = plan is None or plan.samples is None or rows < _HALF * plan.samples
     is_drawn = plan is not None and plan.shuffle is True
     is_learned = training.learning.end is not None and training.learning.end < _SURE
     if rows < _LEAST_ROWS or not (is_drawn or is_learned or not is_part):
@@ -84,9 +130,28 @@ def one_target(training: Training) -> Signs:
     yield Sign("CPP", 0.93, text, evidence=(measurement,), change=better, line=loss.line)
 
 
+def _constant_columns(training: Training) -> Signs:
+    """Targets of several columns of which one is always 1 and another always 0."""
+    loss = training.loss
+    shares = loss.class_shares if loss else ()
+    if loss is None or loss.targets.minimum != 0 or loss.targets.maximum is None:
+        return
+    ones = [at for at, share in enumerate(shares) if share == 1]
+    if not ones or 0 not in shares or loss.targets.maximum > 1 or len(loss.targets.shape) < _TABLE:
+        return
+    text = (
+        f"Column {ones[0]} of the targets is 1 in every row, and column {shares.index(0)} is 0: the"
+        " classes that they stand for never change, so there is nothing to tell apart."
+    )
+    words = "Check how classes are numbered, and which number stands for none (the background)."
+    better = change("preprocessing", ("labels",), words)
+    measurement = evidence(f"mean of column {ones[0]} of the targets", 1, "under 1")
+    yield Sign("CPP", 0.9, text, evidence=(measurement,), change=better, line=loss.line)
+
+
 def _is_of_layer(training: Training, loss: Loss) -> bool:
     """Whether what is judged is what the last layer returns, and not, say, a similarity."""
-    return bool(training.learners) and training.learners[-1].units == width(loss)
+    return last_units(training) == classes_of(training, loss)
 
 
 def _is_constant(training: Training, loss: Loss) -> bool:
@@ -100,7 +165,7 @@ def too_few_units(training: Training) -> Signs:
     loss, output = training.loss, training.learners[-1] if training.learners else None
     if loss is None or output is None or not loss.integer_targets:
         return
-    units, whole = width(loss), targets_of(loss, training.data)
+    units, whole = classes_of(training, loss), targets_of(loss, training.data)
     if not takes_numbers(training, loss) or units < 2:
         return
     if whole.minimum != 0 or whole.maximum is None or not units <= whole.maximum < _MOST_CLASSES:
@@ -180,6 +245,10 @@ RULES: tuple[Rule, ...] = (
          "The same inputs come with different labels.", contradicting),
     Rule("rows-alike", "contract", ("CPP",), _SOURCE,
          "One row fills each batch.", one_row),
+    Rule("masks-not-shares", "contract", ("CPP", "scaling-mismatch"), _SOURCE,
+         "Masks of 0 and a large number where predictions are shares.", large_mask),
+    Rule("batches-alike", "contract", ("CPP",), _SOURCE,
+         "Batches of rows that are alike, before batch normalization.", alike_in_batches),
     Rule("targets-alike", "contract", ("CPP",), _SOURCE,
          "All targets are the same class.", one_target),
     Rule("too-few-units", "contract", ("LCN",), "DeepDiagnosis 1; public questions",

@@ -110,6 +110,7 @@ _EFFECTS: dict[str, frozenset[str]] = {
     "few-updates": frozenset({"killed-units", "plain-optimizer"}),
     "rate-out-of-band": frozenset({"few-updates", "small-total-step"}),
     "small-total-step": frozenset({"small-total-step"}),
+    "sums-grow": frozenset({"huge-batch", "plain-optimizer", "still-falling"}),
     "unscaled-inputs": frozenset({*_UNITS, "plain-optimizer", "still-falling"}),
     "squashing-inside": frozenset({"killed-units", "loss-stuck", "still-falling"}),
     "bias-not-zero": frozenset({*_UNITS, "weights-shrink"}),

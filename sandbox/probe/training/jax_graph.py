@@ -381,7 +381,7 @@ def _note_outer(equation, look, tracks):
 
 
 def _note_root(equation, inputs, look):
-    if equation.primitive.name == "sqrt" and inputs[0].size:
+    if equation.primitive.name == "sqrt" and getattr(inputs[0], "size", 0):
         look.put("root", str(line_of(equation)), inputs[0].min())
 
 

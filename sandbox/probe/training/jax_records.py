@@ -399,6 +399,12 @@ def _table(array):
     return array.reshape(-1, 1) if array.ndim == 1 else array.reshape(-1, array.shape[-1])
 
 
+def _target_table(targets, predictions):
+    """A row for each target: numbers of classes stand one for each row of predictions."""
+    are_classes = targets.dtype.kind in "iu" and targets.ndim == predictions.ndim - 1
+    return targets.reshape(-1, 1) if are_classes else _table(targets)
+
+
 def _write_data(numpy, batch=None):
     if not RUN.rows:
         return
@@ -427,7 +433,7 @@ def _note_loss(number, predictions, targets, glimpse):
     call = MARKS.calls[number]
     use = RUN.losses.setdefault(number, {"targets": []})
     if targets is not None:
-        use["targets"].append(_table(targets).astype("float64"))
+        use["targets"].append(_target_table(targets, predictions).astype("float64"))
         del use["targets"][_MOST_BATCHES:]
     if "fields" in use:
         return
@@ -449,7 +455,7 @@ def _note_loss(number, predictions, targets, glimpse):
     if glimpse.is_swapped:
         use["fields"]["settings"] = {"swapped": True}
     if targets is not None:
-        target_table = _table(targets).astype("float64")
+        target_table = _target_table(targets, predictions).astype("float64")
         use["fields"]["targets"] = _summary(targets)
         use["fields"]["one_hot"] = numbers.is_one_hot(target_table)
         use["fields"]["integer_targets"] = numbers.is_integral(target_table.reshape(-1))

@@ -22,6 +22,7 @@ class LoopsSeen:
         self.loss = self.object = self.targets = self.result = None
         self.pairs, self.written = (), None
         self.losses = {}
+        self.sources, self.has_others = set(), False
         self.passed = {}
         self.runs, self.known = weakref.WeakKeyDictionary(), weakref.WeakSet()
 
@@ -88,11 +89,27 @@ def _differentiated(loss, sources):
     """The loss of a loop that may have written it out itself."""
     RECORDER.end()
     SEEN_LOOPS.pairs = RECORDER.take()
+    if isinstance(sources, (list, tuple)):
+        SEEN_LOOPS.sources.update(map(_key, sources))
+    else:
+        SEEN_LOOPS.has_others = True
     if getattr(loss, "shape", None) == ():
         loops = SEEN_LOOPS if _has_values(loss) else TRACED_LOOPS
         loops.loss = loss
         if isinstance(sources, (list, tuple)):
             loops.losses.update((id(one), loss) for one in sources)
+
+
+def _key(variable):
+    """What is the same of a variable of Keras and of the one behind it."""
+    return id(getattr(variable, "_value", variable))
+
+
+def _note_target(variables):
+    """A step that changes variables of which no gradient was ever asked."""
+    keys, loops = set(map(_key, variables)), SEEN_LOOPS
+    if keys and loops.sources and not loops.has_others and not keys & loops.sources:
+        keras_run.tell_code(applied_to_others=program.line())
 
 
 def _judged(result, loss, y_true, y_pred=None, *_args, **_kwargs):
@@ -139,6 +156,7 @@ def _loss_of(loops, variables):
 @quiet("Keras loops")
 def _before_step(keras, optimizer, gradients, variables):
     variables = list(variables or optimizer._trainable_variables)
+    _note_target(variables)
     if any(keras_probe.is_traced(one) for one in gradients) and keras_probe.are_seen():
         return _trace_gradients(keras, optimizer, gradients, variables)
     if not all(one is None or _has_values(one) for one in gradients):

@@ -122,6 +122,9 @@ def look(look):
     except ValueError:  # a loop may take the loss of what another model makes of this one's outputs
         look.is_foreign = True
         gradients_and_outputs = _predict(look)
+    except Exception:  # a loss that takes no such labels, if only outside a compiled step
+        look.is_refused = True
+        gradients_and_outputs = _predict(look)
     gradients, predictions, penalty = gradients_and_outputs
     return (
         [None if one is None else keras_layers.array(one) for one in gradients],
@@ -132,7 +135,7 @@ def look(look):
 
 def _is_own(look):
     """Whether the loss stands in a `train_step` of the program's own alone, or its targets do."""
-    if look.data.probe[1] is None or look.is_foreign:
+    if look.data.probe[1] is None or look.is_foreign or look.is_refused:
         return True
     model, usual = look.model, look.keras.Model.compute_loss
     has_loss = look.loss or getattr(model, "_compile_loss", None) or model.losses
@@ -341,7 +344,7 @@ class Look:
         self.seen, self.outputs, self.gradients = {}, [], []
         self.weights, self.penalty = [], None
         self.outer = None
-        self.taken = self.blind = self.is_foreign = False
+        self.taken = self.blind = self.is_foreign = self.is_refused = False
 
     def _place(self, variable):
         """The layer of a variable; a model may be built only by its first batch."""

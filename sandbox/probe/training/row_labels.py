@@ -2,7 +2,10 @@
 several labels, one row that fills a batch, two losses that are given different answers.
 """
 
+from statistics import fmean, pvariance
+
 _FEWEST_ROWS, _MOST_KEPT, _MOST_ENTRIES = 8, 1 << 14, 256
+_FEWEST_BATCHES, _MOST_BATCHES = 8, 60
 
 
 class RowLabels:
@@ -13,6 +16,7 @@ class RowLabels:
         self.label_of, self.contradicted = {}, set()
         self.both = self.agreed = 0
         self.expected = 0.0
+        self.spreads = []
 
     def add_batch(self, keys):
         """Note whether one row fills a batch."""
@@ -35,6 +39,17 @@ class RowLabels:
         shares = (others.count(label) for label in labels)
         self.expected += sum(shares) / max(1, len(others))
 
+    def add_levels(self, levels):
+        """Note the mean of each row of a batch."""
+        if len(levels) >= _FEWEST_ROWS and len(self.spreads) < _MOST_BATCHES:
+            self.spreads.append((fmean(levels), pvariance(levels)))
+
+    def _between(self):
+        """The share of the spread of the rows' means that is between batches, not within them."""
+        between = pvariance([mean for mean, _ in self.spreads])
+        whole = between + fmean(spread for _, spread in self.spreads)
+        return between / whole if whole > 0 else 0.0
+
     def facts(self):
         """What is written down of them, each a number."""
         fields = {"row_batches": self.batches, "alike_batches": self.alike}
@@ -45,6 +60,8 @@ class RowLabels:
             fields["answers"] = self.both
             fields["answers_agreed"] = self.agreed
             fields["answers_by_chance"] = self.expected
+        if len(self.spreads) >= _FEWEST_BATCHES:
+            fields["between_batches"] = self._between()
         return fields
 
 

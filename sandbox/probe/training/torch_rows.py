@@ -58,6 +58,8 @@ def look(tensor, targets, compared, *, is_alone):
     ROWS.prints.add(tuple(hashes[:_MOST_COMPARED]))  # the last batch of an epoch may be shorter
     ROWS.pairs.add_batch(hashes)
     if tensor.dim() >= 2 and tensor.is_floating_point():
+        rows = tensor.detach()[:_MOST_ROWS].reshape(len(hashes), -1)
+        ROWS.pairs.add_levels(rows.double().mean(1).tolist())
         ROWS.trained_rows += len(hashes)
         ROWS.trained.update(hashes)
         if is_alone and targets is not None and _is_continuous(tensor.detach()):

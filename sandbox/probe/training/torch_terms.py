@@ -7,7 +7,7 @@ from . import program, records, source, torch_forward
 from .core import contained
 from .torch_forward import FORWARD
 
-_MOST_NODES, _MOST_LOOKS, _MOST_TERMS = 300, 60, 16
+_MOST_NODES, _MOST_LOOKS, _MOST_TERMS, _RANK = 300, 60, 16, 3
 _RECURRENT = ("LSTM", "GRU", "RNN")
 _DISTANCES = ("mseloss", "smoothl1loss", "huberloss", "l1loss", "pow", "abs")
 
@@ -25,6 +25,7 @@ class Terms:
         self.ends = self.padded = 0.0
         self.picked = 0
         self.root = None
+        self.mask = 0.0
 
 
 TERMS = Terms()
@@ -49,6 +50,8 @@ def begin_backward(tensors):
         _look_for_outer(root)
     _look_for_ends(root)
     _look_for_roots(root)
+    if not TERMS.mask:
+        _look_for_masks(root)
     TERMS.picked += _is_of_picked(root)
 
 
@@ -182,6 +185,48 @@ def _look_for_roots(root):
         waiting += torch_forward.parents(node)
 
 
+# Masks.
+
+
+def _look_for_masks(root):
+    """A mask of zeros and one larger number than one, by which shares are multiplied."""
+    waiting, visited = [root], set()
+    while waiting and len(visited) < _MOST_NODES:
+        node = waiting.pop(0)
+        if node in visited or node in FORWARD.known:
+            continue
+        visited.add(node)
+        below = torch_forward.parents(node)
+        if torch_forward.name(node) == "mul" and len(below) == 1:
+            mask = _mask_of(node)
+            if mask is not None and _are_shares(_base(below[0]), mask.shape):
+                TERMS.mask = float(mask.max())
+                return
+        waiting += below
+
+
+def _mask_of(node):
+    """The other factor of a product, where it is one number in some places and zero elsewhere."""
+    for name in ("_saved_self", "_saved_other"):
+        value = torch_forward.saved_tensor(node, name)
+        if records.is_tensor(value) and value.dim() >= _RANK and not value.requires_grad:
+            high = float(value.max())
+            if (
+                high > 1
+                and bool(((value == 0) | (value == high)).all())
+                and float(value.min()) == 0
+            ):
+                return value
+    return None
+
+
+def _are_shares(node, shape):
+    value = FORWARD.outputs.get(node)
+    if value is None or value.numel() != shape.numel():
+        return False
+    return 0 <= float(value.min()) and float(value.max()) <= 1
+
+
 # Values of actions.
 
 
@@ -256,6 +301,8 @@ def facts():
         fields.update(outer_shapes=TERMS.outer, outer_line=TERMS.outer_line)
     if TERMS.picked:
         fields["picked_values"] = TERMS.picked
+    if TERMS.mask:
+        fields["mask_high"] = TERMS.mask
     if TERMS.root is not None:
         fields["root_low"] = TERMS.root
     if TERMS.ends:

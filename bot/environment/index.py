@@ -379,14 +379,16 @@ class PackageIndex:
         fitting = [release for release in releases if specifier and release.version in specifiers]
         if not releases:
             return None
-        files, metadata = self._contents((fitting or then or releases)[-1])
+        release, newest = (fitting or then or releases)[-1], releases[-1]
+        files, metadata = self._contents(release)
         headers = Parser().parsestr(metadata, headersonly=True)
         links = [entry.partition(",")[2] for entry in map(str, headers.get_all("Project-URL", []))]
         links += map(str, headers.get_all("Home-page", []))
         needs = evidence.names(map(str, headers.get_all("Requires-Dist", [])))
         # A repository may have moved since: what the newest release names counts too.
         projects = evidence.projects((*links, *self.links(name).values()))
-        mentions = evidence.projects(evidence.links(metadata))
+        later = self._contents(newest)[1] if newest is not release else ""
+        mentions = evidence.projects(evidence.links(f"{metadata}\n{later}"))
         modules = None if files is None else evidence.modules(files)
         return ProjectFacts(name, modules, projects, mentions, needs)
 

@@ -59,6 +59,12 @@ FILES: dict[str, bytes] = {
     "moved-1.0-py3-none-any.whl": wheel(
         "moved", "moved/__init__.py", links=("https://github.com/them/old",)
     ),
+    "renamed-1.0-py3-none-any.whl": wheel(
+        "renamed", "renamed/__init__.py", links=("https://github.com/them/old",)
+    ),
+    "renamed-1.0.1-py3-none-any.whl": wheel(
+        "renamed", "renamed/__init__.py", links=("https://github.com/new-owner/renamed",)
+    ),
     "packed-1.0.tar.gz": source("packed", "setup.py", "src/packed/__init__.py"),
     "unlike-1.0.tar.gz": source("unlike", "setup.py", "other/__init__.py"),
     "broken-1.0-py3-none-any.whl": b"PK\x03\x04 no archive",
@@ -97,7 +103,11 @@ class _Index(BaseHTTPRequestHandler):
             return self._send(200, PAGES[name])
         names = [file for file in FILES if file.rsplit("-1.0", 1)[0].replace("_", "-") == name]
         rows = [
-            {"filename": each, "url": f"/files/{each}", "upload-time": "2024-01-01T00:00:00Z"}
+            {
+                "filename": each,
+                "url": f"/files/{each}",
+                "upload-time": f"{2030 if '-1.0.1-' in each else 2024}-01-01T00:00:00Z",
+            }
             for each in names
         ]
         return self._send(200 if rows else 404, json.dumps({"files": rows}).encode())
@@ -188,11 +198,12 @@ def test_what_belongs_to_another_project_is_left_out_and_said(index: Index, tmp_
     assert told == ("tool is not installed: the tool on the index belongs to them/serpent",)
 
 
+@pytest.mark.parametrize("name", ["moved", "renamed"])
 def test_a_repository_that_has_moved_since_is_known_by_the_newest_links(
-    index: Index, tmp_path: Path
+    name: str, index: Index, tmp_path: Path
 ) -> None:
-    found, told = builder(index, tmp_path).matched(spec("moved", repository="new-owner/moved"))
-    assert ([each.name for each in found.requirements], told) == (["moved"], ())
+    found, told = builder(index, tmp_path).matched(spec(name, repository=f"new-owner/{name}"))
+    assert ([each.name for each in found.requirements], told) == ([name], ())
 
 
 @pytest.mark.parametrize(

@@ -109,9 +109,11 @@ def diagnosis_headline(run: DiagnosedRun) -> str:
         return "No diagnosis"
     model_findings = _by_model(run)
     findings = len(run.diagnosis.findings) - model_findings
+    # What is only doubted may be what is wrong.
+    nothing = f"Nothing {'certain' if run.diagnosis.doubts else 'wrong'} was found"
     if not model_findings:
-        return count(findings, "finding") if findings else "Nothing wrong was found"
-    ours = count(findings, "finding") if findings else "Nothing wrong was found by the rules"
+        return count(findings, "finding") if findings else nothing
+    ours = count(findings, "finding") if findings else f"{nothing} by the rules"
     return f"{ours}, {count(model_findings, 'fault')} named by a model alone"
 
 
@@ -165,6 +167,9 @@ def diagnosis_summary(run: DiagnosedRun) -> str:
     )
     if listing:
         return f"Diagnosis: {listing}."
+    doubts = ", ".join(dict.fromkeys(map(fault_name, run.diagnosis.doubts)))
+    if doubts:
+        return f"Diagnosis: nothing certain was found in the training run; doubts: {doubts}."
     return "Diagnosis: nothing wrong was found in the training run."
 
 

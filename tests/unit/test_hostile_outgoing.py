@@ -32,7 +32,7 @@ WHOLE = ["reproduced-with-proof", "setup_failed"]
 FOLDS = re.compile(
     r"^(?:Script:|Original script:|Environment: |Evidence(?: \(\d+ claims? in the bug report (?:is|are) wrong\))?$|Runs of the program: |Environment$"
     r"|The model's hypothesis and attempts$|(?:Control|Bisection|Control and bisection)$"
-    r"|Diagnosis of the training run: (?:\d findings?|nothing wrong was found(?: by the rules)?|no diagnosis)(?:, \d faults? named by a model alone)?$)"
+    r"|Diagnosis of the training run: (?:\d findings?|nothing (?:wrong|certain) was found(?: by the rules)?|no diagnosis)(?:, \d faults? named by a model alone)?$)"
 )
 TABLES = {
     "Reported|Observed|",

@@ -466,6 +466,37 @@ def test_a_version_that_the_report_states_stays_where_a_model_only_names_the_pac
     assert rows["beta"] == "2.1.3"
 
 
+FRAMES = """
+```
+Traceback (most recent call last):
+  File "/venv/lib/python3.11/site-packages/acme/nn.py", line 3, in forward
+    x = x + 1
+ValueError: no room
+```
+"""
+
+
+def test_where_a_traceback_shows_the_way_less_source_is_shown():
+    steps = "".join(f"        x = x + {number}\n" for number in range(100))
+    texts = {"acme/nn.py": f"class Layer:\n    def forward(self, x):\n{steps}        return x\n"}
+    counts = []
+    for more in ("", FRAMES):
+        model = ScriptedModel(answers(write()))
+        body = f"{BODY}\n\n`acme.nn.Layer.forward` is to blame.\n{more}"
+        decide(model, subject=issue(body), indexer=FakeIndexer(FakeSourceIndex(texts)))
+        counts.append(model.asked[-1].messages[-1].content.count("    x = x + "))
+    plain, quoted = counts
+    assert 20 < quoted < plain
+
+
+def test_a_version_that_rules_read_exactly_stays_where_a_model_reads_the_same():
+    subject = issue(BODY.replace("I use acme 1.2.0", "") + "\n\n```\nacme==2.8\n```\n")
+    pins = [{"name": "acme", "version": "2.8", "quote": "acme==2.8"}]
+    report = decide(ScriptedModel(answers(write(), first=refined(pins=pins))), subject=subject)
+    rows = {row.name: row.specifier for row in report.spec.requirements}
+    assert rows["acme"] == "==2.8"
+
+
 def test_a_candidate_release_that_a_model_quotes_is_installed():
     subject = issue(f"{BODY} With 1.3.0rc1 it is still there.")
     pins = [{"name": "acme", "version": "1.3.0rc1", "quote": "With 1.3.0rc1 it is"}]

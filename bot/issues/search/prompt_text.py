@@ -163,7 +163,7 @@ def _processor(
     )
 
 
-def _near(requested_version: str, history: Iterable[Release]) -> str:
+def _near(requested_version: str, history: Sequence[Release]) -> str:
     """What the index has near a version, so that nobody has to ask for it in vain."""
     try:
         about = str(Version(requested_version.partition("+")[0]))
@@ -171,7 +171,8 @@ def _near(requested_version: str, history: Iterable[Release]) -> str:
         return ""
     rows = (row for row in history if not (row.prerelease or row.yanked or row.wheels == "none"))
     ordered = sorted({about, *(row.version for row in rows)}, key=Version)
-    near = sorted(releases.neighbours(about, ordered, _MOST_NEAR), key=Version)
+    at_hand = {row.version for row in history} & {about}
+    near = sorted({*at_hand, *releases.neighbours(about, ordered, _MOST_NEAR)}, key=Version)
     return shared("offered", versions=", ".join(near)) if near else ""
 
 

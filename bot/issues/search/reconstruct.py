@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 
 from packaging.utils import canonicalize_name
 
-from bot.environment import evidence, imports, setup_failures, specify, versions
+from bot.environment import evidence, imports, releases, setup_failures, specify, versions
 from bot.issues import confirm
 from bot.issues.gates import refuse
 from bot.issues.runner import IssueSession, Runner, judging
@@ -425,7 +425,7 @@ def _build_environment(
 
 # Lines of source in all: whoever writes the program needs more of them than who says what counts,
 # and fewer where a quoted traceback shows the way to the failure.
-_LINES_FOR_READER, _LINES_FOR_WRITER, _LINES_WITH_FRAMES = 80, 100, 72
+_LINES_FOR_READER, _LINES_FOR_WRITER, _LINES_WITH_FRAMES = 80, 112, 72
 
 
 def _sources(
@@ -500,7 +500,11 @@ def _requirements_of(
         specifier = versions.specifier(version, "text") or ""  # "3" means any 3, as in prose
         old = requirements_by_name.get(plain)
         fixed = old is not None and (old.rung is PinSource.OPTION or not version)
-        if plain == "python" or fixed or (old is not None and old.specifier == specifier):
+        is_alike = old is not None and (
+            old.specifier == specifier
+            or releases.same(versions.exact_version(old.specifier), version)
+        )
+        if plain == "python" or fixed or is_alike:
             continue
         new = specify.pin_versions(plain, reason, PinSource.IMPORT, claims, None)
         if pin is not None:

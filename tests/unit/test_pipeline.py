@@ -636,3 +636,20 @@ def test_a_letter_that_a_program_leaves_undefined_is_imported_from_nowhere(name,
     assert (
         f"from lib import {name}" in (found.script.source if found.script else "")
     ) is is_imported
+
+
+@pytest.mark.parametrize(
+    ("call", "line"), [("lib(3)", "from lib import lib"), ("lib.fit()", "import lib")]
+)
+def test_nobody_calls_a_module(call, line):
+    def built(spec):
+        package = Package(name="lib", version="2.0", rung=PinSource.ISSUE)
+        return Environment(id="here", python="3", interpreter="python", packages=(package,))
+
+    def program(spec):
+        if spec.label == "names":
+            return RunResult(stdout=json.dumps({"lib": "lib"}), exit_code=0, seconds=0.1)
+        return fails()
+
+    found = decide(report(f"data = [1, 2]\n{call}\n"), program, FakeBuilder(on_build=built))
+    assert line in found.script.source.split("\n")

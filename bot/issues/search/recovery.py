@@ -647,12 +647,10 @@ def _import_names(
         name for name in names if not lines_by_name[name] and name.isidentifier() and len(name) > 1
     )
     modules_by_name = _locate(runner, environment, script, unknown)
-    statements = [
-        lines_by_name[name]
-        or (f"from {modules_by_name[name]} import {name}" if name in modules_by_name else "")
-        for name in names
-    ]
-    return _edit(script, *imports.add_imports(script.source, tuple(statements)))
+    guesses = [f"from {module} import {name}" for name, module in modules_by_name.items()]
+    text, more = imports.add_imports(script.source, tuple(guesses), imports.LOCATED)
+    text, fixes = imports.add_imports(text, tuple(lines_by_name.values()))
+    return _edit(script, text, (*fixes, *more))
 
 
 def _locate(

@@ -142,7 +142,17 @@ def test_a_release_that_the_report_does_not_name_refutes_nothing(claimed, body, 
     assert found.verdict.kind == kind
 
 
-def test_what_is_newer_than_the_report_refutes_nothing():
+@pytest.mark.parametrize(
+    ("body", "result", "kind"),
+    [
+        (None, OK, "inconclusive"),
+        (None, fails(), "reproduced"),
+        (f"```python\n{PROGRAM.rstrip()}  # raises an error\n```\n", fails(), "inconclusive"),
+    ],
+)
+def test_what_is_newer_than_the_report_refutes_nothing_nor_confirms_what_is_unsaid(
+    body, result, kind
+):
     def built(spec):
         package = Package(name="lib", version="2.0", rung=PinSource.DATE)
         late = Package(name="helper", version="3.1", rung=PinSource.DEPENDENCY)
@@ -150,9 +160,10 @@ def test_what_is_newer_than_the_report_refutes_nothing():
             id="here", python="3", interpreter="p", packages=(package, late), undated=("helper",)
         )
 
-    found = decide(report(), lambda spec: OK, FakeBuilder(on_build=built))
-    assert found.verdict.kind == "inconclusive"
-    assert "helper 3.1" in found.verdict.reason
+    subject = issue(body) if body else report()
+    found = decide(subject, lambda spec: result, FakeBuilder(on_build=built))
+    assert found.verdict.kind == kind
+    assert ("helper 3.1" in found.verdict.reason) is (kind == "inconclusive")
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ _MOST = 3
 _MOST_GUESSES = 2
 _MOST_NAMED = 8
 _MOST_MODULES = 200
-_MOST_LISTED, _MOST_FOLDERS = 60, 20
+_MOST_LISTED, _MOST_FOLDERS = 48, 12
 _BINARY = 4_096
 _TEXTS = {".py", ".yaml", ".yml", ".json", ".toml", ".cfg", ".ini", ".sh", ".ipynb", ".txt", ".md"}
 _STARTED = (".py", ".sh", ".ipynb")
@@ -213,27 +213,32 @@ def beside(source: str, origin: str) -> Script:
 
 
 def list_files(issue: Issue, tree: Tree, data: Iterable[DataMount] = ()) -> str:
-    """The files of a tree, those that the report names and those nearest to the root first; of
-    the others how many a folder has; and the data that its programs can read.
+    """The files of a tree by their folders, those that the report names and those nearest to the
+    root first, texts with the number of their lines; of the others how many a folder has; and the
+    data that its programs can read.
     """
     text = f"{issue.title}\n{issue.body}".lower()
 
-    def rank(path: str) -> tuple[bool, bool, int, str]:
-        pure = PurePosixPath(path)
-        is_code = pure.suffix in _TEXTS or pure.name in _PLAIN
-        return pure.name.lower() not in text, not is_code, len(pure.parts), path
+    def rank(path: PurePosixPath) -> tuple[bool, bool, int, str]:
+        is_code = path.suffix in _TEXTS or path.name in _PLAIN
+        return path.name.lower() not in text, not is_code, len(path.parts), str(path)
 
-    ordered = sorted(tree, key=rank)
-    rest = Counter(PurePosixPath(path).parent.as_posix() for path in ordered[_MOST_LISTED:])
-    folders = [f"{folder}/ ({count} more)" for folder, count in sorted(rest.items())]
-    rows = [
-        f"{path} ({len(tree[path].splitlines())} lines)"
-        if PurePosixPath(path).suffix in _TEXTS
-        else path
-        for path in sorted(ordered[:_MOST_LISTED])
+    def row(path: PurePosixPath) -> str:
+        lines = len(tree[str(path)].splitlines())
+        return f"{path.name} ({lines})" if path.suffix in _TEXTS else path.name
+
+    ordered = sorted(map(PurePosixPath, tree), key=rank)
+    listed_paths = ordered[:_MOST_LISTED]
+    rest = Counter(path.parent for path in ordered[_MOST_LISTED:])
+    rows_by_folder = {
+        folder: [row(path) for path in sorted(listed_paths) if path.parent == folder]
+        for folder in sorted({path.parent for path in listed_paths} | set([*rest][:_MOST_FOLDERS]))
+    }
+    folders = [
+        f"{folder}/: {', '.join([*rows, *([f'{rest[folder]} more'] if rest[folder] else [])])}"
+        for folder, rows in rows_by_folder.items()
     ]
-    mounts = [f"{one.path} (data, not in git)" for one in data]
-    return "\n".join([*rows, *folders[:_MOST_FOLDERS], *mounts])
+    return "\n".join([*folders, *(f"{one.path} (data, not in git)" for one in data)])
 
 
 def provides(distribution: str, tree: Tree) -> bool:

@@ -187,6 +187,12 @@ def _reconstructed(end: float) -> TrainingTrace:
     return seen.model_copy(update={"data": (data,)})
 
 
+def _answered(agreed: int) -> TrainingTrace:
+    """A student whose teacher's answers are the labels in so many of 900 rows."""
+    facts = {"answers": 900, "answers_agreed": agreed, "answers_by_chance": 90.0}
+    return _with_loss(coded(facts=facts), name="kld", targets=summary((32, 10), 0.0, 1.0))
+
+
 _PICKED = {"picked_values": 20}
 
 CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
@@ -298,8 +304,8 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
         coded(mentions=(Mention(name="state_dict", line=25),)),
     ),
     "labels-shuffled": (
-        coded(facts={"answers": 900, "answers_agreed": 95, "answers_by_chance": 90.0}),
-        coded(facts={"answers": 900, "answers_agreed": 800, "answers_by_chance": 90.0}),
+        _answered(95),
+        _answered(800),
     ),
     "arguments-swapped": (
         _with_loss(coded(), name="kld", settings={"swapped": True}),

@@ -214,6 +214,13 @@ TRACE_PAIRS: dict[str, tuple[TrainingTrace, ...]] = {
         coded(facts={"row_batches": 24, "alike_batches": 1, "distinct_batches": 24}),
     ),
     "masks-not-shares": (coded(facts={"mask_high": 255.0}), coded(facts={})),
+    "loss-unbounded": tuple(
+        trace(
+            losses=[-0.5 - slope * at * at for at in range(400)],
+            fed=loss("expression", trivial=None, class_shares=()),
+        )
+        for slope in (0.1, 1e-6)
+    ),
     "batches-alike": (_in_parts(0.9), _in_parts(0.1)),
     "targets-alike": (
         one_unit(

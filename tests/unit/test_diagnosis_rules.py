@@ -1600,3 +1600,18 @@ def test_gradients_of_one_model_are_given_to_another() -> None:
     seen = _in_keras(coded(facts={"applied_to_others": 19}))
     (found, *_) = diagnose(seen).findings
     assert (found.fault, found.line) == ("optimizer-holds-others", 19)
+
+
+@pytest.mark.parametrize(
+    ("losses", "told"),
+    [(curve(2.3, 1.0, 200, fall=0.006), True), (FLAT[:200], False)],
+    ids=["falling", "flat"],
+)
+def test_of_a_flat_curve_more_steps_promise_nothing(losses: list[float], told: bool) -> None:
+    found = diagnose(trace(losses=losses, plan={"epochs": 8})).findings
+    assert ("HNE" in {x.fault for x in found}) is told
+
+
+@pytest.mark.parametrize(("share", "told"), [(1.0, True), (0.0, False)])
+def test_a_decoder_that_reads_its_targets_copies_them(share: float, told: bool) -> None:
+    assert ("target-in-inputs" in _code_faults(coded(facts={"copied_targets": share}))) is told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bot.environment import specify
 from bot.issues.search import prompt_text
+from bot.kernel.bug import Release
 from bot.kernel.environment import (
     Claimed,
     Environment,
@@ -57,6 +58,18 @@ def test_what_was_asked_for_is_told_with_what_was_installed_and_why() -> None:
     python = "Python: asked for 3.6, installed 3.11.9: the report says 3.6; 3.11, the nearest here"
     assert python in lines
     assert "ImportError: no _C" in lines
+
+
+def test_what_the_index_has_near_a_version_that_is_not_there_is_said() -> None:
+    row = Requirement(name="acme", specifier="==2.0rc1", rung=PinSource.ISSUE, reason="stated")
+    packages = (Package(name="acme", version="1.9", rung=PinSource.NEIGHBOUR),)
+    built = Environment(id="x", python="3.11.9", interpreter="python", packages=packages)
+    spec = EnvironmentSpec(python="3.11", requirements=(row,))
+    versions = ("1.7", "1.8", "1.9", "2.0b1", "2.0", "2.1", "2.2")
+    rows = tuple(Release(version=one, prerelease="b" in one, wheels="any") for one in versions)
+    told = prompt_text.describe_environment(spec, built, history=lambda _: rows)
+    assert "acme: asked for 2.0rc1, installed 1.9: stated; the index has 1.8, 1.9, 2.0, 2.1" in told
+    assert "the index has" not in prompt_text.describe_environment(spec, built)
 
 
 def test_what_a_model_names_is_weighed_by_an_import_of_its_kind_else_by_its_name() -> None:

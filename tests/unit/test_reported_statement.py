@@ -291,6 +291,9 @@ def test_a_command_line_that_gives_a_value_does_not_fail(options: str, tmp_path:
         # The statement asks other arguments.
         ({"helpers.py": b"def describe(config):\n    saved = open(config).read()\n    return saved.seed\n"}, training(NO_SEED)),
         ({"helpers.py": b"from options import load\nargs = load()\ndef describe(_):\n    return args.seed\n"}, training(NO_SEED)),
+        # The reporter names the folder.
+        ({}, training(NO_FOLDER, options=" --model ./small")),
+        ({}, training(NO_FOLDER.replace("small", "."))),
         # The folder is there, or the program makes it, or the file is read.
         ({"small/note.txt": b""}, training(NO_FOLDER)),
         ({"options.py": b"import os\ndef make(path):\n    os.makedirs(path)\n"}, training(NO_FOLDER)),

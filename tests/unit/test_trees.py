@@ -8,7 +8,7 @@ import pytest
 
 from bot.kernel import launch, tree_programs, trees
 from bot.kernel.attempt import Script
-from bot.kernel.bug import CrashSignature, Frame, ScriptFix
+from bot.kernel.bug import CrashSignature, Frame, Issue, ScriptFix
 from bot.kernel.environment import Environment
 from sandbox.port import RunSpec
 from tests.support.jobs import job_options
@@ -121,3 +121,19 @@ def test_tests_of_unittest_that_are_not_there_are_none(command):
 def test_a_frame_is_in_the_only_file_whose_path_ends_so(path: str, files: list[str]) -> None:
     tree = dict.fromkeys(("code/train.py", "a/run.py", "b/run.py"), b"")
     assert trees.tree_files(Frame(path=path), tree) == files
+
+
+def test_the_files_of_a_tree_are_listed_by_folder_and_the_rest_is_counted() -> None:
+    tree = {
+        "train.py": b"a\nb\n",
+        "LICENSE": b"x",
+        "net/core.py": b"a\n",
+        "deep/er/still.py": b"a\n",
+        **{f"data/{number:02}.dat": b"" for number in range(60)},
+    }
+    rows = tree_programs.list_files(Issue(title="still.py fails", body=""), tree).splitlines()
+    assert rows[0] == "./: LICENSE, train.py (2)"
+    assert "deep/er/: still.py (1)" in rows
+    assert "net/: core.py (1)" in rows
+    data = next(row for row in rows if row.startswith("data/: 00.dat, 01.dat"))
+    assert data.endswith(", 16 more")

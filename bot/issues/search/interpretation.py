@@ -214,7 +214,7 @@ def _choose_signature(
     if alike and rules is not None and _is_vague(rules) and not _is_vague(model):
         return model
     if alike and rules is not None and _loses(model, rules):
-        notes.refuse("same_reading", signature=confirm.describe(rules))
+        notes.refuse("same_reading")
     elif not alike and rules is not None and not rests:
         notes.refuse("unfounded", signature=confirm.describe(rules))
     return rules if alike or (rules is not None and not rests) else model

@@ -168,9 +168,11 @@ def _gives(module: ast.Module, name: str) -> bool:
 
 
 def may_be_there(name: str, program: Script, parsed: ParsedArguments, tree: Tree) -> bool:
-    """Whether a folder is in the tree, or the program may make it."""
+    """Whether a folder is in the tree or one that the command names, or the program may make it."""
     folder = posixpath.normpath(posixpath.join(program.folder, posixpath.dirname(name)))
-    is_inside = folder.startswith("..") or any(path.startswith(f"{folder}/") for path in tree)
+    is_inside = folder.startswith(".") or any(path.startswith(f"{folder}/") for path in tree)
+    own_name = posixpath.normpath(posixpath.dirname(name))
+    is_inside |= any(own_name in word for word in program.command[1:])
     return is_inside or any(_MAKES_FOLDERS.search(text) for text in parsed.files.values())
 
 

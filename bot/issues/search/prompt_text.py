@@ -1,15 +1,18 @@
 """What prompts show: source code, environments, attempts and what a model has learned."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import groupby, pairwise
 from types import MappingProxyType
 
-from bot.environment import evidence, imports, package_names, versions
+from packaging.version import InvalidVersion, Version
+
+from bot.environment import evidence, imports, package_names, releases, versions
 from bot.issues.search import contexts as search_contexts, hints
 from bot.kernel.attempt import Attempt, Execution
+from bot.kernel.bug import Release
 from bot.kernel.dialogue import ReadAction, SearchAction
 from bot.kernel.document import sentence
 from bot.kernel.environment import (
@@ -31,12 +34,22 @@ from sandbox.port import RunResult
 # What a model is told of an environment: what was asked for, what was installed, and why; and
 # whether the package under test can be imported there.
 
-_MOST, _MOST_WEIGHTS = 12, 30
+_MOST, _MOST_WEIGHTS, _MOST_NEAR = 12, 30, 4
 
 
-def describe_environment(spec: EnvironmentSpec, environment: Environment, problem: str = "") -> str:
+History = Callable[[str], tuple[Release, ...]]
+"""The name of a distribution → its releases."""
+
+
+def describe_environment(
+    spec: EnvironmentSpec,
+    environment: Environment,
+    problem: str = "",
+    history: History = lambda _: (),
+) -> str:
     """The packages that matter, a line each, inside the fence; `problem` is how their import
-    ends where it fails.
+    ends where it fails. Of one that has another version than asked for, what `history` has near
+    that is named.
     """
     claims = {claim.name: claim for claim in environment.claims}
     rows = [_python(spec, environment, claims.pop("python", None))]
@@ -44,7 +57,7 @@ def describe_environment(spec: EnvironmentSpec, environment: Environment, proble
         rows.append(sentence(date.note))
     for requirement in spec.requirements[:_MOST]:
         claim = claims.pop(evidence.claim_name(requirement.name), None)
-        rows.append(_requirement_row(spec, environment, requirement, claim))
+        rows.append(_requirement_row(spec, environment, requirement, claim, history))
     rows += [*_claim_rows(spec, list(claims.values())), *_dependencies(spec, environment)]
     weights = ", ".join(environment.operator_files.weights[:_MOST_WEIGHTS])
     rows += [shared("weights_row", names=weights)] if weights else []
@@ -61,7 +74,11 @@ def _python(spec: EnvironmentSpec, environment: Environment, claim: Claimed | No
 
 
 def _requirement_row(
-    spec: EnvironmentSpec, environment: Environment, requirement: Requirement, claim: Claimed | None
+    spec: EnvironmentSpec,
+    environment: Environment,
+    requirement: Requirement,
+    claim: Claimed | None,
+    history: History,
 ) -> str:
     """A package that is to be installed."""
     stated_version = versions.exact_version(requirement.specifier) or requirement.specifier
@@ -71,7 +88,10 @@ def _requirement_row(
     )
     note = claim.note if claim is not None else ""
     processor = _processor(spec, requirement.name, requested_version, installed_version)
-    why = _reasons(requirement.why, note, processor)
+    is_other = requested_version and not _is_same(requested_version, installed_version)
+    is_other = is_other and not processor  # what the index has beside is no build for it
+    near = _near(requested_version, history(requirement.name)) if is_other else ""
+    why = _reasons(requirement.why, note, processor, near)
     return _row(requirement.name, requested_version, installed_version, why)
 
 
@@ -143,10 +163,27 @@ def _processor(
     )
 
 
+def _near(requested_version: str, history: Iterable[Release]) -> str:
+    """What the index has near a version, so that nobody has to ask for it in vain."""
+    try:
+        about = str(Version(requested_version.partition("+")[0]))
+    except InvalidVersion:
+        return ""
+    rows = (row for row in history if not (row.prerelease or row.yanked or row.wheels == "none"))
+    ordered = sorted({about, *(row.version for row in rows)}, key=Version)
+    near = sorted(releases.neighbours(about, ordered, _MOST_NEAR), key=Version)
+    return shared("offered", versions=", ".join(near)) if near else ""
+
+
+def _is_same(requested_version: str, installed_version: str) -> bool:
+    public = installed_version.partition("+")[0]
+    return requested_version == installed_version or releases.same(requested_version, public)
+
+
 def _row(name: str, requested_version: str, installed_version: str, why: str) -> str:
     if not installed_version:
         return shared("absent_row", name=name, asked=requested_version or "any", why=why)
-    if requested_version in {"", installed_version, installed_version.partition("+")[0]}:
+    if not requested_version or _is_same(requested_version, installed_version):
         return shared("package_row", packages=f"{name} {installed_version}", why=why)
     return shared(
         "asked_row", name=name, asked=requested_version, version=installed_version, why=why

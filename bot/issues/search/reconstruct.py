@@ -281,7 +281,11 @@ def _basis(session: IssueSession, draft: RunPlan) -> _Basis:
         return basis
     tree = read_tree(environment.tree)
     files = tree_programs.list_files(issue, tree, launch.data_for(environment, tree))
-    return replace(basis, tree=tree, files=fence(f"commit {environment.commit[:12]}", files))
+    return replace(
+        basis,
+        tree=tree,
+        files=fence(f"files at commit {environment.commit[:12]}, lines in brackets", files),
+    )
 
 
 def _focus(session: IssueSession, draft: RunPlan, spec: EnvironmentSpec) -> list[str]:
@@ -419,8 +423,9 @@ def _build_environment(
     raise problem
 
 
-# Lines of source in all: whoever writes the program needs more of them than who says what counts.
-_LINES_FOR_READER, _LINES_FOR_WRITER = 64, 96
+# Lines of source in all: whoever writes the program needs more of them than who says what counts,
+# and fewer where a quoted traceback shows the way to the failure.
+_LINES_FOR_READER, _LINES_FOR_WRITER, _LINES_WITH_FRAMES = 80, 100, 72
 
 
 def _sources(
@@ -443,7 +448,9 @@ def _sources(
                 environment, tuple(dict.fromkeys(names)), cancel=ports.cancel
             )
             issue = session.job.issue
-            lines = _LINES_FOR_WRITER if refined is not None else _LINES_FOR_READER
+            has_frames = any(row.frames for row in draft.bug.tracebacks)
+            writer_lines = _LINES_WITH_FRAMES if has_frames else _LINES_FOR_WRITER
+            lines = writer_lines if refined is not None else _LINES_FOR_READER
             pieces = contexts.contexts(draft.bug, issue, sources, lines, refined=refined)
             tree = read_tree(environment.tree) if contexts.names_notebook(issue) else {}
             return sources, contexts.with_notebooks(pieces, issue, draft.bug, tree)

@@ -473,7 +473,10 @@ class _Writer:
                 self.material.report if first else self.material.again,
                 self.refined,
                 prompt_text.describe_environment(
-                    self.spec, self.environment, self.material.problem
+                    self.spec,
+                    self.environment,
+                    self.material.problem,
+                    self.runner.ports.builder.history,
                 ),
                 self.notebook.sources(),
                 ""

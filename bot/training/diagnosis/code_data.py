@@ -226,6 +226,18 @@ def leaked_rows(training: Training) -> Signs:
 def leaked_target(training: Training) -> Signs:
     """A column of the inputs is the target."""
     code, loss = training.code, training.loss
+    if code is not None and _number(code, "copied_targets") > _MOST:
+        text = (
+            "The second codes that the model reads, as a decoder does, are the very targets, each"
+            " at its own place: it learns to copy them, not to predict the next."
+        )
+        words = "Feed `tgt[:, :-1]` and compare with `tgt[:, 1:]`"
+        line = loss.line if loss else 0
+        yield code_sign(
+            training, "target-in-inputs", 0.9, text, f"{words}{in_line(line)}.", line=line,
+            always=True,
+        )  # fmt: skip
+        return
     columns = _numbers(code, "target_columns") if code else ()
     if code is None or loss is None or not columns:
         return

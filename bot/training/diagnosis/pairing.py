@@ -193,18 +193,25 @@ def disagreeing(training: Training) -> Signs:
     rows, agreed = _counts(code, "answers", "answers_agreed")
     by_chance = code.facts.get("answers_by_chance") if code else 0
     chance = float(by_chance) if isinstance(by_chance, int | float) else 0.0
-    if rows < _LEAST_ROWS or agreed > chance + _ERRORS * math.sqrt(max(chance, 1.0)):
+    shares = next((x for x in training.losses if _has_shares(x)), None)
+    if shares is None or rows < _LEAST_ROWS:
+        return
+    if agreed > chance + _ERRORS * math.sqrt(max(chance, 1.0)):
         return
     text = (
         f"Two losses are given different answers: in {agreed} of {rows} rows the likeliest class of"
         " the one is the label of the other, as often as by chance. They belong to other rows."
     )
     words = "Compute both for the same batch; what was computed before stands in another order."
-    line = training.loss.line if training.loss else 0
     yield code_sign(
-        training, "labels-shuffled", 0.93, text, words, line=line, always=True,
+        training, "labels-shuffled", 0.93, text, words, line=shares.line, always=True,
         measurements=(evidence("rows that agree", f"{agreed} of {rows}", f"{chance:.0f}"),),
     )  # fmt: skip
+
+
+def _has_shares(loss: Loss) -> bool:
+    """Whether targets are a share of each class."""
+    return len(loss.targets.shape) > 1 and loss.targets.shape == loss.predictions.shape
 
 
 def swapped_arguments(training: Training) -> Signs:

@@ -93,6 +93,11 @@ _GUESS_CONFIDENCE, _MOST_GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _SHARE_IF_EXPLAINED = 0.35
 _SPOILED = frozenset(("rate", "dynamics", "style"))
+_SPOILED_BESIDE: dict[str, frozenset[str]] = {
+    "not-registered": frozenset(("contract",)),
+    "arguments-swapped": frozenset(("contract", "data")),
+}
+"""What a fault of code says nothing of beyond that: what it hides, or calls by a wrong name."""
 _STANDSTILL: frozenset[str] = frozenset((
     "update-lost", "step-never-called", "backward-never-called", "reset-after-backward",
 ))  # fmt: skip
@@ -235,7 +240,7 @@ def _with_explanation(rule: Rule, sign: Sign, *, code_fault: str) -> Sign:
     the curves show says nothing of hyperparameters; nor does a model's last layer where layers are
     not known to it.
     """
-    spoiled = _SPOILED | {"contract"} if code_fault == "not-registered" else _SPOILED
+    spoiled = _SPOILED | _SPOILED_BESIDE.get(code_fault, frozenset())
     if code_fault in _STANDSTILL and sign.confidence < _CERTAIN:
         spoiled |= {"data"}
     if code_fault and rule.severity in spoiled and rule.id not in _BY_VALUE:

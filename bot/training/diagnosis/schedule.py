@@ -22,7 +22,7 @@ from bot.training.diagnosis.rule import Rule, Sign, Signs, Training, change, evi
 _FEW_UPDATES = ((30, 0.85), (120, 0.58), (250, 0.45))
 _FEW = 250
 _ENOUGH, _MOST_EPOCHS = 1000, 500
-_FEW_EPOCHS = 2
+_FEW_EPOCHS, _SOME = 2, 120
 _SHORT_RUN = 5
 TINY_BATCH = 4
 _FEW_SAMPLES = 100
@@ -74,11 +74,14 @@ def few(training: Training) -> Signs:
         return
     epochs = plan.epochs if plan else None
     confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
+    is_flat = training.updates >= _SOME and learning.poor and not learning.falling
+    if is_flat:
+        confidence = min(confidence, _GUESS)  # more steps of this kind promise nothing
     if confidence:
         text = "The run made too few updates to learn."
         if unsettled and learning.well:
             text = "The run made too few updates for the moving averages of batch normalization."
-        seldom = epochs is not None and epochs <= _SHORT_RUN
+        seldom = epochs is not None and epochs <= _SHORT_RUN and not is_flat
         yield _more_epochs(training, max(confidence, 0.6) if seldom else confidence, text)
         if small_steps(training):
             yield rate_sign(training, confidence - 0.25, True, text)
@@ -239,6 +242,7 @@ BUDGET_RULES: tuple[Rule, ...] = (
 _JUMPS = 0.2
 _SOUND = (3e-4, 3e-2)  # of the weights, changed by a step
 _LONG, _SEVERAL = 100, 5
+_DEEP = 50.0  # times as far below zero as the loss began from it
 _GUESS = 0.33
 _LITTLE, _NEAR = 0.35, 0.2
 _CHANCE, _CLEAR = 2.0, 5.0
@@ -276,6 +280,32 @@ def _tiny_batches(training: Training) -> bool:
     """Whether each loss is that of a few samples alone."""
     batch = training.plan.batch_size if training.plan else None
     return batch is not None and batch <= TINY_BATCH
+
+
+def unbounded(training: Training) -> Signs:
+    """A loss that the program writes out and that falls below zero faster and faster: it can be
+    made as small as one likes, as a product of scores and targets without a logarithm of shares.
+    """
+    learning, loss = training.learning, training.loss
+    start, end, points = learning.start, learning.end, learning.points
+    if start is None or end is None or len(points) < _SEVERAL or training.is_policy:
+        return
+    if (loss is not None and loss.name != "expression") or training.in_turns:
+        return
+    if end > -_DEEP * max(abs(start), 1.0) or end > 1.5 * points[len(points) // 2]:
+        return
+    text = (
+        f"The loss falls from {start:.3g} to {end:.3g}, and faster towards the end: it has no lower"
+        " bound, so larger outputs are always better."
+    )
+    better = change(
+        "loss",
+        ("cross_entropy",),
+        "Compare logarithms of shares, as after `log_softmax`, or use a distance.",
+    )
+    line = loss.line if loss else 0
+    measurement = evidence("loss at the end", end, "bounded")
+    yield Sign("LCH", 0.85, text, also=("ACH",), evidence=(measurement,), change=better, line=line)
 
 
 def jumps(training: Training) -> Signs:
@@ -356,6 +386,8 @@ def _slow(training: Training) -> bool:
 CURVE_RULES: tuple[Rule, ...] = (
     Rule("loss-breaks", "rate", ("HLR",), "DeepLocalize 5; DeepDiagnosis 6; AutoTrainer (explode)",
          "The loss becomes NaN or infinite, or rises.", breaks),
+    Rule("loss-unbounded", "contract", ("LCH", "ACH"), "Reprise",
+         "A loss without a lower bound.", unbounded),
     Rule("loss-jumps", "dynamics", ("HLR",), "AutoTrainer (unstable)",
          "The loss falls and rises again and again.", jumps),
     Rule("targets-unrelated", "data", ("CPP",), "Reprise",

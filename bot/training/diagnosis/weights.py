@@ -175,8 +175,8 @@ def bias(training: Training) -> Signs:
         if layer.activation == "exponential" and layer.functional:
             continue  # of a logarithm, as that of a variance, it sets where training begins
         prior = last and largest < _FAR_SCALE
-        named = training.loss is not None and training.loss.name != "expression"
-        if prior and (not named or _fits_targets(training, weight.initial.mean or 0.0)):
+        has_name = training.loss is not None and training.loss.name != "expression"
+        if prior and (not has_name or _fits_targets(training, weight.initial.mean or 0.0)):
             continue  # what a loss that has no name takes the output for is not known
         yield Sign(
             "BCI",

@@ -579,12 +579,15 @@ class Judging:
         self.line, self.constants = line, constants
         self.given, self.last, self.due = [], 0, _LATE
 
-    def note(self, leaves):
-        """Note a call; of the arguments of a few late ones some rows."""
+    def note(self):
+        """Note a call; whether its arguments are to be looked at, as those of a few late ones."""
         self.last = STATE.steps
-        if STATE.steps >= self.due and len(self.given) < _MOST_JUDGED:
-            self.due = 2 * STATE.steps
-            self.given.append([_few(one) for one in leaves if _is_weight(one)])
+        return STATE.steps >= self.due and len(self.given) < _MOST_JUDGED
+
+    def look(self, leaves):
+        """Keep some rows of the arguments of a call."""
+        self.due = 2 * STATE.steps
+        self.given.append([_few(one) for one in leaves if _is_weight(one)])
 
 
 def judge(line, constants):

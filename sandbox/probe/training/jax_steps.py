@@ -82,8 +82,8 @@ def _followed(args, compiled, options):
 
 @quiet("evaluations in JAX")
 def _judge(uses, args, kwargs):
-    if STATE.steps and is_clean():
-        uses.judging.note(jax().tree_util.tree_leaves((args, kwargs)))
+    if STATE.steps and uses.judging.note() and is_clean():
+        uses.judging.look(jax().tree_util.tree_leaves((args, kwargs)))
 
 
 def _is_due(step):

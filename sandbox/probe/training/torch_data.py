@@ -34,6 +34,7 @@ def batch(optimizer_state):
     tensor, alone = _input(model)
     targets = LOSSES.targets[0] if LOSSES.targets is not None else None
     torch_rows.look(tensor, targets, LOSSES.compared, is_alone=alone)
+    torch_rows.look_at_codes(_codes(model), targets)
     if tensor is None or data.looks >= _MOST_BATCHES or data.count >= _MOST_ROWS:
         return
     data.looks += 1
@@ -82,6 +83,12 @@ def _input(model):
         if entry is not None and entry[1] is not None:
             return entry[1], entry[4]
     return None, False
+
+
+def _codes(model):
+    """The second codes that a model's first module had, as those of a decoder."""
+    entries = (FORWARD.modules.get(id(root)) for root in model.roots)
+    return next((one[5] for one in entries if one is not None and one[5] is not None), None)
 
 
 def _is_ids(tensor):

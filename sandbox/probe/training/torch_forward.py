@@ -257,12 +257,24 @@ def _look(module, arguments, keyword_arguments, result):
     leaf = _is_leaf(module)
     if not leaf:
         _release(module)
-    alone = len(records.tensors((arguments, keyword_arguments))) == 1
-    FORWARD.modules[id(module)] = (module, before, _rank(module, after), leaf, alone)
+    inputs = records.tensors((arguments, keyword_arguments))
+    FORWARD.modules[id(module)] = (
+        module, before, _rank(module, after), leaf, len(inputs) == 1, _second_codes(inputs, result),
+    )  # fmt: skip
     if leaf and after.dim():
         _leaf(module, before, after)
         if id(module) in FORWARD.calls:
             _beside(module, after, result)
+
+
+def _second_codes(inputs, result):
+    """The second table of codes that a module was given, None for none, and where it returns its
+    own loss: then they are the targets of that.
+    """
+    if any(one.dim() == 0 for one in records.tensors(result)):
+        return None
+    codes = [one for one in inputs if one.dim() == 2 and one.dtype == records.torch().long]
+    return codes[1] if len(codes) > 1 else None
 
 
 def _beside(module, after, result):

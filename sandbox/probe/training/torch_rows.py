@@ -26,6 +26,7 @@ class Rows:
         self.looked_columns = 0
         self.shifted = self.sequences = 0
         self.labels = []
+        self.decoded = self.copied = 0
         self.pairs = RowLabels()
 
 
@@ -82,6 +83,17 @@ def _look_at_labels(tensor, targets):
     labels = _labels_of(tensor, targets)
     if labels and len(ROWS.labels) < _MOST_LABELS:
         ROWS.labels.append(labels)
+
+
+@contained("rows")
+def look_at_codes(codes, targets):
+    """Whether the second codes of a step are its targets, each at its own place."""
+    if codes is None or targets is None or codes.numel() != targets.numel():
+        return
+    ROWS.decoded += 1
+    flat = targets.detach().reshape(-1)
+    alike = max(float((one.reshape(-1) == flat).float().mean()) for one in (codes, codes.T))
+    ROWS.copied += alike > _MOSTLY and len(flat.unique()) > 2
 
 
 def _labels_of(tensor, targets):
@@ -153,6 +165,8 @@ def facts():
     fields.update(ROWS.pairs.facts())
     if ROWS.sequences:
         fields["shifted_targets"] = ROWS.shifted / ROWS.sequences
+    if ROWS.decoded:
+        fields["copied_targets"] = ROWS.copied / ROWS.decoded
     if ROWS.labels:
         fields.update(_labels())
     loader = max(LOOPS.loaders.values(), key=lambda one: one.steps, default=None)

@@ -89,6 +89,8 @@ def apply_noted(
 # first.
 
 _WHY = "the program uses it but does not import it"
+LOCATED = "the program does not import it, and an installed package has it"
+"""Why an import is a guess."""
 _MODULES = """
 np=numpy numpy=numpy pd=pandas pandas=pandas plt=matplotlib.pyplot sns=seaborn tf=tensorflow torch=torch keras=keras jax=jax
 jnp=jax.numpy nn=torch.nn F=torch.nn.functional optim=torch.optim tvm=torchvision torchvision=torchvision L=lightning pl=pytorch_lightning

@@ -217,9 +217,18 @@ _NEWER = {
 def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
     """The verdict where the release that a report names is not among those that were tried, where
     some of what is installed is newer than the report, or where it says of a statement that it
-    fails, not how, and names no release: that another one does not fail refutes nothing.
+    fails, not how, and names no release: that another one does not fail refutes nothing, and that
+    it fails where something is newer confirms nothing.
     """
-    if not isinstance(verdict, NotReproduced | DifferentFailure):
+    is_unsaid = any(
+        isinstance(member, CrashSignature)
+        and member.checks
+        and not (member.exception or member.message)
+        for member in members_of(runner.signature)
+    )
+    if not isinstance(verdict, NotReproduced | DifferentFailure | Reproduced):
+        return verdict
+    if isinstance(verdict, Reproduced) and not is_unsaid:
         return verdict
     environment = result.environment
     as_reported = {
@@ -228,6 +237,8 @@ def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> Any
     if late := [name for name in environment.undated if name not in as_reported | _NEWER]:
         names = ", ".join(f"{name} {environment.version(name)}" for name in late[:3])
         return undecided(verdict, f"{verdict.reason}; newer than the bug report: {names}")
+    if isinstance(verdict, Reproduced):
+        return verdict
     target = specify.under_test(result.spec, runner.bug, runner.job.issue)
     if target is None:
         return verdict
@@ -236,10 +247,6 @@ def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> Any
     installed = [one.version(target.name) for _, one in runner.environments.values()]
     if any(releases.fits(one, number) for one in installed for number in numbers):
         return verdict
-    is_unsaid = any(
-        isinstance(member, CrashSignature) and member.checks and not member.exception
-        for member in members_of(runner.signature)
-    )
     if not numbers and not is_unsaid:
         return verdict
     reason = f"the bug report names no release of {target.name} with which the statement fails"
@@ -314,8 +321,8 @@ def if_contradicted(verdict: AnyVerdict | None, by_rules: AnyVerdict) -> AnyVerd
     return undecided(verdict, f"{verdict.reason}, but {reason}")
 
 
-def undecided(verdict: NotReproduced | DifferentFailure, reason: str) -> Inconclusive:
-    """An inconclusive verdict with the counts of a negative one."""
+def undecided(verdict: NotReproduced | DifferentFailure | Reproduced, reason: str) -> Inconclusive:
+    """An inconclusive verdict with the counts of another one."""
     counts = verdict.model_dump(include={"runs", "failures", "interval"})
     return Inconclusive(**counts, reason=reason)
 

@@ -5,7 +5,7 @@ signature beside it, decides what a run shows; no model is asked.
 import re
 from pathlib import PurePosixPath
 
-from bot.environment import missing, setup_failures
+from bot.environment import imports, missing, setup_failures
 from bot.issues.judge_crash import judge_crash, last_line, says_nothing
 from bot.issues.judge_output import judge_nonfinite, judge_output
 from bot.issues.judge_training import judge_training
@@ -100,9 +100,8 @@ def _genuine(
     may not be staged in either way.
     """
     judgement = _member(observation, member, script)
-    if judgement.match is Match.MATCHED and _is_filled_in(judgement.failure):
-        inconclusive = undecided("the failure arises from a value that the bug report leaves open")
-        return inconclusive.model_copy(update={"failure": judgement.failure})
+    if judgement.match is Match.MATCHED and (why := _left_open(judgement.failure, member, script)):
+        return undecided(why).model_copy(update={"failure": judgement.failure})
     if judgement.match is Match.MATCHED and _is_of_gpu(judgement.failure, script):
         return _without_gpu(judgement)
     if judgement.match is Match.MATCHED and (absent := _reporters_file(judgement.failure, script)):
@@ -120,6 +119,19 @@ def _genuine(
         if judgement.match is Match.MATCHED and (line := staged.staged(script.source, candidate)):
             return passed(f"the program itself causes it: {line[:120]}")
     return judgement
+
+
+def _left_open(failure: Failure | None, member: Member, script: Script) -> str:
+    """Which guess of ours a failure may come from: of a value, or where the report only says that a
+    statement fails, of the function that it calls.
+    """
+    if _is_filled_in(failure):
+        return "the failure arises from a value that the bug report leaves open"
+    is_unsaid = isinstance(member, CrashSignature) and not (member.exception or member.message)
+    guesses = [fix.what for fix in script.fixes if fix.why == imports.LOCATED]
+    if is_unsaid and guesses:
+        return f"{guesses[0]}, which is a guess, and nothing says how the statement fails"
+    return ""
 
 
 _OF_GPU = re.compile(r"cuda|gpu|\bdevices?\b", re.IGNORECASE)

@@ -2,11 +2,12 @@ import json
 
 import pytest
 
+from bot.environment import imports
 from bot.issues.judge import judge
 from bot.issues.observe import Observation, observe
 from bot.issues.signature import freeze
 from bot.issues.signature.values import lines, nonempty_lines
-from bot.kernel.attempt import Failure, Match, Script
+from bot.kernel.attempt import Failure, Match, Script, ScriptFix
 from bot.kernel.bug import (
     AlternativesSignature,
     CrashSignature,
@@ -151,6 +152,19 @@ def test_a_statement_that_is_said_to_fail_and_does_not_passes():
     assert judge(seen(), signature, SCRIPT).match is Match.PASSED
     assert judge(seen(timed_out=True), signature, SCRIPT).match is Match.UNDECIDED
     assert judge(seen(exit_code=1), signature, SCRIPT).match is not Match.PASSED
+
+
+def test_a_statement_with_a_guessed_import_fails_as_reported_only_in_the_reported_way():
+    here = Frame(path="repro.py", function="<module>", line=2, code="lib.go()")
+    there = Frame(path="lib/a.py", package="lib", function="go", line=9, code="raise")
+    failing = seen(crash("ValueError", "no rows", (here, there)))
+    guess = ScriptFix(what="added `from lib.a import go`", why=imports.LOCATED)
+    guessed = SCRIPT.model_copy(update={"fixes": (guess,)})
+    statement = CrashSignature(exception="", checks=("lib.go()",))
+    named = CrashSignature(exception="ValueError", checks=("lib.go()",))
+    assert judge(failing, statement, SCRIPT).match is Match.MATCHED
+    assert judge(failing, statement, guessed).match is Match.UNDECIDED
+    assert judge(failing, named, guessed).match is Match.MATCHED
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,17 @@ def test_a_release_that_the_report_does_not_name_refutes_nothing(claimed, body, 
     assert found.verdict.kind == kind
 
 
-def test_what_is_newer_than_the_report_refutes_nothing():
+@pytest.mark.parametrize(
+    ("body", "result", "kind"),
+    [
+        (None, OK, "inconclusive"),
+        (None, fails(), "reproduced"),
+        (f"```python\n{PROGRAM.rstrip()}  # raises an error\n```\n", fails(), "inconclusive"),
+    ],
+)
+def test_what_is_newer_than_the_report_refutes_nothing_nor_confirms_what_is_unsaid(
+    body, result, kind
+):
     def built(spec):
         package = Package(name="lib", version="2.0", rung=PinSource.DATE)
         late = Package(name="helper", version="3.1", rung=PinSource.DEPENDENCY)
@@ -150,9 +160,10 @@ def test_what_is_newer_than_the_report_refutes_nothing():
             id="here", python="3", interpreter="p", packages=(package, late), undated=("helper",)
         )
 
-    found = decide(report(), lambda spec: OK, FakeBuilder(on_build=built))
-    assert found.verdict.kind == "inconclusive"
-    assert "helper 3.1" in found.verdict.reason
+    subject = issue(body) if body else report()
+    found = decide(subject, lambda spec: result, FakeBuilder(on_build=built))
+    assert found.verdict.kind == kind
+    assert ("helper 3.1" in found.verdict.reason) is (kind == "inconclusive")
 
 
 @pytest.mark.parametrize(
@@ -636,3 +647,20 @@ def test_a_letter_that_a_program_leaves_undefined_is_imported_from_nowhere(name,
     assert (
         f"from lib import {name}" in (found.script.source if found.script else "")
     ) is is_imported
+
+
+@pytest.mark.parametrize(
+    ("call", "line"), [("lib(3)", "from lib import lib"), ("lib.fit()", "import lib")]
+)
+def test_nobody_calls_a_module(call, line):
+    def built(spec):
+        package = Package(name="lib", version="2.0", rung=PinSource.ISSUE)
+        return Environment(id="here", python="3", interpreter="python", packages=(package,))
+
+    def program(spec):
+        if spec.label == "names":
+            return RunResult(stdout=json.dumps({"lib": "lib"}), exit_code=0, seconds=0.1)
+        return fails()
+
+    found = decide(report(f"data = [1, 2]\n{call}\n"), program, FakeBuilder(on_build=built))
+    assert line in found.script.source.split("\n")

@@ -37,7 +37,7 @@ from bot.kernel.environment import (
 from bot.kernel.errors import BuildError
 from bot.kernel.session import CompletedRun, SearchResult
 from bot.kernel.source import symbols
-from bot.kernel.source.syntax import module_of
+from bot.kernel.source.syntax import module_of, name_of, nodes
 from bot.kernel.trees import Tree, read_tree, tree_files
 
 _PARTS = (
@@ -630,8 +630,16 @@ def _import_names(
     script when none does.
     """
     home = package_names.import_home(runner.job.issue.repository)
+    # Nobody calls a module.
+    functions = {
+        name_of(row.func)
+        for row in nodes(module_of(script.source), ast.Call)
+        if isinstance(row.func, ast.Name)
+    }
     lines_by_name = {
-        name: f"import {name}" if name == home else imports.conventional(name, script.source)
+        name: f"import {name}"
+        if name == home and name not in functions
+        else imports.conventional(name, script.source)
         for name in names
     }
     # A letter is no name that a library can be asked for: what has one is a type variable.
@@ -639,12 +647,10 @@ def _import_names(
         name for name in names if not lines_by_name[name] and name.isidentifier() and len(name) > 1
     )
     modules_by_name = _locate(runner, environment, script, unknown)
-    statements = [
-        lines_by_name[name]
-        or (f"from {modules_by_name[name]} import {name}" if name in modules_by_name else "")
-        for name in names
-    ]
-    return _edit(script, *imports.add_imports(script.source, tuple(statements)))
+    guesses = [f"from {module} import {name}" for name, module in modules_by_name.items()]
+    text, more = imports.add_imports(script.source, tuple(guesses), imports.LOCATED)
+    text, fixes = imports.add_imports(text, tuple(lines_by_name.values()))
+    return _edit(script, text, (*fixes, *more))
 
 
 def _locate(

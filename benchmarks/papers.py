@@ -302,20 +302,32 @@ class MutantBench(Record):
 
 
 def run_mutants(
-    paths: Sequence[Path], sandbox: Sandbox, settings: Settings, minutes: float, only: str = ""
-) -> MutantBench:
+    paths: Sequence[Path],
+    sandbox: Sandbox,
+    settings: Settings,
+    minutes: float,
+    only: str = "",
+    out: Path | None = None,
+) -> Iterator[MutantRow]:
     """Run the mutants of each paper; `agrees` edits of its key make its repository agree with it
-    first. `only` are ids such as "digits-3".
+    first. `only` are ids such as "digits-3"; what `out` has of an earlier run is not run again.
     """
-    starts = tuple(part.strip() for part in only.split(",") if part.strip())
-    rows = [
-        _run_mutant(name, path, base, mutant, stated, sandbox, settings, minutes)
-        for path in paths
-        for base, stated in [key_of(path)]
-        for number, mutant in enumerate(mutants(repository_files(path, base)), 1)
-        if (name := f"{path.name}-{number}") and (not starts or name in starts)
-    ]
-    return MutantBench(mutants=tuple(rows))
+    ids = tuple(part.strip() for part in only.split(",") if part.strip())
+    for path in paths:
+        base, stated = key_of(path)
+        for number, mutant in enumerate(mutants(repository_files(path, base)), 1):
+            name = f"{path.name}-{number}"
+            kept = out / f"{name}.json" if out is not None else None
+            if ids and name not in ids:
+                continue
+            if kept is not None and kept.is_file():
+                yield MutantRow.model_validate_json(kept.read_text("utf-8"))
+                continue
+            row = _run_mutant(name, path, base, mutant, stated, sandbox, settings, minutes)
+            if kept is not None:
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                kept.write_text(row.model_dump_json(), encoding="utf-8")
+            yield row
 
 
 def key_of(path: Path) -> tuple[list[Edit], set[str]]:
@@ -364,6 +376,12 @@ def _run_mutant(
         seconds=report.seconds.get("total", 0.0),
         error=next((run.problem for run in result.runs if run.problem), ""),
     )
+
+
+def mutant_line(row: MutantRow) -> str:
+    """A mutant as it ends."""
+    texts = ", ".join(f"{kind} ({how})" for kind, how in row.contradictions.items())
+    return f"{row.id}  {row.kind or 'nothing'}: {row.what} -> {texts or 'nothing'} {row.error}"
 
 
 def mutants_table(bench: MutantBench) -> Group:

@@ -76,7 +76,9 @@ class Prompt:
         return self._filled((self.sections[name],), values)[0]
 
     def lengths(self) -> str:
-        """The longest texts that the schema of the answer allows, in characters: names by limit."""
+        """How long the texts of the answer may be, in characters: names by limit. The schema allows
+        half as much again, so that what is a little too long need not be asked for twice.
+        """
         limits: dict[str, int] = {}
         for name, most in _lengths(self.schema, ""):
             limits[name] = min(most, limits.get(name, most))
@@ -84,7 +86,7 @@ class Prompt:
         for name, most in limits.items():
             names.setdefault(most, []).append(f"`{name}`")
         rows = (row for row in names.items() if _LONG <= row[0] < _ENDLESS)
-        return "; ".join(f"{', '.join(group)} {most:,}" for most, group in rows)
+        return "; ".join(f"{', '.join(group)} {most * 2 // 3:,}" for most, group in rows)
 
     def _filled(self, templates: tuple[str, ...], values: Mapping[str, object]) -> list[str]:
         names = set(_PLACEHOLDER.findall("".join(templates)))

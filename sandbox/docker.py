@@ -246,7 +246,7 @@ class DockerSandbox(Sandbox):
         # Only a local daemon has a socket path.
         if path := getattr(client.api.get_adapter(client.api.base_url), "socket_path", ""):
             janitor.keep(path, janitor.me())
-        settings = self._settings(spec, max(total_s, spec.limits.wall_s))
+        settings = self._settings(spec, max(total_s, spec.limits.longest_s))
         container: str = client.api.create_container(
             **settings, host_config=self._host(client, spec)
         )["Id"]

@@ -225,7 +225,7 @@ class Connection:
         return outcome
 
     def _listen(self, outcome: Outcome, cancel: threading.Event | None) -> None:
-        deadline, cancel_sent = time.monotonic() + outcome.spec.limits.wall_s + GRACE_S, False
+        deadline, cancel_sent = time.monotonic() + outcome.spec.limits.longest_s + GRACE_S, False
         while outcome.result is None:
             if cancel is not None and cancel.is_set() and not cancel_sent:
                 cancel_sent = True

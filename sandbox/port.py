@@ -35,10 +35,12 @@ class Limits:
 
     Sizes are in MiB, times in seconds. `idle_s` ends a run whose whole process tree neither printed
     nor used more than 2 % of one core for that long (a deadlock); None leaves idle runs to
-    `wall_s`.
+    `wall_s`. Where other work keeps the machine busy, so that a run has less than half a core and
+    waits for one, the time it waits does not count; `patience` times `wall_s` ends it even so.
     """
 
     wall_s: float = 120.0
+    patience: float = 1.0
     idle_s: float | None = None
     memory_mb: int = 8192
     cpus: float = 2.0
@@ -47,6 +49,11 @@ class Limits:
     artifact_mb: int = 8
     scratch_mb: int = 2048
     output_bytes: int = 1_000_000
+
+    @property
+    def longest_s(self) -> float:
+        """How long a run may take at most, in seconds on the wall."""
+        return self.wall_s * max(1.0, self.patience)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +314,7 @@ def job(spec: RunSpec, mode: str, total_s: float = 0.0) -> dict[str, object]:
         "artifacts": list(spec.artifacts),
         "limits": {
             "wall_s": limits.wall_s,
+            "longest_s": limits.longest_s,
             "idle_s": limits.idle_s,
             "memory_mb": limits.memory_mb,
             "cpus": limits.cpus,

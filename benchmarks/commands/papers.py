@@ -84,10 +84,12 @@ def papers(
             _run_stability(folder, only, stability, model, out, replay, sandbox, as_json=as_json)
             return
         from benchmarks.cassettes import Cassettes
-        from benchmarks.commands.printing import print_whole
+        from benchmarks.commands.printing import print_whole, printed
         from benchmarks.papers import (
+            MutantBench,
             Reader,
             cases,
+            mutant_line,
             mutants_table,
             papers_table,
             run,
@@ -101,7 +103,8 @@ def papers(
             bench = run_written(paths, *world, model, Cassettes(record, replay))
             print_whole(bench, papers_table, as_json=as_json)
         elif mutants:
-            print_whole(run_mutants(paths, *world, mutant), mutants_table, as_json=as_json)
+            rows = printed(run_mutants(paths, *world, mutant, out), mutant_line)
+            print_whole(MutantBench(mutants=tuple(rows)), mutants_table, as_json=as_json)
         else:
             bench = run(paths, *world, Reader(model, Cassettes(record, replay)))
             print_whole(bench, papers_table, as_json=as_json)

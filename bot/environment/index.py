@@ -384,7 +384,8 @@ class PackageIndex:
         links = [entry.partition(",")[2] for entry in map(str, headers.get_all("Project-URL", []))]
         links += map(str, headers.get_all("Home-page", []))
         needs = evidence.names(map(str, headers.get_all("Requires-Dist", [])))
-        projects = evidence.projects(links) or evidence.projects(self._index_links(name).values())
+        # A repository may have moved since: what the newest release names counts too.
+        projects = evidence.projects((*links, *self.links(name).values()))
         mentions = evidence.projects(evidence.links(metadata))
         modules = None if files is None else evidence.modules(files)
         return ProjectFacts(name, modules, projects, mentions, needs)

@@ -23,6 +23,14 @@ _PYTHON = re.compile(r"\b3\.(\d{1,2})\b")
 _NUMBER = re.compile(r"\d+(?:\.\d+)*(?:\.?(?:post|rc|a|b|dev)\d*)?(?:\+[\w.]+)?")
 
 
+def fits(installed: str, claimed: str) -> bool:
+    """Whether an installed version is the one that a report names."""
+    text = specifier(claimed, "text")
+    return bool(installed and text) and SpecifierSet(text or "").contains(
+        installed.partition("+")[0], prereleases=True
+    )
+
+
 def specifier(version: str, source: str) -> str | None:
     """The specifier for a version as written; "" for an unreleased or unnumbered one ("master"),
     None when it names no version.

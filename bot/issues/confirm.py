@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from bot.environment import imports, specify
+from bot.environment import imports, specify, versions as releases
 from bot.issues import script_fixes, triage
 from bot.issues.missing_inputs import lacking
 from bot.issues.observe import Functions, operation
@@ -192,16 +192,59 @@ def as_released(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> An
         return verdict
     target = specify.under_test(result.spec, runner.bug, runner.job.issue)
     environments = (environment for _, environment in runner.environments.values())
-    releases = [
+    packages = [
         package
         for environment in environments
         for package in environment.packages
         if target is not None and package.name == target.name
     ]
-    if not releases or any(row.rung is not PinSource.NEIGHBOUR for row in releases):
+    if not packages or any(row.rung is not PinSource.NEIGHBOUR for row in packages):
         return verdict
-    name, version = releases[0].name, result.environment.version(releases[0].name)
+    name, version = packages[0].name, result.environment.version(packages[0].name)
     reason = f"no {name} from the day of the bug report can be installed here; {version} may differ"
+    return undecided(verdict, f"{verdict.reason}; {reason}")
+
+
+# What may be newer than a report and says nothing: tools, and torch with what it needs, of which
+# there is but one build.
+_NEWER = {
+    *("pip", "setuptools", "wheel", *imports.TORCH_FAMILY),
+    *("filelock", "fsspec", "jinja2", "markupsafe", "mpmath", "networkx", "sympy"),
+    "typing-extensions",
+}
+
+
+def as_claimed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> AnyVerdict:
+    """The verdict where the release that a report names is not among those that were tried, where
+    some of what is installed is newer than the report, or where it says of a statement that it
+    fails, not how, and names no release: that another one does not fail refutes nothing.
+    """
+    if not isinstance(verdict, NotReproduced | DifferentFailure):
+        return verdict
+    environment = result.environment
+    as_reported = {
+        row.name for row in environment.claims if releases.fits(row.resolved, row.claimed)
+    }
+    if late := [name for name in environment.undated if name not in as_reported | _NEWER]:
+        names = ", ".join(f"{name} {environment.version(name)}" for name in late[:3])
+        return undecided(verdict, f"{verdict.reason}; newer than the bug report: {names}")
+    target = specify.under_test(result.spec, runner.bug, runner.job.issue)
+    if target is None:
+        return verdict
+    claims = [row for row in environment.claims if row.name == target.name]
+    numbers = [row.claimed for row in claims if any(map(str.isdigit, row.claimed))]
+    installed = [one.version(target.name) for _, one in runner.environments.values()]
+    if any(releases.fits(one, number) for one in installed for number in numbers):
+        return verdict
+    is_unsaid = any(
+        isinstance(member, CrashSignature) and member.checks and not member.exception
+        for member in members_of(runner.signature)
+    )
+    if not numbers and not is_unsaid:
+        return verdict
+    reason = f"the bug report names no release of {target.name} with which the statement fails"
+    if numbers:
+        reason = f"the bug report is about {target.name} {numbers[0]}, which was not run"
     return undecided(verdict, f"{verdict.reason}; {reason}")
 
 
@@ -521,7 +564,7 @@ def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
     device = runner.job.environment.device
     verdict = as_elsewhere(verdict, runner.bug, device, runner.signature)
     verdict = check_reach(runner, result, as_mended(verdict, result.script))
-    verdict = as_released(runner, result, verdict)
+    verdict = as_claimed(runner, result, as_released(runner, result, verdict))
     return verdict, Match.MATCHED if decision == "fails" else result.judgement.match
 
 

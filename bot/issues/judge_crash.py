@@ -74,7 +74,7 @@ def _words(
             or _is_restyled(failure, signature, names)
             or (
                 wording.stands_in(signature.message, failure.message)
-                and is_placed(failure, signature)
+                and (is_placed(failure, signature) or _may_be_anywhere(failure, signature))
             )
         )
         says = "" if agrees else f"the message differs (similarity {alike:.2f})"
@@ -96,6 +96,15 @@ def _is_restyled(failure: Failure, signature: CrashSignature, names: frozenset[s
     own = not hasattr(builtins, failure.exception.rsplit(".", 1)[-1])
     alike = own and wording.same_stems(signature.message, failure.message, names)
     return alike and is_placed(failure, signature)
+
+
+def _may_be_anywhere(failure: Failure, signature: CrashSignature) -> bool:
+    """Whether a report gives nothing but words, and a library ended the program."""
+    last = failure.innermost
+    is_librarys = last is not None and last.package not in {"", "<stdlib>"}
+    has_more = signature.exception or signature.frame or signature.places
+    is_ours = setup_failures.recognise(failure.exception, failure.message) is not None
+    return is_librarys and not (has_more or failure.swallowed or is_ours)
 
 
 def is_placed(failure: Failure, signature: CrashSignature) -> bool:
@@ -206,6 +215,8 @@ def judge_crash(observation: Observation, signature: CrashSignature, script: Scr
     if reworded_failure is not None or elsewhere is not None:
         return _doubtful(signature, closest, reworded_failure, elsewhere)
     if signature.checks and not signature.exception:
+        if not (observation.exit_code or observation.escaped or observation.timed_out):
+            return passed("the statement that is said to fail did not")
         inconclusive = undecided("the bug report names a statement that fails, but not how")
         return inconclusive.model_copy(update={"weighed": closest, "failure": observation.escaped})
     why = closest[-1].says if closest else "the reported exception did not occur"
@@ -274,15 +285,14 @@ def _in_one_class(
     failure: Failure, signature: CrashSignature
 ) -> tuple[Failure, CrashSignature] | None:
     """Both as they are compared: in the words of one version of Python where another raises the
-    same failure under another class; None where the classes differ otherwise.
+    same failure under another class or in others; None where the classes differ otherwise.
     """
-    if wording.same_exception(signature.exception, failure.exception, failure.bases):
-        return failure, signature
     shared = wording.as_reclassed(
         (signature.exception, signature.message), (failure.exception, failure.message)
     )
     if shared is None:
-        return None
+        alike = wording.same_exception(signature.exception, failure.exception, failure.bases)
+        return (failure, signature) if alike else None
     both = {"exception": shared[0], "message": shared[1]}
     return failure.model_copy(update=both), signature.model_copy(update=both | {"shapes": ()})
 

@@ -7,7 +7,14 @@ from itertools import pairwise
 
 from bot.environment.imports import Edit, Text, apply, apply_noted
 from bot.kernel.bug import Described, ScriptFix
-from bot.kernel.source.syntax import dotted, is_call_of, module_of, name_of, nodes
+from bot.kernel.source.syntax import (
+    dotted,
+    is_call_of,
+    is_test_method,
+    module_of,
+    name_of,
+    nodes,
+)
 
 # Adds a missing call of `main()` or of tests, and prints the bare expressions of a transcript.
 
@@ -40,6 +47,10 @@ def call_entry(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
 
 def _calls(node: ast.stmt) -> list[str]:
     if isinstance(node, ast.FunctionDef):
+        if is_test_method(node):
+            case = '__import__("unittest").TestCase'
+            case_type = f'type("Case", ({case},), {{"{node.name}": {node.name}}})'
+            return [f'{case_type}("{node.name}").debug()']
         entry = node.name in _ENTRIES or node.name.startswith(("test_", "repro_"))
         return _missing_call(node) if entry else []
     if not isinstance(node, ast.ClassDef):

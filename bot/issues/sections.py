@@ -364,7 +364,13 @@ def _interpretation_rows(refined: Interpretation | None) -> Iterator[tuple[str, 
 
 def _plan_rows(part: Reconstruction) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield "Hypothesis", (part.hypothesis,)
-    yield "Source code it was shown", tuple(f"`{name}`" for name in part.contexts)
+    yield "Source code it was shown", tuple(map(_context_row, part.contexts))
+
+
+def _context_row(title: str) -> str:
+    """A context's name as code; why it was shown may hold code of its own."""
+    name, colon, why = title.partition(": ")
+    return f"`{name}`{colon}{why}"
 
 
 def _reading(reading: Reading) -> str:

@@ -46,6 +46,7 @@ _SETS = f"{_FOLDER}/datasets"
 """Prepared data sets, by links: the library writes locks beside what it reads."""
 _PLACEHOLDERS = {".gitkeep", ".gitignore", ".keep"}
 _GRACE_S = 15.0
+_PATIENCE = 3.0
 # No run reaches a network, so libraries are told to fail at once instead of retrying; nothing opens
 # a window or phones home, and no frame of a traceback is hidden.
 _QUIET = {
@@ -119,7 +120,7 @@ def spec(
     if script.steps:
         files[STEPS] = probe("steps.py")
         words = ("-S", f"{up}{STEPS}", json.dumps(script.steps), *words)
-    limits = Limits(wall_s=options.limits.timeout_s)
+    limits = Limits(wall_s=options.limits.timeout_s, patience=_PATIENCE)
     hang = next(
         (member for member in members_of(signature) if isinstance(member, HangSignature)), None
     )
@@ -132,7 +133,7 @@ def spec(
             if hang.idle
             else hang.bound_s + _GRACE_S
         )
-        limits = Limits(wall_s=wall, idle_s=idle)
+        limits = Limits(wall_s=wall, patience=_PATIENCE, idle_s=idle)
         # Early, because what it prints counts as progress and starts the bound anew.
         variables["REPRISE_STACKS_AFTER"] = f"{hang.bound_s / 2:g}"
     if filters := _warning_filters(signature):

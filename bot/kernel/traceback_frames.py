@@ -54,10 +54,14 @@ _HOMES_OF_FILES = (
     "|tensorflow|jax|jaxlib|flax|optax|equinox|diffusers|accelerate"
     "|peft|timm|torchmetrics|deepchem|datasets|numpy|scipy|haiku|dgl|monai|kornia|trl|deepspeed|ignite"
 )
+# `jax/numpy` is no part of numpy.
+_NOT_INSIDE = r"(?<!jax/)(?<!jax/_src/)(?<!tensorflow/python/)(?<!keras/src/backend/)"
 _CHECKOUT = re.compile(
-    rf".*/(?P<module>(?:{_HOMES_OF_FILES})/(?!examples/|tests?/|benchmarks?/|scripts/|docs/|src/)[\w/]+\.py)$"
+    rf"(?:.*/|(?=jax/)){_NOT_INSIDE}(?P<module>(?:{_HOMES_OF_FILES})/(?!examples/|tests?/|benchmarks?/|scripts/|docs/|src/)[\w/]+\.py)$"
 )
 
+_DOUBLED = re.compile(r"^(\w+)/(?:\1/)+")
+"""A package in a folder of its own name."""
 _SIDE = re.compile(r"^\s*[\u2502|]\s?|\s*[\u2502|]\s*$")
 _PLACE = re.compile(r"^\s*(?P<path>\S{1,400}\.py):(?P<line>\d{1,7}) in (?P<function>\S+)")
 _WRAPPED_LINE = re.compile(r"^\s*\S{1,400}\.py:\d{1,7} in\s*$")
@@ -71,7 +75,10 @@ _CODE_IN_FRAME = re.compile(r"^\s*[\u2771>]\s*\d{1,7}\s*(?:[\u2502|]\s*)*(?P<cod
 def frame(path: str, line: str | None, function: str, code: str = "", home: str = "") -> Frame:
     """A frame with its package worked out; `home` is the import name of the repository."""
     location = path.strip().strip("[]")
-    plain = re.sub(r"/{2,}", "/", location.replace("\\", "/"))
+    # Python 2 names the compiled file.
+    plain = re.sub(r"/{2,}", "/", location.replace("\\", "/")).removesuffix(
+        "c" * location.endswith(".pyc")
+    )
     site, standard = LIBRARY.match(plain), _STDLIB.match(plain)
     # What runs as a module outside all packages is a script, whatever its folder is called.
     own = "" if standard or function.strip() == "<module>" else _own(plain, home)
@@ -91,7 +98,7 @@ def frame(path: str, line: str | None, function: str, code: str = "", home: str 
 def _own(path: str, home: str) -> str:
     """The module of a file in a checkout of a known package or of the repository."""
     if checkout := _CHECKOUT.match(path):
-        return checkout["module"]
+        return _DOUBLED.sub(r"\1/", checkout["module"])
     _, inside, rest = path.rpartition(f"/{home}/")
     own = home and inside and not re.match(r"(?:examples|tests?|benchmarks?|scripts|docs)/", rest)
     return f"{home}/{rest}" if own else ""

@@ -146,6 +146,7 @@ _PYTEST_LINE = re.compile(r"^E(?:\s{2,}(?=\S)|\s*$)")
 _NOTEBOOK_FRAME = re.compile(r"\s{0,40}+(?P<path>\S{1,1000}+) in [\w<>.]{1,200}+\(")
 _RAISES = re.compile(r"raise (?P<exc>[A-Za-z_][\w.]{0,200})\(")
 _NOTEBOOK_STARTS = ("File ", "Cell In", "Input In", "[<ipython", "<ipython")
+_MOST_WORDS = 20  # lines of a message
 _PYTEST_SHORT = re.compile(  # `--tb=line`: path.py:12: ValueError: words
     r"^\s*(?P<path>[^\s:][^:\n]{0,300}\.py):(?P<line>\d{1,7}): (?P<error>\S.*)$"
 )
@@ -411,6 +412,28 @@ def _read_titled(lines: Sequence[str], at: int, home: str) -> TracebackSpan | No
     return _cpython(lines, at, at + 1, prefix, home)
 
 
+_DEBUGGER = re.compile(r"^\s*Exception has occurred: (?P<exc>[A-Za-z_][\w.]{0,120})\s*$")
+_PAUSED = re.compile(r"^\s*\(note: ")
+
+
+def _debugger(lines: Sequence[str], at: int, home: str) -> TracebackSpan | None:
+    """An exception as VS Code shows it: class, message, then the frames with both again."""
+    header = _DEBUGGER.match(lines[at])
+    start = next((i for i in range(at + 1, len(lines)) if not _PAUSED.match(lines[i])), len(lines))
+    if header is None or start == len(lines):
+        return None
+    rest = takewhile(lambda line: line.strip() and not CPYTHON.match(line), lines[start:])
+    words = list(islice(rest, _MOST_WORDS))
+    end = start + len(words)
+    span = _cpython(lines, at, end, "", home) if end < len(lines) and words else None
+    frames = span.traceback.frames if span is not None else ()
+    if span is not None and frames and span.traceback.exception:
+        return span
+    end = span.end if span is not None and frames else end
+    text = "\n".join(words).strip()
+    return span_of(at, end, header["exc"], text, frames) if text else None
+
+
 def _is_short(line: str) -> bool:
     place = _PYTEST_SHORT.match(line)
     error = LONE.match(place["error"]) if place else None
@@ -452,5 +475,6 @@ FORMATS: tuple[TracebackFormat, ...] = (
     ),
     TracebackFormat("pytest", PYTEST_ERROR.match, _pytest),
     TracebackFormat("pytest --tb=line", _is_short, _pytest_short),
+    TracebackFormat("VS Code", _DEBUGGER.match, _debugger),
 )
 """In this order: a line is read in the first format that it opens."""

@@ -20,7 +20,8 @@ CodeFault = Literal[
     "padding-counts", "metric-wrong", "wrong-reduction", "update-lost",
     "step-uphill", "layer-repeated", "future-leak", "mask-inverted", "positions-missing",
     "best-not-copied", "self-compared", "weights-swapped", "divergence-negative",
-    "terminal-ignored",
+    "terminal-ignored", "arguments-swapped", "gradient-singular", "labels-shuffled",
+    "scaling-mismatch", "state-incomplete", "target-stale",
 ]  # fmt: skip
 """Faults that are code and no hyperparameter: stable names, one rule each."""
 CODE_FAULTS: frozenset[str] = frozenset(get_args(CodeFault))

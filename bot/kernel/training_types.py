@@ -185,12 +185,13 @@ class Finding(Record):
 
 
 class Diagnosis(Record):
-    """At most four findings, most certain first, and apart from them advice, and what trainings
-    `refuted`. No finding is an answer: `examined` says what was looked at, `unseen` what could not
-    be.
+    """At most four findings, most certain first, and apart from them `doubts`, which nothing that
+    was measured decides, advice, and what trainings `refuted`. No finding is an answer: `examined`
+    says what was looked at, `unseen` what could not be.
     """
 
     findings: tuple[Finding, ...] = ()
+    doubts: tuple[Finding, ...] = ()
     advice: tuple[Finding, ...] = ()
     refuted: tuple[Finding, ...] = ()
     examined: tuple[str, ...] = ()

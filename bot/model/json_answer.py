@@ -127,9 +127,50 @@ def _whole(candidate: dict[str, Any]) -> dict[str, Any]:
     return normalized
 
 
+_FRAME = {"$schema", "$defs", "title", "type", "properties", "required", "additionalProperties"}
+_PARTS = {"items", "anyOf", "enum", "const", "$ref"}
+_NOTES = (
+    *("description", "pattern", "minLength", "maxLength", "minimum", "maximum"),
+    *("minItems", "maxItems"),
+)
+
+
+def in_words(schema: dict[str, Any], definitions: dict[str, Any] | None = None) -> str:
+    """A schema as an outline of the answer, half as long: keys with what belongs behind each. A
+    part that says more than an outline can stays as it is.
+    """
+    names: dict[str, Any] = schema.get("$defs", definitions or {})
+    keys, required = set(schema.get("properties", ())), set(schema.get("required", ()))
+    is_open = schema.get("type") == "object" and schema.get("additionalProperties", True)
+    if is_open or keys - required or set(schema) - _FRAME - _PARTS - set(_NOTES):
+        return json.dumps(schema)
+    notes = ", ".join(f"{name} {schema[name]}" for name in _NOTES if name in schema)
+    return _outline(schema, names) + (f" ({notes})" if notes else "")
+
+
+def _outline(schema: dict[str, Any], names: dict[str, Any]) -> str:
+    match schema:
+        case {"$ref": str(path)}:
+            return in_words(names[path.rpartition("/")[2]], names)
+        case {"anyOf": list(parts)}:
+            return " | ".join(in_words(part, names) for part in parts)
+        case {"enum": list(values)}:
+            return " | ".join(map(json.dumps, values))
+        case {"const": value}:
+            return json.dumps(value)
+        case {"properties": dict(parts)}:
+            rows = (f'"{key}": {in_words(part, names)}' for key, part in parts.items())
+            return "{" + ", ".join(rows) + "}"
+        case {"items": dict(part)}:
+            return f"[{in_words(part, names)}, ...]"
+        case {"type": list(kinds)}:
+            return " | ".join(kinds)
+    return str(schema.get("type", "any"))
+
+
 def with_schema(question: Question) -> Question:
     """The question with its schema as text, for endpoints that take no schema."""
-    system, _ = load("shape").render(schema=json.dumps(question.answer_schema))
+    system, _ = load("shape").render(schema=in_words(question.answer_schema))
     return _with(question, system)
 
 
@@ -139,7 +180,7 @@ def correction(question: Question, text: str, misfit: Misfit) -> Question:
     system, user = prompt.render(
         problem=f"{misfit.sentence}.",
         error=fence("error", clean(misfit.error)) if misfit.error else prompt.fragment("no_error"),
-        schema=json.dumps(question.answer_schema),
+        schema=in_words(question.answer_schema),
         tokens=str(question.most_tokens),
     )
     content = text[:_MOST_SHOWN] or prompt.fragment("nothing_answered")

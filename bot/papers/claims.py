@@ -34,6 +34,8 @@ _PROPOSED_NAME = re.compile(
 _ACRONYM = re.compile(
     r"\b(?:propose|introduce|present)\b[^.;()]{0,80}\(([A-Z][\w-]{1,20})\)", re.IGNORECASE
 )
+_TITLED = re.compile(r".*:\s+(?:the\s+)?([A-Za-z]+-\w{1,2})\s+[A-Z]")
+"""A name that a title gives after its colon: "Turning Up the Heat: Min-p Sampling for …"."""
 _SEEDS = re.compile(
     rf"(?:(?:over|across|of|from|with|on|for)\s+)({COUNT})\s+(?:\w+\s+)?"
     r"(?:seeds|runs|trials|repetitions|repeats|initiali[sz]ations|splits)\b",
@@ -41,7 +43,7 @@ _SEEDS = re.compile(
 )
 _ASIDE = re.compile(
     r"param|time|flops|memory|speed|\bsize\b|epochs?|\blr\b|learning rate|batch|year|seeds?|"
-    r"latency|^#|\bn\b|samples|features|classes|dim",
+    r"latency|\bfps\b|throughput|^#|\bn\b|samples|features|classes|dim",
     re.IGNORECASE,
 )
 """Heads of columns that hold no result."""
@@ -65,6 +67,8 @@ _NO_RESULT = re.compile(
     re.IGNORECASE,
 )
 _SUMMARY = re.compile(r"abstract|conclusion|introduction", re.IGNORECASE)
+_BOLD = 0.05
+"""Less than an earlier table: bold is the best of its own table alone."""
 _ELSEWHERE = re.compile(r"related work|background|prior work", re.IGNORECASE)
 _TRAINING_PART = re.compile(r"\btrain(?:ing)?\b|\bval(?:idation)?\b|\bdev\b", re.IGNORECASE)
 
@@ -75,7 +79,7 @@ def read_claims(paper: Paper) -> tuple[NumberClaim, ...]:
     tables = [table for table in paper.tables if not is_settings_table(table)]
     of_tables = (claim for table in tables for claim in _of_table(table, names))
     of_sentences = (claim for row in paper.sentences for claim in _of_sentence(row, paper))
-    claims = _merged(list(islice(of_tables, _MOST)), list(islice(of_sentences, _MOST)))
+    claims = _merged(list(islice(of_tables, _MOST)), list(islice(of_sentences, _MOST)), names)
     return tuple(sorted(claims, key=lambda claim: -claim.weight))
 
 
@@ -122,6 +126,8 @@ def method_names(paper: Paper) -> set[str]:
     """What the paper calls its own method."""
     head, colon, _ = paper.title.partition(":")
     names = {head.strip().lower()} if colon and len(head.split()) <= 2 else set[str]()
+    if (match := _TITLED.match(paper.title)) is not None:
+        names.add(match[1].lower())
     texts = [row.text for row in paper.sentences[:60]]
     names |= {match[1].lower() for text in texts for match in _ACRONYM.finditer(text)}
     return names | {match[1].lower() for text in texts for match in _PROPOSED_NAME.finditer(text)}
@@ -130,7 +136,8 @@ def method_names(paper: Paper) -> set[str]:
 def is_own(label: str, names: set[str]) -> bool:
     """Whether a label of a table is the paper's own method."""
     words = re.sub(r"\[[^\]]*\]|\(ours?\)", "", label).strip().lower()
-    return bool(_OURS.search(label)) or words in names
+    plain = re.sub(r"-\s+", "-", words)
+    return bool(_OURS.search(label)) or not names.isdisjoint((words, plain))
 
 
 # Tables.
@@ -201,7 +208,7 @@ def _of_table(table: PaperTable, names: set[str]) -> Iterator[NumberClaim]:
             usual = _method_label(table, row[: layout.labels])
             method = next((text for text in own if is_own(text, names)), usual)
             dataset = next((text for text in own[::-1] if text != method), "")
-            weight = 2.0 + 3 * is_own(method, names) + ((at, column) in table.bold)
+            weight = 2.0 + 3 * is_own(method, names) + _BOLD * ((at, column) in table.bold)
             weight -= 2 * bool(_TRAINING_PART.search(head)) + 0.1 * table.number
             yield NumberClaim(
                 title=", ".join([f"Table {table.number or table.id}", *own, *whole_head]),
@@ -272,10 +279,13 @@ def _dataset(text: str, at: int) -> str:
 
 
 def _merged(
-    of_tables: Sequence[NumberClaim], of_sentences: Sequence[NumberClaim]
+    of_tables: Sequence[NumberClaim], of_sentences: Sequence[NumberClaim], names: set[str]
 ) -> Iterator[NumberClaim]:
-    """A number of a table that a sentence repeats is one claim, and a weightier one."""
+    """A number of a table that a sentence repeats is one claim; a weightier one where abstract,
+    introduction or conclusion repeat it, and it is no other method's than the paper's own.
+    """
     repeated = set[int]()
+    has_own = any(is_own(claim.method, names) for claim in of_tables)
     for claim in of_tables:
         twins = [
             at
@@ -284,8 +294,11 @@ def _merged(
             and other.is_percent == claim.is_percent
         ]  # fmt: skip
         repeated.update(twins)
-        gain = max((of_sentences[at].weight for at in twins), default=0.0)
-        seeds = next((of_sentences[at].seeds for at in twins if of_sentences[at].seeds), None)
+        rows = [of_sentences[at] for at in twins]
+        counts = is_own(claim.method, names) or not has_own
+        weights = [row.weight for row in rows if counts and _SUMMARY.search(row.title)]
+        gain = max(weights, default=0.0)
+        seeds = next((row.seeds for row in rows if row.seeds), None)
         update = {"weight": claim.weight + gain, "seeds": claim.seeds or seeds}
         yield claim.model_copy(update=update)
     distinct = {(row.metric, row.value, row.title): row for row in reversed(of_sentences)}

@@ -51,7 +51,17 @@ _OF_OTHERS = re.compile(
     re.I,
 )
 """A citation that does something."""
+_FIGURE = re.compile(
+    r"(?:as\s+)?(?:shown|illustrated|seen|depicted)?(?:\s*in\s+)?(?:figures?|fig\.|tables?)\s+\S+"
+    r"(?:,\s+we\b|\s+(?:shows?|illustrates?|compares?|reports?|depicts?|plots?|presents?)\b)",
+    re.I,
+)
+"""A sentence on what a figure or a table shows."""
+_CONTRAST = re.compile(r",?\s+\b(?:whereas|while)\b\s+", re.I)
+_ON_TASK = re.compile(r"(?:in|for|on)\b", re.I)
 _CLAUSE = re.compile(r"[.;:,(]\s")
+_OWN_TABLE = 5
+"""The rank of what the caption of the claim's own table states."""
 _BEFORE = 70
 _TRAINED: frozenset[CriterionKind] = frozenset(
     ("optimizer", "learning_rate", "batch_size", "epochs", "steps", "schedule")
@@ -68,10 +78,15 @@ def read_criteria(
     """What a paper states of the experiment behind a claim, in the order of the kinds. One value a
     kind: a table of hyperparameters comes before a section on training, and that before others.
     """
-    ranked = [*_of_tables(paper, claim), *_of_sentences(paper, _rivals(claims))]
+    of_tables = _of_tables(paper, claim)
+    ranked = [row for row in of_tables if row[0]]
+    split = {row.kind for _, row in of_tables} - {row.kind for _, row in ranked}
+    ranked += _of_sentences(paper, claim, _rivals(claims))
     best = dict[CriterionKind, tuple[int, Criterion]]()
     for rank, row in ranked:
-        if row.kind not in best or rank > best[row.kind][0]:
+        # Where tables of several experiments differ, a sentence may be of any of them.
+        is_usable = row.kind not in split or rank == _OWN_TABLE
+        if is_usable and (row.kind not in best or rank > best[row.kind][0]):
             best[row.kind] = rank, row
     stated = [best[kind.kind][1] for kind in KINDS if kind.kind in best]
     return (*stated, *_left_open(paper, {row.kind for row in stated}))
@@ -87,15 +102,25 @@ def _rivals(claims: Sequence[NumberClaim]) -> set[str]:
 # Sentences.
 
 
-def _of_sentences(paper: Paper, rivals: set[str]) -> Iterator[tuple[int, Criterion]]:
+def _of_sentences(
+    paper: Paper, claim: NumberClaim | None, rivals: set[str]
+) -> Iterator[tuple[int, Criterion]]:
+    own, others = _experiments(paper, claim)
     for sentence in paper.sentences:
         section = paper.section_of(sentence)
         is_long = len(sentence.text) > LONGEST_SENTENCE
         if is_long or is_elsewhere(section) or _is_about_others(sentence.text, rivals):
             continue
-        rank = 2 if _SETTINGS.search(section) else 1
+        if _names_any(sentence.text, others) and not _names_any(sentence.text, own):
+            continue
+        if _is_history(sentence, section) or _FIGURE.match(sentence.text):
+            continue
+        own_table = claim.quote.table if claim is not None else ""
+        is_caption = bool(own_table) and sentence.id.startswith(f"{own_table}.")
+        rank = _OWN_TABLE if is_caption else 2 if _SETTINGS.search(section) else 1
+        text = _part_for(sentence.text, claim)
         for row in KINDS:
-            if value := _value(row, sentence.text):
+            if value := _value(row, text):
                 quote = PaperQuote(text=sentence.text, sentence=sentence.id)
                 yield rank, Criterion(kind=row.kind, name=row.name, stated=value, quote=quote)
 
@@ -103,6 +128,40 @@ def _of_sentences(paper: Paper, rivals: set[str]) -> Iterator[tuple[int, Criteri
 def is_elsewhere(section: str) -> bool:
     """Whether a section is not about the paper's own experiment, by its title."""
     return bool(_ELSEWHERE.search(section))
+
+
+def _experiments(paper: Paper, claim: NumberClaim | None) -> tuple[set[str], set[str]]:
+    """What the columns of tables of hyperparameters are called that have one of the claim's own:
+    that one, and the others.
+    """
+    dataset = claim.dataset.lower() if claim is not None else ""
+    own, others = set[str](), set[str]()
+    for table in paper.tables:
+        if is_settings_table(table) and table.rows:
+            heads = {table.column(at).lower() for at in range(1, len(table.rows[0]))} - {""}
+            matches = {head for head in heads if head in dataset}
+            own |= matches
+            others |= heads - matches if matches else set()
+    return own, others - own
+
+
+def _names_any(text: str, names: set[str]) -> bool:
+    return any(re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text, re.I) for name in names)
+
+
+def _is_history(sentence: PaperSentence, section: str) -> bool:
+    """Whether a sentence of the introduction is about cited work."""
+    is_own = re.search(r"\b(?:we|our)\b", sentence.text, re.IGNORECASE)
+    return bool(sentence.cites) and "introduction" in section.lower() and not is_own
+
+
+def _part_for(text: str, claim: NumberClaim | None) -> str:
+    """A sentence, of one that tells two tasks apart the part on the claim's; "" for none."""
+    parts = _CONTRAST.split(text)
+    if len(parts) == 1 or not all(_ON_TASK.match(part.strip()) for part in parts):
+        return text
+    words = claim.dataset.lower().partition(":")[0] if claim is not None else ""
+    return next((part for part in parts if words and words in part.lower()), "")
 
 
 def _is_about_others(text: str, rivals: set[str]) -> bool:
@@ -149,20 +208,20 @@ def _whole(value: str) -> bool:
 # Tables of hyperparameters.
 
 
-def _of_tables(paper: Paper, claim: NumberClaim | None) -> Iterator[tuple[int, Criterion]]:
+def _of_tables(paper: Paper, claim: NumberClaim | None) -> list[tuple[int, Criterion]]:
     """What the tables of hyperparameters state: those of the section that names the claim's data
-    set before others. Of values that differ between other sections none is taken.
+    set before others. Values that differ between other sections have rank 0: none is taken.
     """
     titles = {section.id: section.title.lower() for section in paper.sections}
     words = claim.dataset.lower() if claim is not None else ""
     rows = [(table.section, row) for table in paper.tables for row in _of_table(table, claim)]
+    ranked = list[tuple[int, Criterion]]()
     for section, row in rows:
         values = {other.stated for _, other in rows if other.kind == row.kind}
         places = {at for at, other in rows if other.kind == row.kind}
-        if words and words in titles.get(section, ""):
-            yield 4, row
-        elif len(values) == 1 or len(places) == 1:
-            yield 3, row
+        is_one = len(values) == 1 or len(places) == 1
+        ranked.append((4 if words and words in titles.get(section, "") else 3 * is_one, row))
+    return ranked
 
 
 def _of_table(table: PaperTable, claim: NumberClaim | None) -> Iterator[Criterion]:

@@ -25,8 +25,8 @@ class KindRow:
     are names of options, arguments and variables, `labels` rows of tables of hyperparameters.
     Without `is_essential` a paper that does not state it leaves nothing open. An `is_list` kind may
     have several values, and of an `is_sole` one a sentence with several states none. What a run shows counts for the stated values of `decides` alone where
-    there are some; `matches(observation, stated)` compares them, where numbers and words as they are do
-    not serve.
+    there are some; `matches(observation, stated, sentence)` compares them, where numbers and words as
+    they are do not serve.
     """
 
     kind: CriterionKind
@@ -43,7 +43,7 @@ class KindRow:
     is_list: bool = False
     is_sole: bool = False
     decides: frozenset[str] = frozenset()
-    matches: Callable[[str, str], bool] | None = None
+    matches: Callable[[str, str, str], bool] | None = None
 
     def canonical(self, text: str) -> str:
         """A value in the form in which values are compared; "" for none of this kind."""
@@ -170,7 +170,7 @@ KINDS: tuple[KindRow, ...] = (
         "optimizer",
         "optimizer",
         rf"\b(?:optimi[sz]\w*|train\w*|minimi[sz]\w*|updat\w*|us(?:e|es|ed|ing))\b[^.;]{{0,60}}?"
-        rf"(?<![\w-])({_alternatives(_OPTIMIZERS)})(?![\w-])",
+        rf"(?<![\w-])({_alternatives(_OPTIMIZERS)})(?![\w-]| bias)",
         rf"(?<![\w-])({_alternatives(_OPTIMIZERS)})\s+optimi[sz]er",
         words=_OPTIMIZERS,
         codes=r"optim(?:izer)?(?:_name|_type)?|opt|solver",
@@ -235,7 +235,7 @@ KINDS: tuple[KindRow, ...] = (
         words=_SCHEDULES,
         codes=r"(?:lr_?)?sched(?:uler?)?(?:_type|_name)?|decay_type",
         labels=r"(?:learning[- ]rate )?(?:schedule|decay schedule|scheduler)",
-        unless=r"noise|exceed|outperform|match|compared|than",
+        unless=r"noise|exceed|outperform|match|compared|than|weighting|λ",
         observe=traces.schedule,
     ),
     _row(
@@ -306,6 +306,7 @@ KINDS: tuple[KindRow, ...] = (
         unless=r"output|gate|final|such as|e\.g\.|unlike|replac|instead",
         places=("activation",),
         observe=traces.activation,
+        is_sole=True,
     ),
     _row(
         "width",
@@ -390,6 +391,7 @@ KINDS: tuple[KindRow, ...] = (
         unless=r"search|grid|range|between|sweep|without|no ",
         places=("dropout",),
         observe=traces.dropout,
+        matches=traces.same_dropout,
     ),
     _row(
         "initialisation",
@@ -398,7 +400,7 @@ KINDS: tuple[KindRow, ...] = (
         rf"(?:weights|parameters|layers|matrices)\b[^.;]{{0,40}}?initiali[sz]ed\b[^.;]{{0,40}}?\b({_alternatives(_INITIALISATIONS)})\b",
         words=_INITIALISATIONS,
         labels=r"(?:weight )?initiali[sz]ation",
-        unless=r"observe|negativ|hurt|harm|worse|fail|unlike|instead",
+        unless=r"observe|negativ|hurt|harm|worse|fail|unlike|instead|retain|remov",
         observe=traces.initialisation,
         decides=frozenset(("he", "xavier", "lecun", "zero")),
         is_essential=True,
@@ -429,6 +431,7 @@ KINDS: tuple[KindRow, ...] = (
         rf"\b({_alternatives(_PREPROCESSING)})\s+(?:inputs?|features?|data)",
         words=_PREPROCESSING,
         labels=r"(?:pre-?processing|scaling|normali[sz]ation of inputs)",
+        unless=r"sampl|draw|random|uniform|generat",
         places=("preprocessing",),
         observe=traces.preprocessing,
     ),

@@ -60,7 +60,9 @@ def _with_seeds(row: Criterion, count: int) -> Criterion:
 
 def _matches(row: Criterion, value: str, *, is_seen: bool) -> bool:
     compare = ROWS[row.kind].matches
-    return compare(value, row.stated) if is_seen and compare else same(value, row.stated)
+    if compare is None or not is_seen:
+        return same(value, row.stated)
+    return compare(value, row.stated, row.quote.text if row.quote is not None else "")
 
 
 def _judged(row: Criterion, sites: tuple[Site, ...], observation: str) -> Criterion:

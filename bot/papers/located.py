@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import PurePosixPath
 
 from bot.environment.imports import apply
@@ -18,6 +19,7 @@ from bot.kernel.source.syntax import module_of, name_of, source_lines
 from bot.kernel.training_types import Edit, Hyperparameter, TrainingTrace
 from bot.kernel.trees import Tree
 from bot.papers.criterion_kinds import KINDS, UNREAD, KindRow, share
+from bot.papers.scaling import scalings
 from bot.program import hyperparameters
 from bot.program.hyperparameters import NotApplicable
 from bot.program.modules import ProgramFile
@@ -255,6 +257,17 @@ def _of_code(script: Script, tree: Tree) -> Iterator[Site]:
                 count += 1
                 if count <= _MOST_SITES * len(KINDS):
                     yield site
+        yield from _of_arithmetic(module, path)
+
+
+def _of_arithmetic(module: ast.Module, path: str) -> Iterator[Site]:
+    """Inputs that the program scales by its own arithmetic; that of statistics which nothing reads
+    decides nothing.
+    """
+    for row in islice(scalings(module), _MOST_SITES):
+        place = LocatedValue(value=row.value, file=path, line=row.line)
+        site = Site("preprocessing", place, 5)
+        yield site if row.is_applied else _unread("preprocessing", place)
 
 
 def _named_values(module: ast.Module) -> Iterator[tuple[str, ast.expr]]:

@@ -20,7 +20,7 @@ _CELL = re.compile(
 
 _METRICS = (
     ("accuracy", r"accurac(?:y|ies)|acc\.?|top-?1"),
-    ("f1", r"(?:macro|micro|weighted)?[- ]?f[-_ ]?1(?:[- ]?scores?)?|f-?scores?"),
+    ("f1", r"(?:macro|micro|weighted)?[- ]?(?<!\d)f[-_ ]?1(?!\d)(?:[- ]?scores?)?|f-?scores?"),
     ("auc", r"(?:roc[- ]?|pr[- ]?)?auc|auroc|auprc"),
     ("r2", r"r\s?\^?2|r²|coefficients? of determination"),
     ("rmse", r"rmse|root[- ]mean[- ]squared?[- ]errors?"),
@@ -30,6 +30,7 @@ _METRICS = (
     ("nll", r"nll|negative log[- ]likelihoods?"),
     ("bleu", r"bleu(?:-\d)?"),
     ("iou", r"m?iou"),
+    ("pq", r"pq|panoptic quality"),
     ("dice", r"dice(?: scores?)?"),
     ("map", r"map(?:@[\d.:]+)?"),
     ("psnr", r"psnr"),
@@ -41,7 +42,8 @@ _METRICS = (
     ("loss", r"loss(?:es)?"),
 )
 _SHARES = {
-    "accuracy", "f1", "auc", "iou", "dice", "map", "precision", "recall", "mcc", "error", "r2",
+    "accuracy", "f1", "auc", "iou", "pq", "dice", "map", "precision", "recall", "mcc", "error",
+    "r2",
 }  # fmt: skip
 _PATTERNS = tuple(
     (name, re.compile(rf"(?<![A-Za-z])(?:{words})(?![A-Za-z])", re.IGNORECASE))

@@ -3,7 +3,8 @@ compared; "" where it does not say.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import fmean
 
@@ -152,17 +153,52 @@ def activation(trace: TrainingTrace) -> str:
 
 
 def dropout(trace: TrainingTrace) -> str:
-    """The rate of the dropout layers; "0" for a model without one."""
+    """The rate of dropout, in a plain network with how many of its hidden layers have it where not
+    all do: "0.2 after 1 of 2 hidden layers"; "0" for a model without any.
+    """
     layers = _layers(trace)
-    rates = [
-        f"{float(str(value)):.6g}"
-        for row in layers
-        if "dropout" in row.type.lower()
-        for name, value in row.settings.items()
-        if name in {"p", "rate"} and value is not None
-    ]
-    has_one = any("dropout" in row.type.lower() for row in layers)
-    return _only(rates) if has_one else "0" if layers else ""
+    rates = [rate for row in layers for rate in _rates(row)]
+    if not rates:
+        return "0" if layers else ""
+    rate, hidden = _only(f"{one:.6g}" for one in rates), _hidden(trace)
+    count = sum(_is_dropped(row, layers) for row in hidden)
+    is_partial = 0 < count < len(hidden) and bool(hidden_layers(trace))
+    return f"{rate} after {count} of {len(hidden)} hidden layers" if rate and is_partial else rate
+
+
+def _rates(layer: Layer) -> Iterator[float]:
+    """What a layer drops: one of dropout, one with dropout of its own, or one whose output the
+    program drops by a function.
+    """
+    is_layer = "dropout" in layer.type.lower()
+    for name in ("p", "rate") if is_layer else ("dropout", "functional_dropout"):
+        value = layer.settings.get(name)
+        if isinstance(value, int | float) and (value or is_layer):
+            yield float(value)
+
+
+def _is_dropped(layer: Layer, layers: Sequence[Layer]) -> bool:
+    """Whether dropout comes between a layer and the next one that has weights."""
+    if any(_rates(layer)):
+        return True
+    following = [row for row in layers if layer.index in row.inputs and row.index > layer.index]
+    plain = [row for row in following if row.type.lower() not in _LINEAR]
+    return any("dropout" in row.type.lower() or _is_dropped(row, layers) for row in plain)
+
+
+_EVERY_LAYER = re.compile(
+    r"\b(?:each|every|both|all)\b(?: of (?:them|these|those)\b|(?: of)?(?: the)?"
+    r"(?: (?:\w+ )?(?:hidden|dense|linear|fully[- ]connected))? layers?\b)",
+    re.IGNORECASE,
+)
+
+
+def same_dropout(observation: str, stated: str, sentence: str) -> bool:
+    """Whether dropout is as a paper says: its rate and, where it says so, in each hidden layer."""
+    rate, _, places = observation.partition(" after ")
+    clauses = [row for row in re.split(r"[,;:]", sentence.lower()) if "dropout" in row]
+    is_missing = bool(places) and any(_EVERY_LAYER.search(row) for row in clauses)
+    return not is_missing and math.isclose(float(rate), float(stated), rel_tol=2e-3)
 
 
 def normalisation(trace: TrainingTrace) -> str:
@@ -216,7 +252,7 @@ def warm_up(trace: TrainingTrace) -> str:
     return f"{steps} steps{epochs}"
 
 
-def same_warm_up(observation: str, stated: str) -> bool:
+def same_warm_up(observation: str, stated: str, _sentence: str = "") -> bool:
     """Whether a warm-up took as long as a paper says, in steps or epochs: whether its last step
     counts is read in both ways.
     """

@@ -20,7 +20,10 @@ from bot.program.rewriting import HyperparameterPlace, Rewriting, make_place
 from bot.program.text import argument, dotted, expression, with_argument
 
 AS_WRITTEN = "as written"
-OF_LOSS = frozenset(("code(wrong-reduction)", "code(padding-counts)", "code(broadcast-loss)"))
+OF_LOSS = frozenset((
+    "code(wrong-reduction)", "code(padding-counts)", "code(broadcast-loss)",
+    "code(arguments-swapped)",
+))  # fmt: skip
 """Edits that change what the loss comes to: no patch where the loss is what is compared. What a
 metric is computed from is never edited.
 """
@@ -50,6 +53,7 @@ def code_places(program: ProgramTree, trace: TrainingTrace | None) -> Iterator[H
     edits["wrong-reduction"] = _averaged(program, loss)
     edits["padding-counts"] = _unpadded(program, trace, loss) if trace else None
     edits["broadcast-loss"] = _squeezed(program, loss)
+    edits["arguments-swapped"] = _turned(program, code, loss)
     for fault, edit in edits.items():
         if edit is not None:
             place = make_place(
@@ -654,6 +658,70 @@ def _squeezed(program: ProgramTree, loss: Loss | None) -> CodeEdit | None:
     )
 
 
+def _turned(program: ProgramTree, code: ProgramCode, loss: Loss | None) -> CodeEdit | None:
+    """The two arguments of a loss in the other order."""
+    line = code.integer("swapped_line")
+    if loss is not None and loss.settings.get("swapped"):
+        line = line or loss.call or loss.line
+    calls = [
+        x
+        for x in program.calls
+        if line
+        and program.traced(program.line(x)) == line
+        and len(x.args) > 1
+        and not any(arg.keyword or arg.star for arg in x.args[:2])
+    ]
+    if len(calls) != 1:
+        return None
+    call = calls[0]
+    first, second = (arg.value for arg in call.args[:2])
+
+    def write(rewriting: Rewriting) -> None:
+        rewriting.change(first, partial(_put, second))
+        rewriting.change(second, partial(_put, first))
+
+    return CodeEdit("its two arguments swapped", program.line(call), write)
+
+
+def _bounded(program: ProgramTree, code: ProgramCode) -> CodeEdit | None:
+    """A small constant under a root."""
+    lines = _places(code, "roots")
+    for node in (*program.calls, *program.of(cst.BinaryOperation)):
+        if program.traced(program.line(node)) not in lines:
+            continue
+        inner = _radicand(node)
+        if inner is not None:
+            text = f"{program.text(inner)} + {_LEAST}"
+            if not isinstance(program.parents.get(inner), cst.Arg):
+                text = f"({text})"
+            return CodeEdit(
+                f"`{_LEAST}` under the root",
+                program.line(node),
+                partial(_change_to, inner, text),
+            )
+    return None
+
+
+_LEAST = "1e-8"
+
+
+def _change_to(node: cst.CSTNode, text: str, rewriting: Rewriting) -> None:
+    rewriting.change(node, partial(_put, expression(text)))
+
+
+def _radicand(node: cst.CSTNode) -> cst.BaseExpression | None:
+    """What a root is taken of; None for anything else."""
+    if isinstance(node, cst.BinaryOperation):
+        is_root = isinstance(node.operator, cst.Power) and isinstance(node.right, cst.Float)
+        return node.left if is_root and getattr(node.right, "value", "") in ("0.5", ".5") else None
+    if not isinstance(node, cst.Call):
+        return None
+    if isinstance(node.func, cst.Attribute) and node.func.attr.value == "sqrt":
+        return node.args[0].value if node.args else node.func.value
+    is_name = isinstance(node.func, cst.Name) and node.func.value == "sqrt"
+    return node.args[0].value if is_name and node.args else None
+
+
 _SEQUENCES = ("LSTM", "GRU", "RNN", "MultiheadAttention", "TransformerEncoderLayer")
 # Updates that a program makes itself.
 
@@ -716,5 +784,6 @@ _FINDERS: dict[CodeFault, Finder] = {
     "same-batch": _whole_loader,
     "step-uphill": _subtracted,
     "update-lost": _in_place,
+    "gradient-singular": _bounded,
 }
 """The repair of each fault that has one."""

@@ -130,6 +130,11 @@ class DiagnosisOut(PublishedData):
         description="At most four: confirmed ones by what they gained, then the most certain. "
         "Empty: nothing wrong, unless `undecided`.",
     )
+    doubts: tuple[FindingOut, ...] = Field(
+        (),
+        validation_alias=AliasPath("diagnosis", "doubts"),
+        description="Guesses that nothing measured decides; only where nothing is likely.",
+    )
     advice: tuple[FindingOut, ...] = Field(
         validation_alias=AliasPath("diagnosis", "advice"),
         description="Habits that did no harm in this run.",

@@ -79,6 +79,12 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "weights-swapped": "class weights are swapped",
     "divergence-negative": "a divergence becomes negative",
     "terminal-ignored": "ends of episodes are ignored",
+    "arguments-swapped": "arguments of the loss are swapped",
+    "gradient-singular": "a gradient without a bound",
+    "labels-shuffled": "labels belong to other rows",
+    "scaling-mismatch": "data on different scales",
+    "state-incomplete": "a loaded state is incomplete",
+    "target-stale": "the target network never changes",
 }
 """Faults that are code, in plain words."""
 _CODE: dict[Fault, str] = dict(CODE_FAULTS.items())

@@ -97,7 +97,11 @@ def _rest(run: DiagnosedRun) -> Iterator[Block]:
         for finding in diagnosis.advice
     ]
     ours, doubts = (tuple(text for by, text in remarks if by == who) for who in ("rules", "model"))
+    guesses = tuple(
+        f"{phrases.fault_name(finding)}: {finding.message}" for finding in diagnosis.doubts
+    )
     lists = {
+        "Doubts (nothing that was measured decides them):": guesses,
         "Refuted by trainings (the change does not help):": refuted,
         "Advice (habits, not faults):": first_items(ours, _ADVICE),
         "Doubts of a model (the run learned its training data):": doubts,

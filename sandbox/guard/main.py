@@ -15,6 +15,7 @@ from sandbox.guard import files, place, spawn, tree, wire
 LIFE, OUT = 0, 1
 TICK_S = 0.2
 BUSY_SHARE = 0.02
+STARVED_SHARE = 0.5
 
 
 class Watch:
@@ -98,7 +99,7 @@ class Watch:
         self.cpu = max(self.cpu, tree.cpu_seconds(pids))
         if self.caller and os.getppid() != self.caller:
             self.ending = "abandoned"
-        elif now - self.place.began > self.limits["wall_s"]:
+        elif self.is_late(now, pids):
             self.ending = "timed_out"
         elif self.place.memory_mb(pids) > self.limits["memory_mb"]:
             self.ending = "oom"
@@ -110,6 +111,15 @@ class Watch:
                 stream.refill()
             if self.place.over_scratch():
                 self.ending = self.ending or "scratch"
+
+    def is_late(self, now: float, pids: list[int]) -> bool:
+        """Whether the run has had its time: what others took of it does not count."""
+        elapsed = now - self.place.began
+        if elapsed <= self.limits["wall_s"]:
+            return False
+        if elapsed > self.limits["longest_s"] or self.cpu > STARVED_SHARE * elapsed:
+            return True
+        return bool(elapsed - tree.waited_seconds(pids) > self.limits["wall_s"])
 
     def is_idle(self, now: float) -> bool:
         """Whether the tree neither printed nor computed for as long as it may."""

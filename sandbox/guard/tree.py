@@ -60,13 +60,17 @@ def descendants(root: int) -> list[int]:
 
 def _children(pid: int) -> list[int]:
     pids: list[int] = []
-    try:
-        threads = os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
-    except OSError:
-        return pids
-    for thread in threads:
+    for thread in _threads(pid):
         pids += [int(child) for child in read_text(f"/proc/{pid}/task/{thread}/children").split()]
     return pids
+
+
+def _threads(pid: int) -> list[str]:
+    """The numbers of a process's threads, none when it is gone."""
+    try:
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208
+    except OSError:
+        return []
 
 
 def cpu_seconds(pids: list[int]) -> float:
@@ -77,6 +81,18 @@ def cpu_seconds(pids: list[int]) -> float:
         if len(fields) > 14:
             total += sum(int(value) for value in fields[11:15])
     return total / TICK
+
+
+def waited_seconds(pids: list[int]) -> float:
+    """How long the thread of these processes that waited longest for a processor did; 0 where the
+    kernel does not say (gVisor).
+    """
+    longest = 0
+    for pid in pids:
+        for thread in _threads(pid):
+            fields = read_text(f"/proc/{pid}/task/{thread}/schedstat").split()
+            longest = max(longest, int(fields[1]) if len(fields) > 1 else 0)
+    return longest / 1e9
 
 
 def kill(pid: int, number: int = KILL) -> None:

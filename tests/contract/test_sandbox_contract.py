@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -100,6 +103,33 @@ def test_ends_at_the_wall_and_keeps_what_was_printed(bench):
     assert (done.timed_out, done.idle, done.oom, done.cancelled) == (True, False, False, False)
     assert (done.exit_code, done.signal, done.stdout) == (None, None, "before\n")
     assert 1.0 <= done.seconds < 3.0
+
+
+HOG = "import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+ALONE = """
+import os, time
+os.sched_setaffinity(0, {{{cpu}}})
+end = time.process_time() + 0.9
+while time.process_time() < end: pass
+print('done', flush=True)
+"""
+
+
+@pytest.mark.parametrize(("patience", "ends"), [(1.0, False), (60.0, True)])
+def test_time_in_which_others_have_the_processor_does_not_count(bench, patience, ends):
+    cpu = min(os.sched_getaffinity(0))
+    hogs = [subprocess.Popen([sys.executable, "-c", HOG.format(cpu=cpu)]) for _ in range(3)]
+    try:
+        done = bench.run(
+            ALONE.format(cpu=cpu),
+            [Wait(1.5, starved=True), Say(b"done\n")],
+            limits=Limits(wall_s=1.2, patience=patience, **SMALL),
+        )
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+    assert (done.timed_out, done.stdout == "done\n") == (not ends, ends)
 
 
 def test_ends_an_idle_run(bench):

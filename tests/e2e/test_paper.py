@@ -102,7 +102,7 @@ def test_a_paper_that_cannot_be_read_is_one_sentence_and_leaves_nothing(tmp_path
     [
         ("digits", 2, []),
         ("momentum", 1, []),
-        ("rff", 8, ["batch_size: 16", "epochs: 60", "learning_rate: 0.05"]),
+        ("rff", 7, ["batch_size: 16", "epochs: 60", "learning_rate: 0.05"]),
         ("strides", 5, []),
     ],
 )

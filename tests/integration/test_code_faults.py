@@ -23,7 +23,8 @@ WITHOUT_LINE = frozenset(("split-leak", "target-in-inputs"))
 WITHOUT_EDIT = WITHOUT_LINE | {
     "state-carried", "metric-wrong", "layer-repeated", "future-leak", "mask-inverted",
     "positions-missing", "accumulation-wrong", "weights-swapped", "self-compared",
-    "divergence-negative", "terminal-ignored", "best-not-copied",
+    "divergence-negative", "terminal-ignored", "best-not-copied", "labels-shuffled",
+    "state-incomplete", "target-stale",
 }  # fmt: skip
 FORMS_WITHOUT_EDIT = (
     "gradients-not-reset.own",

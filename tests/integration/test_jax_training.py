@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import probing
+from bot.kernel.training_code import CODE_FAULTS
 from bot.kernel.training_types import Diagnosis
 from bot.training.diagnosis.rules import diagnose
 from tests.integration.test_training_probe import environment
@@ -17,6 +18,7 @@ pytestmark = [pytest.mark.index, pytest.mark.slow]
 
 HEALTHY = sorted((Path(__file__).parents[1] / "fixtures" / "healthy_trainings_jax").glob("*.py"))
 LOOP = (probing.PROGRAMS / "optax_loop.py").read_text()
+ENTROPY = "optax.softmax_cross_entropy_with_integer_labels(logits, y).mean()"
 WHILE = (probing.PROGRAMS / "jax_while.py").read_text()
 SEEN = {
     "optax_loop": ("Dense relu, Dense ", "adam"),
@@ -71,6 +73,15 @@ def _diagnosis(text: str, python: str, folder: Path) -> Diagnosis:
         ("update-lost", "    params, state, loss = step", "    _, state, loss = step"),
         ("graph-cut", "jax.nn.relu(x @", "jax.lax.stop_gradient(x @"),
         ("AAL", "labels(logits, y)", "labels(jax.nn.softmax(logits), y)"),
+        ("AAL", "labels(logits, y)", "labels(logits=jax.nn.softmax(logits), labels=y)"),
+        ("LCN", "jnp.argmax(x[:, :3], axis=1)", "jnp.argmax(x[:, :5], axis=1)"),
+        ("broadcast-loss", ENTROPY, "jnp.mean((logits[:, :1] - y) ** 2)"),
+        (
+            "arguments-swapped",
+            ENTROPY,
+            "optax.softmax_cross_entropy(jax.nn.one_hot(y, 3), jax.nn.softmax(logits)).mean()",
+        ),
+        ("gradient-singular", ENTROPY, f"{ENTROPY} + jnp.sqrt(jnp.sum(params['b1'] ** 2))"),
         ("HLR", "optax.adam(1e-2)", "optax.adam(5.0)"),
         ("WCI", "jax.random.normal(w1, (6, 16)) * 0.3", "jnp.full((6, 16), 0.1)"),
     ],
@@ -84,8 +95,27 @@ def test_a_fault_is_named_with_its_line(
     line = next(at for at, row in enumerate(text.splitlines(), 1) if new.strip() in row)
     findings = [x for x in _diagnosis(text, python, tmp_path).findings if x.fault == fault]
     assert findings
-    if fault in ("update-lost", "graph-cut"):
+    if fault in CODE_FAULTS:
         assert abs(findings[0].line - line) <= 2
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("is_stale", [True, False])
+def test_an_evaluation_of_the_initial_parameters_is_named(
+    is_stale: bool, python: str, tmp_path: Path
+) -> None:
+    """A compiled function holds fast what its names meant when it was first called."""
+    given = "" if is_stale else "params, "
+    text = LOOP.replace(
+        "for i in range(60):",
+        f"@jax.jit\ndef accuracy({given}x, y):\n"
+        "    hidden = jax.nn.relu(x @ params['w1'] + params['b1'])\n"
+        "    return (jnp.argmax(hidden @ params['w2'], 1) == y).mean()\n\n\n"
+        f"accuracy({given}x, y)\nfor i in range(60):",
+    )
+    text += f"    accuracy({given}x, y)\n"
+    findings = _diagnosis(text, python, tmp_path).findings
+    assert any(x.fault == "metric-wrong" for x in findings) is is_stale
 
 
 @pytest.mark.nightly

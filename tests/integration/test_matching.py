@@ -56,6 +56,9 @@ FILES: dict[str, bytes] = {
     "hollow_ml-1.0-py3-none-any.whl": wheel("hollow-ml", "hollow/__init__.py"),
     "thing_lib-1.0-py3-none-any.whl": wheel("thing-lib", "other.py"),
     "extra_thing_lib-1.0-py3-none-any.whl": wheel("extra-thing-lib", "thing_lib/__init__.py"),
+    "moved-1.0-py3-none-any.whl": wheel(
+        "moved", "moved/__init__.py", links=("https://github.com/them/old",)
+    ),
     "packed-1.0.tar.gz": source("packed", "setup.py", "src/packed/__init__.py"),
     "unlike-1.0.tar.gz": source("unlike", "setup.py", "other/__init__.py"),
     "broken-1.0-py3-none-any.whl": b"PK\x03\x04 no archive",
@@ -83,6 +86,9 @@ class _Index(BaseHTTPRequestHandler):
             self._page(name.strip("/"), server)
         elif (data := FILES.get(name)) is not None:
             self._file(data, server)
+        elif self.path == "/pypi/moved/json":
+            info = {"project_urls": {"Source": "https://github.com/new-owner/moved"}}
+            self._send(200, json.dumps({"info": info}).encode())
         else:
             self._send(404, b"")
 
@@ -180,6 +186,13 @@ def test_what_belongs_to_another_project_is_left_out_and_said(index: Index, tmp_
     found, told = builder(index, tmp_path).matched(spec("tool", repository="org/tool"))
     assert found.requirements == ()
     assert told == ("tool is not installed: the tool on the index belongs to them/serpent",)
+
+
+def test_a_repository_that_has_moved_since_is_known_by_the_newest_links(
+    index: Index, tmp_path: Path
+) -> None:
+    found, told = builder(index, tmp_path).matched(spec("moved", repository="new-owner/moved"))
+    assert ([each.name for each in found.requirements], told) == (["moved"], ())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from bot.kernel.training_code import (
@@ -295,6 +296,25 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "best-not-copied": (
         coded(facts={"restored_line": 30}, mentions=(Mention(name="state_dict", line=25),)),
         coded(mentions=(Mention(name="state_dict", line=25),)),
+    ),
+    "labels-shuffled": (
+        coded(facts={"answers": 900, "answers_agreed": 95, "answers_by_chance": 90.0}),
+        coded(facts={"answers": 900, "answers_agreed": 800, "answers_by_chance": 90.0}),
+    ),
+    "arguments-swapped": (
+        _with_loss(coded(), name="kld", settings={"swapped": True}),
+        _with_loss(coded(), name="mse", settings={"swapped": True}),
+    ),
+    "state-incomplete": (
+        coded(facts={"gap_averages": (30.0, 500.0)}), coded(facts={"gap_averages": (30.0, 20.0)})
+    ),
+    "target-stale": (
+        coded(losses=[2.3] * 1200, facts={**_PICKED, "twin_looks": 9}),
+        coded(losses=[2.3] * 1200, facts={"twin_looks": 9}),
+    ),
+    "gradient-singular": (
+        coded(losses=[2.3, 1.2, 0.6, 0.5, 0.4, math.nan], facts={"root_low": 0.0}),
+        coded(losses=[2.3, 1.2, 0.6, 0.5, 0.4, 0.3], facts={"root_low": 0.0}),
     ),
     "dropout-in-evaluation": (
         coded(dropped_out=(CallSite(name="dropout", line=9, calls=20),)),

@@ -39,10 +39,11 @@ class Say:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Let time pass, computing (`busy`) or not."""
+    """Let time pass, computing (`busy`) or not, or waiting for a processor (`starved`)."""
 
     seconds: float
     busy: bool = False
+    starved: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,8 @@ class _Run:
                 self.active = time.monotonic()
                 self.kept[stream] += data
                 self.outcome.output(wire.LIVE[stream], data)
-            case Wait(seconds, busy):
-                self.wait(seconds, busy=busy)
+            case Wait(seconds, busy, starved):
+                self.wait(seconds, busy=busy or starved, starved=starved)
             case Take(megabytes):
                 if megabytes > self.spec.limits.memory_mb:
                     raise _Ended(signal=9, oom=True)
@@ -122,14 +123,14 @@ class _Run:
             case Die(number):
                 raise _Ended(signal=number)
 
-    def wait(self, seconds: float, *, busy: bool) -> None:
+    def wait(self, seconds: float, *, busy: bool, starved: bool = False) -> None:
         """Real time passes, in small pieces, so that cancelling and limits behave as they do
         elsewhere.
         """
         limits = self.spec.limits
         end = time.monotonic() + seconds
         while (now := time.monotonic()) < end:
-            if now - self.began > limits.wall_s:
+            if now - self.began > (limits.longest_s if starved else limits.wall_s):
                 raise _Ended(timed_out=True)
             if not busy and limits.idle_s is not None and now - self.active >= limits.idle_s:
                 raise _Ended(idle=True)

@@ -8,15 +8,17 @@ from bot.kernel.training_types import (
     ActivationStep,
     Data,
     Epoch,
+    Evaluation,
     Layer,
     Summary,
     TrainedModel,
     TrainingStep,
     TrainingTrace,
 )
-from tests.support.code_pairs import CODE_PAIRS
+from tests.support.code_pairs import CODE_PAIRS, coded
 from tests.support.traces import (
     FLAT,
+    GOOD,
     LAYERS,
     curve,
     dense,
@@ -115,6 +117,19 @@ def _falling_rate(factor: float) -> tuple[TrainingStep, ...]:
     return tuple(x.model_copy(update={"rate": 1e-3 * factor**x.step}) for x in taken)
 
 
+def _in_parts(share: float) -> TrainingTrace:
+    """A run with batch normalization that is far worse in evaluation."""
+    seen = coded(losses=GOOD, facts={"between_batches": share})
+    (model,) = seen.models
+    norm = dense(3, 32, 32, "", type="BatchNorm1d", weights=())
+    return seen.model_copy(
+        update={
+            "models": (model.model_copy(update={"layers": (*model.layers, norm)}),),
+            "evaluations": (Evaluation(losses=(9.0, 9.0, 9.0)),),
+        }
+    )
+
+
 TRACE_PAIRS: dict[str, tuple[TrainingTrace, ...]] = {
     "softmax-of-one-unit": (
         one_unit("softmax", "binary_crossentropy", BINARY, predictions=CONSTANT),
@@ -173,6 +188,49 @@ TRACE_PAIRS: dict[str, tuple[TrainingTrace, ...]] = {
     "entropy-of-one-unit": (
         one_unit("sigmoid", "categorical_crossentropy", BINARY),
         one_unit("sigmoid", "binary_crossentropy", BINARY),
+    ),
+    "sums-grow": tuple(
+        trace(
+            (
+                dense(
+                    0,
+                    64,
+                    64,
+                    input=summary((32, 64), -1, 1),
+                    output=summary((32, 64), -1, 1, std=std),
+                ),
+                *LAYERS[1:],
+            ),
+            curve(9.0, 2.2),
+        )
+        for std in (30.0, 0.6)
+    ),
+    "labels-contradict": (
+        coded(facts={"labelled_rows": 300, "contradicted_rows": 290}),
+        coded(facts={"labelled_rows": 300, "contradicted_rows": 9}),
+    ),
+    "rows-alike": (
+        coded(facts={"row_batches": 24, "alike_batches": 24, "distinct_batches": 24}),
+        coded(facts={"row_batches": 24, "alike_batches": 1, "distinct_batches": 24}),
+    ),
+    "masks-not-shares": (coded(facts={"mask_high": 255.0}), coded(facts={})),
+    "batches-alike": (_in_parts(0.9), _in_parts(0.1)),
+    "targets-alike": (
+        one_unit(
+            "sigmoid", "binary_crossentropy", CONSTANT, curve(0.7, 0.001), class_shares=(0.0, 1.0)
+        ),
+        one_unit("sigmoid", "binary_crossentropy", BINARY, class_shares=(0.5, 0.5)),
+    ),
+    "too-few-units": tuple(
+        ending_in(
+            "softmax",
+            name="sparse_categorical_crossentropy",
+            one_hot=False,
+            class_shares=(),
+            targets=summary((32,), 0, most),
+            integer_targets=True,
+        )
+        for most in (11, 9)
     ),
     "one-unit-of-classes": (
         one_unit("sigmoid", "mse", ABOVE_ONE, integer_targets=True),

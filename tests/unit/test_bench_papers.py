@@ -16,9 +16,11 @@ from benchmarks.papers import (
     Rates,
     cases,
     key_of,
+    mutant_line,
     mutant_summary,
     rates,
     repository_files,
+    run_mutants,
     run_written,
     score,
 )
@@ -118,3 +120,13 @@ def test_a_paper_without_a_recording_has_no_code(tmp_path: Path) -> None:
     (row,) = bench.cases
     assert (row.verdict, row.is_right, row.ran, row.error) == ("needs_info", False, False, "")
     assert row.claim_is_right
+
+
+def test_a_mutant_that_has_ended_is_not_run_again(tmp_path: Path) -> None:
+    row = MutantRow(id="rff-5", kind="split", what="a tenth", contradictions={"split": "located"})
+    (tmp_path / "rff-5.json").write_text(row.model_dump_json())
+    box = FakeSandbox(run_here)
+    rows = run_mutants([CORPUS / "rff"], box, Settings(), 1.0, "rff-5", tmp_path)
+    assert list(rows) == [row]
+    assert box.specs == []
+    assert mutant_line(row) == "rff-5  split: a tenth -> split (located) "

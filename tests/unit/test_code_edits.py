@@ -72,6 +72,24 @@ def test_of_two_clippings_the_harsher_one_is_mended() -> None:
     assert place.line == 14
 
 
+@pytest.mark.parametrize(
+    ("fault", "before", "after", "facts"),
+    [
+        ("gradient-singular", "torch.sqrt(x.sum(1))", "torch.sqrt(x.sum(1) + 1e-8)", "roots"),
+        ("gradient-singular", "x.sum(1).sqrt()", "(x.sum(1) + 1e-8).sqrt()", "roots"),
+        ("gradient-singular", "x.sum(1) ** 0.5", "(x.sum(1) + 1e-8) ** 0.5", "roots"),
+        ("arguments-swapped", "F.kl_div(y, model(x))", "F.kl_div(model(x), y)", "swapped_line"),
+    ],
+)
+def test_an_expression_of_a_loss_is_mended(fault: str, before: str, after: str, facts: str) -> None:
+    source = PROGRAM.replace("criterion(model(x), y)", before)
+    trace = coded(calls=(BACKWARD, STEP), facts={facts: (11.0,)})
+    place = next(x for x in hyperparameters.find(source, trace) if x.id == f"code({fault})")
+    edit = _edit(place.id, place.choices[0])
+    text = hyperparameters.patch_program(source, [edit], trace).source
+    assert text == PROGRAM.replace("criterion(model(x), y)", after)
+
+
 def test_without_facts_of_the_code_there_is_no_edit() -> None:
     assert not [x for x in hyperparameters.find(PROGRAM) if x.kind == "code"]
 

@@ -9,7 +9,7 @@ from bot.issues.search import contexts, prompt_text
 from bot.kernel.bug import CrashSignature, Issue
 from bot.kernel.dialogue import Interpretation, ReadAction
 from bot.kernel.environment import Chunk, Context
-from bot.kernel.source import index
+from bot.kernel.source import index, outline
 from bot.kernel.source.outline import fit_chunks, merge_chunks, size
 from tests.support.fakes import FakeSourceIndex
 
@@ -170,6 +170,53 @@ def test_a_named_function_is_shown_whole_without_its_docstring() -> None:
     assert "Much more." not in seen
     assert "self.heads = heads" in seen, "the constructor of a named class"
     assert "return self.soften(keys)" in seen, "and what its call does"
+
+
+def test_source_code_is_shown_as_it_lies_there_with_a_number_where_lines_are_left_out() -> None:
+    text = '''class Scale:
+    factor = 2
+
+    def apply(self, x):
+        """Multiply.
+
+        Much more.
+        """
+        scaled = x * self.factor
+
+        return scaled
+
+
+# def removed(self):
+#     return 1
+'''
+    sources = FakeSourceIndex({"net/scales.py": text}, main=("net",))
+    (piece,) = sources.symbol("Scale.apply", 1)
+    (shown,) = outline.body(piece)
+    seen = prompt_text.list_pieces([shown.model_copy(update={"why": ("a reason",)})])
+    rows = [
+        "net/scales.py (net 1.0):",
+        "[4-11: a reason]",
+        "def apply(self, x):",
+        '    """Multiply.',
+        "[9]",
+        "    scaled = x * self.factor",
+        "",
+        "    return scaled",
+    ]
+    assert seen.splitlines()[1:-1] == rows
+
+
+def test_an_entry_point_of_which_the_claim_does_not_speak_comes_behind_the_code_at_fault() -> None:
+    texts = {
+        "net/entry.py": "def load(x):\n    return x\n",
+        "net/core.py": "def pad(x):\n    return x\n",
+    }
+    issue = Issue(title="Wrong", body="It is zero.", repository="o/net")
+    bug, sources = reading_issue.read_issue(issue), FakeSourceIndex(texts, main=("net",))
+    for claim, first_path in (("pad drops x", "net/core.py"), ("load drops x", "net/entry.py")):
+        refined = Interpretation(claim=claim, signature=None, api=("net.load", "net.pad"))
+        made = contexts.contexts(bug, issue, sources, refined=refined)
+        assert first(made).path == first_path, claim
 
 
 LONG_FRAME = """It fails:
@@ -749,7 +796,7 @@ def test_tables_and_constants_of_the_module_are_shown_with_what_uses_them() -> N
     assert "LIMIT: float = 8.0" in prompt
     assert "UNUSED" not in prompt
     assert "LOGGER =" not in prompt
-    assert "[scale uses it]" in prompt
+    assert "[4-7: scale uses it]" in prompt
 
 
 def test_what_only_shares_words_is_left_out_where_anything_is_named() -> None:
@@ -1105,7 +1152,8 @@ def test_the_cell_with_a_quoted_statement_comes_first(body: str, is_shown: bool)
         (piece,) = made[0].chunks
         assert (piece.path, piece.start, piece.end) == ("docs/usage.ipynb", 12, 15)
         seen = prompt_text.show_contexts(made)
-        assert '14      "t = squash(t)\\n",' in seen
+        assert "[12-15: holds" in seen
+        assert '"t = squash(t)\\n",' in seen
         assert "The first." not in seen
 
 

@@ -22,7 +22,8 @@ from tests.support.traces import (
 
 
 def codes(told: TrainingTrace) -> set[str]:
-    return {code for finding in diagnose(told).findings for code in finding.codes}
+    diagnosis = diagnose(told)
+    return {code for x in (*diagnosis.findings, *diagnosis.doubts) for code in x.codes}
 
 
 def test_a_run_that_learned_is_not_spoken_of():

@@ -67,6 +67,15 @@ def test_a_terminal_shows_findings_with_their_numbers_and_advice_apart() -> None
     assert text(RUN, "ascii").isascii()
 
 
+def test_a_doubt_stands_below_an_answer_that_nothing_is_wrong() -> None:
+    guess = FINDING.model_copy(update={"fault": "HLR", "layers": (), "confidence": 0.3})
+    diagnosis = Diagnosis(doubts=(guess,), examined=("loss",))
+    shown = text(QUIET.model_copy(update={"diagnosis": diagnosis}))
+    assert shown.index("Nothing wrong was found") < shown.index("Checked: loss")
+    assert shown.index("Checked: loss") < shown.index("Doubts") < shown.index("learning rate")
+    assert "1. HLR" not in shown
+
+
 def with_gain(status: Status, parameter: str, share: float, *after: float) -> Finding:
     """A finding as trainings with another value of a hyperparameter left it."""
     edit = Edit(parameter=parameter, kind="optimizer", before="sgd", after="adam")

@@ -54,7 +54,7 @@ def test_what_was_asked_for_is_told_with_what_was_installed_and_why() -> None:
     assert "numpy: asked for 1.19, installed 1.26.4: no wheel for 3.11" in lines
     assert "As the report says: scipy 1.11.0" in lines
     assert "Drawn in by these: transformers 4.49.0" in lines
-    python = "Python 3.11.9 (asked for 3.6: the report says 3.6; 3.11, the nearest here)"
+    python = "Python: asked for 3.6, installed 3.11.9: the report says 3.6; 3.11, the nearest here"
     assert python in lines
     assert "ImportError: no _C" in lines
 
@@ -111,3 +111,20 @@ def test_packages_that_differ_for_one_reason_share_a_line() -> None:
     told = prompt_text.describe_environment(EnvironmentSpec(python="3.11"), built)
     assert f"backcall, certifi: asked for 0.2.0, 2021.5, not installed: {why}" in told
     assert f"tqdm: asked for 4.61, installed 4.62: {why}" in told
+
+
+def test_what_nobody_asked_for_is_named_with_its_version_where_it_is_well_known() -> None:
+    why = "had no wheel on the date of the bug report"
+    claims = (
+        Claimed(name="numpy", claimed="", resolved="1.23.2", note=f"{why}; {why}"),
+        Claimed(name="pandas", claimed="", resolved="1.5.0", note=why),
+        Claimed(name="markupsafe", claimed="", resolved="2.1.2", note=why),
+    )
+    built = Environment(id="x", python="3.11.9", interpreter="python", claims=claims)
+    spec = EnvironmentSpec(python="3.11", python_why="usual that day")
+    problem = 'File "/var/x/lib/python3.11/site-packages/numpy/__init__.py", line 3, in __getattr__'
+    told = prompt_text.describe_environment(spec, built, problem).splitlines()
+    assert "Python 3.11.9: usual that day" in told
+    assert f"numpy 1.23.2, pandas 1.5.0: {why}" in told
+    assert not any("markupsafe" in line for line in told)
+    assert 'File "site-packages/numpy/__init__.py", line 3, in __getattr__' in told

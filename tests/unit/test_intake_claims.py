@@ -561,3 +561,134 @@ def test_a_message_goes_on_behind_the_ticks_around_its_call() -> None:
     other = freeze(report("I get `TypeError: f() failed` in every run of my program."))
     assert isinstance(other, CrashSignature)
     assert other.message == "f() failed"
+
+
+TAKE = "```python\nimport numpy as np\na = np.arange(3)\nnp.take(a, 7)\n```\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("This code raises an IndexError:\n", ""),
+        ("", "I get an `IndexError`.\n"),
+        ("`np.take` raises an IndexError.\n", ""),
+    ],
+)
+def test_a_class_alone_counts_at_the_statement_that_is_meant(before: str, after: str) -> None:
+    signature = freeze(report(before + TAKE + after, title="take"))
+    assert isinstance(signature, CrashSignature)
+    assert (signature.exception, signature.checks) == ("IndexError", ("np.take(a, 7)",))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        TAKE + "I expected an IndexError.\n",
+        "`np.take` raises an IndexError, as the docs say.\n" + TAKE,
+        TAKE + "It raises an IndexError.\n" + TAKE.replace("7", "8"),
+        TAKE.replace("np.take(a, 7)", 'd = {"a": 1}\nd["b"]') + "This raises a KeyError.\n",
+        TAKE.replace("np.take(a, 7)", 'd = {"a": 1}\nd["b"]  # KeyError'),
+    ],
+)
+def test_a_class_alone_is_no_failure_of_what_the_program_does_itself(body: str) -> None:
+    assert freeze(report(body, title="take")) is None
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ('"invalid argument" exception', "invalid argument"),
+        ("I see the `index out of range` error", "index out of range"),
+        ('The "invalid argument" error is expected', None),
+        ("`margins` exception", None),
+        ("the `raise_errors(x)` error", None),
+    ],
+)
+def test_words_before_the_word_error_are_its_message(sentence: str, message: str | None) -> None:
+    rows = report(f"### Current Behavior\n\n{sentence}\n\n{TAKE}", title="take").tracebacks
+    assert [row.message for row in rows if not row.exception] == ([message] if message else [])
+
+
+@pytest.mark.parametrize(
+    ("body", "observed", "expected"),
+    [
+        ("The results would be:\n(3, 2)\n(3, 6)\n", ["(3, 2)\n(3, 6)"], []),
+        (
+            "It prints:\n\ntensor([[1., 2.],\n        [3., nan]])\n\nExpected output:\n\n[1 2]\n",
+            ["tensor([[1., 2.],\n        [3., nan]])"],
+            ["[1 2]"],
+        ),
+        ("Steps:\n1\n2\n", [], []),
+    ],
+)
+def test_values_without_a_fence_below_their_label(
+    body: str, observed: list[str], expected: list[str]
+) -> None:
+    rows = report(TAKE + body, title="take").outputs
+    assert [row.text for row in rows if row.role == "observed"] == observed
+    assert [row.text for row in rows if row.role == "expected"] == expected
+
+
+def test_what_a_line_calls_a_version_is_one() -> None:
+    found = report("- PyArrow version: 8.0.0\n- `skrub` version: 0.6\n- Bazel version: 3.1.0\n")
+    assert used(found) == {("pyarrow", "8.0.0"), ("skrub", "0.6")}
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "IndexError on take",
+        "[BUG] IndexError when taking",
+        "BUG: `np.take` IndexError",
+        "take gives an IndexError",
+    ],
+)
+def test_a_class_in_a_title_is_that_of_the_only_programs_end(title: str) -> None:
+    signature = freeze(report(TAKE, title=title))
+    assert isinstance(signature, CrashSignature)
+    assert (signature.exception, signature.checks) == ("IndexError", ("np.take(a, 7)",))
+
+
+@pytest.mark.parametrize(
+    "title",
+    [
+        "Raise a ValueError when the index is negative",
+        "No IndexError when taking too much",
+        "np.take should give IndexError",
+        "ValueError handling in np.take",
+    ],
+)
+def test_a_class_in_a_title_may_be_what_is_asked_for(title: str) -> None:
+    assert freeze(report(TAKE, title=title)) is None
+
+
+WORDS = "index 7 is out of bounds for axis 0 with size 3"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"I get an error saying {WORDS}",
+        f"Error message: {WORDS}",
+        f"I get this error:\n\n```\n{WORDS}\n```\n",
+        f"**IndexError: {WORDS}**",
+    ],
+)
+def test_the_words_of_an_error_without_marks(body: str) -> None:
+    signature = freeze(report(f"{TAKE}\n{body}\n", title="take"))
+    assert isinstance(signature, CrashSignature)
+    assert signature.message == WORDS
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "Error message: none",
+        f"I would expect an error saying that {WORDS}",
+        f"Expected error:\n\n```\n{WORDS}\n```\n",
+        "### Error message:\n\n```\nNo error message, this code runs fine but should not.\n```\n",
+        f"Output:\n\n```\n{WORDS}\n```\n",
+    ],
+)
+def test_words_that_are_no_error(body: str) -> None:
+    assert not isinstance(freeze(report(f"{TAKE}\n{body}\n", title="take")), CrashSignature)

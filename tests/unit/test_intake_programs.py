@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from bot.issues.reading.issue import read_issue
+from bot.issues.script_fixes import call_entry
 from bot.kernel.bug import BugReport, Fence, FenceKind, Issue, Role
 
 
@@ -260,3 +261,97 @@ def test_a_value_behind_a_mark_is_an_output(mark: str, value: str) -> None:
     (fence,) = found.programs
     assert [ast.unparse(node) for node in ast.parse(fence.text).body][1:] == ["f(1)", "f(2)"]
     assert [row.text for row in found.outputs] == [value]
+
+
+BARE = """It worked last week.
+
+y, sr = librosa.load("a.mp3")
+y = librosa.resample(y, sr, 44100)
+
+TypeError: resample() takes 1 positional argument but 3 were given
+"""
+
+
+def test_a_program_without_a_fence_needs_no_imports_that_everybody_knows() -> None:
+    fence = program(BARE)
+    assert fence.text.split("\n") == BARE.split("\n")[2:4]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "lr = 0.1\nbatch = 32\n",
+        "loss = tensor(1.5)\nacc = tensor(0.5)\n",
+        "Call model.fit(x) first.\nThen model.predict(y).\n",
+        "np.zeros(3)\n",
+        "a = f(1)\nb = g(a)\n",
+    ],
+)
+def test_lines_that_may_be_anything_are_no_program(body: str) -> None:
+    assert not report(body).programs
+
+
+def test_a_program_without_a_fence_may_call_what_the_repository_is_called() -> None:
+    body = "Example:\nX = [[0, 0], [1, 1]]\ny = [0, 1]\n\ncelery_fit(X, y, alpha=0.1) raises an error\n"
+    assert not report(body, repository="acme/other").programs
+    (fence,) = report(body, repository="acme/celery_fit").programs
+    assert fence.text.endswith("celery_fit(X, y, alpha=0.1)  # raises an error")
+
+
+@pytest.mark.parametrize(
+    ("line", "comment"),
+    [
+        ("np.take([1], 7) -> IndexError: index 7", "np.take([1], 7)  # -> IndexError: index 7"),
+        ("np.take([1], 7) <<< error", "np.take([1], 7)  # <<< error"),
+        ("x = np.take([1], 7) --> fails", "x = np.take([1], 7)  # --> fails"),
+        ("np.take([1], 7) raises an IndexError", "np.take([1], 7)  # raises an IndexError"),
+    ],
+)
+def test_words_beside_a_statement_become_a_comment(line: str, comment: str) -> None:
+    fence = program(f"```\nimport numpy as np\n{line}\nnp.take([1], 0)\n```\n")
+    assert fence.text.split("\n")[1] == comment
+    assert any("made a comment" in fix.what for fix in fence.fixes)
+
+
+def test_what_fails_before_another_that_works_is_the_reproducer() -> None:
+    code = "```python\nimport numpy as np\nnp.take([1], 7)\n```\n"
+    assert program("The code throws an error, but doesn't fail in torch:\n" + code).role is (
+        Role.REPRODUCER
+    )
+    assert program("This works, but not below:\n" + code).role is not Role.REPRODUCER
+
+
+def test_a_test_without_its_class_is_a_program() -> None:
+    code = (
+        "def test_take(self):\n    with self.assertRaises(ValueError):\n        np.take([1], 0)\n"
+    )
+    fence = program(f"### Standalone code\n\n```shell\n{code}```\n")
+    assert fence.role is not Role.SOURCE
+    text, fixes = call_entry(fence.text)
+    assert len(fixes) == 1
+    with pytest.raises(AssertionError, match="ValueError not raised"):
+        exec(compile(text, "repro.py", "exec"), {"__name__": "__main__", "np": numpy_like()})
+
+
+def numpy_like() -> object:
+    return type("np", (), {"take": staticmethod(lambda values, at: values[at])})
+
+
+def test_print_statements_are_written_as_calls() -> None:
+    code = 'import numpy as np\na = np.zeros(3)\nprint a\nfor i in a: print "x %d" % i, i\nif 1:\n    print "b",\n'
+    fence = program(f"```python\n{code}```\n")
+    assert fence.text.count("print(") == 3
+    assert 'print("x %d" % i, i)' in fence.text
+
+
+def test_an_entry_at_a_prompt_goes_on_to_its_last_bracket() -> None:
+    fence = program(
+        "```\n>>> a = np.array(\n    [1, 2],\n    dtype='f'\n)\n>>> a.go()\n"
+        "AttributeError: 'numpy.ndarray' object has no attribute 'go'\n```\n"
+    )
+    assert fence.text == "a = np.array(\n    [1, 2],\n    dtype='f'\n)\nprint(repr(a.go()))"
+
+
+def test_a_session_is_a_program_whatever_its_tag() -> None:
+    fence = program("```javascript\nIn [1]: d = csr_matrix((4, 4))\nIn [2]: d.go()\n```\n")
+    assert fence.text.startswith("d = csr_matrix((4, 4))")

@@ -9,6 +9,7 @@ import pytest
 from bot.issues.reading.issue import read_issue
 from bot.kernel import traceback_frames
 from bot.kernel.bug import BugReport, FenceKind, Issue, Symptom
+from bot.kernel.traceback_frames import frame
 from bot.kernel.tracebacks import FORMATS, TracebackFormat, find
 
 
@@ -448,6 +449,12 @@ E       ValueError: no rows
 
 train.py:3: ValueError""",
     "pytest --tb=line": "/home/me/train.py:3: ValueError: no rows",
+    "VS Code": """\
+Exception has occurred: ValueError
+(note: full exception trace is shown but execution is paused at: fit)
+no rows
+  File "train.py", line 3, in fit
+    step()""",
 }
 
 
@@ -508,3 +515,47 @@ def test_a_mark_that_closes_an_italic_traceback_is_no_part_of_its_message() -> N
     )
     (traceback,) = report(body).tracebacks
     assert traceback.message == "No module named 'utils.loader'"
+
+
+@pytest.mark.parametrize("end", ["", "\nValueError: no rows"])
+def test_what_a_debugger_shows_is_one_traceback(end):
+    (span,) = find((FORM_SAMPLES["VS Code"] + end).split("\n"))
+    assert span.end == 5 + bool(end)
+
+
+def test_a_debuggers_exception_needs_no_frames():
+    (span,) = find(
+        ["Exception has occurred: AttributeError", "module 'x' has no attribute 'y'", ""]
+    )
+    found = span.traceback
+    assert (found.exception, found.message) == ("AttributeError", "module 'x' has no attribute 'y'")
+
+
+def test_a_compiled_file_of_python_2_is_called_as_its_source():
+    lines = [
+        "/env/lib/python2.7/site-packages/dask/array/core.pyc in repeat(a, axis)",
+        "----> 3 x",
+        "",
+    ]
+    (span,) = find([*lines, "IndexError: no"])
+    assert span.traceback.frames[0].module_path == "dask/array/core.py"
+
+
+@pytest.mark.parametrize(
+    ("path", "module"),
+    [
+        ("jax/numpy/lax_numpy.py", "jax/numpy/lax_numpy.py"),
+        ("/Users/me/jax/jax/numpy/lax_numpy.py", "jax/numpy/lax_numpy.py"),
+        ("/b/tensorflow/python/keras/engine/base.py", "tensorflow/python/keras/engine/base.py"),
+        ("/home/me/pytorch/torch/nn/functional.py", "torch/nn/functional.py"),
+        ("datasets/voc.py", ""),
+    ],
+)
+def test_a_part_of_a_checkout_is_no_other_package(path, module):
+    assert frame(path, "3", "fit").module_path == module
+
+
+def test_an_error_in_mixed_emphasis_is_read_without_it():
+    body = "I got:\n**_IndexError: list index out of range_**\nand `__init__` is fine.\n"
+    (row,) = read_issue(Issue(title="x", body=body, repository="a/b")).tracebacks
+    assert (row.exception, row.message) == ("IndexError", "list index out of range")

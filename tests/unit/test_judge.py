@@ -89,6 +89,39 @@ def test_a_caught_and_printed_crash_is_met():
             ("ValueError", "non-integer arg 1 for randrange()"),
             ("TypeError", "'float' object cannot be interpreted as an integer"),
         ),
+        (
+            ("AttributeError", "'module' object has no attribute 'relplot'"),
+            ("AttributeError", "module 'seaborn' has no attribute 'relplot'"),
+        ),
+        (
+            ("ImportError", "No module named keras.layers.core"),
+            ("ModuleNotFoundError", "No module named 'keras.layers.core'"),
+        ),
+        (
+            ("ImportError", "cannot import name imread"),
+            ("ImportError", "cannot import name 'imread' from 'scipy.misc' (/e/misc.py)"),
+        ),
+        (
+            ("ValueError", "need more than 1 value to unpack"),
+            ("ValueError", "not enough values to unpack (expected 2, got 1)"),
+        ),
+        (
+            ("TypeError", "'int' object has no attribute '__getitem__'"),
+            ("TypeError", "'int' object is not subscriptable"),
+        ),
+        (
+            ("TypeError", "coercing to Unicode: need string or buffer, NoneType found"),
+            ("TypeError", "expected str, bytes or os.PathLike object, not NoneType"),
+        ),
+        (
+            ("TypeError", "cannot concatenate 'str' and 'int' objects"),
+            ("TypeError", 'can only concatenate str (not "int") to str'),
+        ),
+        (
+            ("TypeError", "unorderable types: str() < int()"),
+            ("TypeError", "'<' not supported between instances of 'str' and 'int'"),
+        ),
+        (("KeyError", "u'loss'"), ("KeyError", "'loss'")),
     ],
 )
 def test_a_failure_whose_class_another_python_changed_is_the_reported_one(reported, observed):
@@ -96,6 +129,28 @@ def test_a_failure_whose_class_another_python_changed_is_the_reported_one(report
     assert judge(seen(crash(*observed)), signature, SCRIPT).match is Match.MATCHED
     for other in (crash(observed[0], "'int' object is not callable"), crash("OSError", "x")):
         assert judge(seen(other), signature, SCRIPT).match is not Match.MATCHED
+
+
+@pytest.mark.parametrize(
+    ("reported", "observed"),
+    [
+        ("'module' object has no attribute 'go'", "module 'lib' has no attribute 'stop'"),
+        ("'int' object has no attribute '__getitem__'", "'str' object is not subscriptable"),
+        ("unorderable types: str() < int()", "'<' not supported between 'int' and 'str'"),
+        ("need more than 1 value to unpack", "not enough values to unpack (expected 3, got 2)"),
+    ],
+)
+def test_another_wording_is_about_the_same_names(reported, observed):
+    signature = CrashSignature(exception="TypeError", message=reported)
+    found = judge(seen(crash("TypeError", observed)), signature, SCRIPT)
+    assert found.match is not Match.MATCHED
+
+
+def test_a_statement_that_is_said_to_fail_and_does_not_passes():
+    signature = CrashSignature(exception="", checks=("lib.go()",))
+    assert judge(seen(), signature, SCRIPT).match is Match.PASSED
+    assert judge(seen(timed_out=True), signature, SCRIPT).match is Match.UNDECIDED
+    assert judge(seen(exit_code=1), signature, SCRIPT).match is not Match.PASSED
 
 
 @pytest.mark.parametrize(
@@ -691,6 +746,21 @@ def test_two_words_of_a_message_suffice_in_the_reported_place(message, frame, ma
     )
     found = judge(seen(crash("ValueError", message, frames=(OWN, frame))), wanted, SCRIPT)
     assert found.match is match
+
+
+@pytest.mark.parametrize(
+    ("frame", "fields", "match"),
+    [
+        (PLACE, {}, Match.MATCHED),
+        (OWN, {}, Match.OTHER),
+        (PLACE, {"swallowed": True}, Match.OTHER),
+    ],
+)
+def test_two_words_that_are_all_suffice_where_a_library_ends_the_program(frame, fields, match):
+    wanted = CrashSignature(exception="", message="invalid argument")
+    words = "Received invalid argument(s): margins"
+    observed = seen(crash("ValueError", words, frames=(OWN, frame), **fields))
+    assert judge(observed, wanted, SCRIPT).match is match
 
 
 @pytest.mark.parametrize(

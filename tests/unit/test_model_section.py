@@ -122,6 +122,15 @@ def test_changes_without_words_and_many_of_them() -> None:
     assert (len(lines), lines[-1]) == (13, "10 more")
 
 
+def test_why_code_was_shown_keeps_its_own_code() -> None:
+    part = Reconstruction(contexts=("pkg.mod.name: `pkg.name` in the reading", "pkg/mod.py"))
+    report = load("reproduced-by-model").model_copy(update={"reconstruction": part})
+    assert dict(sections.parts(report))["Source code it was shown"] == (
+        "`pkg.mod.name`: `pkg.name` in the reading",
+        "`pkg/mod.py`",
+    )
+
+
 def test_what_a_model_says_can_only_be_read() -> None:
     refined = Interpretation(
         claim=HOSTILE, inferred=(HOSTILE,), api=(HOSTILE,), questions=(HOSTILE, HOSTILE)

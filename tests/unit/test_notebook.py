@@ -101,6 +101,22 @@ def test_of_what_is_superseded_a_line_is_left() -> None:
     assert "p = 2" in told
 
 
+def test_a_twin_is_shown_by_its_difference_and_nothing_is_said_twice() -> None:
+    notes = notebook()
+    program = "import net\n\nx = net.pad(1, 2)\nprint(x)\n"
+    told = notes.history(program, program.replace("1, 2", "1"))
+    assert "3 x = net.pad(1, 2)\n4 print(x)" in told
+    assert "- x = net.pad(1, 2)\n+ 3 x = net.pad(1)\n" in told
+    assert told.count("print(x)") == 1
+    assert "1 y = 2\n</outside" in notes.history(program, "y = 2\n"), "another program is whole"
+    notes.tell("it is installed", "")
+    notes.tell("not run")
+    notes.tell("not run")
+    assert notes.history("", "") == "it is installed\n\nnot run"
+    notes.answered(0, "")
+    assert notes.history("", "") == "not run"
+
+
 def test_what_was_asked_for_is_shown_although_most_of_it_is_in_sight() -> None:
     text = "\n".join(f"step_{n} = {n}" for n in range(1, 101))
     known = Chunk(path="net/run.py", start=20, end=90, text="\n".join(text.splitlines()[19:90]))

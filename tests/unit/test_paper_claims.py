@@ -271,6 +271,14 @@ def test_a_table_of_settings_holds_no_result_and_its_alternatives_no_value() -> 
         ("ReLU followed by batch norm is used.", "order", "activation first"),
         ("We observe that zero initialization hurts the performance.", "initialisation", ""),
         ("The loss is cross-entropy with a weight decay of 0.01.", "weight_decay", "0.01"),
+        ("Figure 3 shows networks that use the Adam optimizer.", "optimizer", ""),
+        ("As shown in Table 4, we trained networks with GELU activations.", "activation", ""),
+        ("We tried ReLU and GELU activations.", "activation", ""),
+        ("We remove the zero initialization of the last block.", "initialisation", ""),
+        ("Inputs are drawn uniformly at random from [0, 1].", "preprocessing", ""),
+        ("Inputs are scaled to [0, 1].", "preprocessing", "min-max"),
+        ("The weighting of the penalty follows a linear decay.", "schedule", ""),
+        ("We use SGD and drop the Adam bias correction.", "optimizer", "sgd"),
     ],
 )  # fmt: skip
 def test_what_a_sentence_states_of_a_kind(sentence: str, kind: str, stated: str) -> None:
@@ -293,6 +301,102 @@ def test_of_tables_for_several_data_sets_the_claims_own_counts() -> None:
         claims = read_claims(paper)
         rows = {row.kind: row.stated for row in read_criteria(paper, claims, claims[0])}
         assert (rows["batch_size"], rows["epochs"]) == (value, "5")
+
+
+def test_where_tables_differ_no_sentence_decides() -> None:
+    text = (
+        f"# Net\n\n## Training on coins\n\n{SETTINGS.format(2, 32)}\n"
+        f"## Training on dice\n\n{SETTINGS.format(3, 64)}\n"
+        "## Sensitivity of training\n\nA batch size of 7 is used here. We use SGD with momentum 0.5.\n"
+    )
+    rows = {row.kind: row.stated for row in read_criteria(read_markdown(text), (), None)}
+    assert (rows["batch_size"], rows["momentum"]) == ("", "0.5")
+
+
+def of_claim(text: str, table: str) -> dict[str, str]:
+    source = paper(f"# Net\n\n## Training setup\n\n{text}\n\n## Results\n\n{table}\n")
+    all_claims = read_claims(source)
+    return {row.kind: row.stated for row in read_criteria(source, all_claims, all_claims[0])}
+
+
+@pytest.mark.parametrize(("dataset", "loss"), [("coins", "mse"), ("stones", "cross_entropy")])
+def test_a_sentence_on_two_tasks_says_what_the_claims_own_has(dataset: str, loss: str) -> None:
+    table = f"Table 1: Accuracy.\n\n| Method | {dataset} |\n|---|---|\n| Net (ours) | 0.9 |\n"
+    text = (
+        "On coins the loss is the mean squared error, whereas on stones the loss is cross-entropy."
+    )
+    assert of_claim(text, table)["loss"] == loss
+    assert "loss" not in of_claim(text, table.replace(dataset, "cards"))
+
+
+def test_a_sentence_on_the_experiment_of_another_column_states_nothing() -> None:
+    table = (
+        "Table 1: Hyperparameters.\n\n| Name | coins | stones |\n|---|---|---|\n| Epochs | 5 | 6 |\n\n"
+        "Table 2: Accuracy.\n\n| Method | {} |\n|---|---|\n| Net (ours) | 0.9 |\n"
+    )
+    text = "The stones task uses a cross-entropy loss. {} use SGD."
+    rows = of_claim(text.format("Coins and stones"), table.format("coins"))
+    assert (rows.get("loss"), rows["optimizer"], rows["epochs"]) == (None, "sgd", "5")
+    assert of_claim(text.format("Stones"), table.format("coins")).get("optimizer", "") == ""
+    assert of_claim(text.format("Coins"), table.format("stones"))["loss"] == "cross_entropy"
+    assert of_claim(text.format("Coins"), table.format("cards"))["loss"] == "cross_entropy"
+
+
+def test_the_caption_of_the_claims_own_table_comes_first() -> None:
+    table = "Table 1: Accuracy with 40 % held out.\n\n| Method | coins |\n|---|---|\n| Net (ours) | 0.9 |\n"
+    text = "Unless noted otherwise, 25 % of the data are held out."
+    assert of_claim(text, table)["split"] == "0.4"
+    assert of_claim(text, table.replace(" with 40 % held out", ""))["split"] == "0.25"
+
+
+def test_the_history_in_an_introduction_states_nothing() -> None:
+    text = "# T\n\n## Introduction\n\n{} batch normalization [smith2015] in 2015.\n"
+    for words, stated in (("It began with", False), ("We use", True)):
+        rows = read_criteria(read_markdown(text.format(words)), (), None)
+        assert any(row.kind == "normalisation" for row in rows) is stated
+
+
+RESULTS = """# Slow Fire: {} Sampling for Stories
+
+## Abstract
+
+A plain sampler reaches 57.1 accuracy.
+
+## Results
+
+Table 1: Accuracy (%).
+
+| Method | coins | FPS |
+|---|---|---|
+| Plain | 57.1 | 20 |
+| Cut- p | 56.0 | 40 |
+
+{}
+
+## Appendix
+
+Table 2: Accuracy (%).
+
+| Method | stones | FPS |
+|---|---|---|
+| Plain | 57.3 | 20 |
+| Cut- p | **59.0** | 40 |
+"""
+
+
+def test_neither_bold_nor_a_repeated_rival_nor_a_tables_own_text_makes_the_main_result() -> None:
+    text = RESULTS.format("Cut-p", "Cut-p has an accuracy of 59.0 % on stones.")
+    first, *rest = claims(text)
+    assert (first.value, first.dataset, first.method) == (56.0, "coins", "Cut- p")
+    assert not any("FPS" in claim.title for claim in rest)
+    assert claims(RESULTS.format("Better", ""))[0].value == 57.1  # no method is the paper's own
+
+
+def test_a_name_that_ends_in_f_before_a_number_is_no_metric() -> None:
+    table = "# T\n\n## Results\n\nTable 1: Quality.\n\n| Method | Size | {} |\n|---|---|---|\n| M2F | 121M | 54.4 |\n"
+    assert claims(table.format("Frames")) == ()
+    assert [claim.metric for claim in claims(table.format("PQ"))] == ["pq"]
+    assert [claim.metric for claim in claims(table.format("F1"))] == ["f1"]
 
 
 def test_a_percentage_is_no_squared_error_and_a_name_no_number() -> None:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from bot.kernel.paper import Criterion
+from bot.kernel.paper import Criterion, PaperQuote
 from bot.kernel.training_code import Clipping, ProgramCode
 from bot.kernel.training_types import (
     Layer,
@@ -84,6 +84,66 @@ def test_convolutions_have_channels_a_kernel_and_a_stride() -> None:
     assert traces.stride(mixed) == ""
     swapped = trace(convolution(0, 16, 2, "relu"), norm(1))
     assert traces.order(swapped) == "activation first"
+
+
+def dense(index: int, *, dropped: float = 0.0, own: float = 0.0) -> Layer:
+    settings = {"functional_dropout": dropped} if dropped else {"dropout": own} if own else {}
+    return Layer(
+        index=index, name=f"l{index}", type="Linear", units=64, settings=settings,
+        inputs=(index - 1,) if index else (),
+    )  # fmt: skip
+
+
+def plain(index: int, kind: str, **settings: float) -> Layer:
+    inputs = (index - 1,) if index else ()
+    return Layer(index=index, name=kind, type=kind, settings=settings, inputs=inputs)
+
+
+def drop(index: int, rate: float = 0.2) -> Layer:
+    return plain(index, "Dropout", p=rate)
+
+
+@pytest.mark.parametrize(
+    ("layers", "seen"),
+    [
+        ((dense(0), plain(1, "ReLU"), drop(2), dense(3), drop(4), dense(5)), "0.2"),
+        ((dense(0), plain(1, "ReLU"), drop(2), dense(3), dense(4)), "0.2 after 1 of 2 hidden layers"),
+        ((dense(0), dense(1), drop(2), dense(3)), "0.2 after 1 of 2 hidden layers"),
+        ((dense(0), drop(1, 0.1), dense(2), drop(3, 0.5), dense(4)), ""),
+        ((drop(0), dense(1), dense(2)), "0.2"),
+        ((dense(0, dropped=0.2), dense(1, dropped=0.2), dense(2)), "0.2"),
+        ((dense(0, dropped=0.2), dense(1), dense(2)), "0.2 after 1 of 2 hidden layers"),
+        ((plain(0, "LSTM", dropout=0.3), dense(1), dense(2)), "0.3"),
+        ((dense(0), drop(1), norm(2), dense(3), dense(4)), "0.2 after 1 of 2 hidden layers"),
+        ((convolution(0, 16, 2), dense(1), drop(2), dense(3), dense(4)), "0.2"),
+        ((dense(0), dense(1)), "0"),
+        ((dense(0), drop(1, 0.0), dense(2)), "0"),
+    ],
+)  # fmt: skip
+def test_dropout_is_its_rate_and_in_a_plain_network_its_share_of_the_layers(
+    layers: tuple[Layer, ...], seen: str
+) -> None:
+    assert traces.dropout(trace(*layers)) == seen
+
+
+@pytest.mark.parametrize(
+    ("sentence", "agrees"),
+    [
+        ("It has two hidden layers; dropout with probability 0.2 follows each of them.", False),
+        ("We use dropout of 0.2 after every fully connected layer.", False),
+        ("Dropout with rate 0.2 is applied to each of the two hidden layers.", False),
+        ("All layers use ReLU, and dropout of 0.2 precedes the output.", True),
+        ("We use dropout with probability 0.2.", True),
+    ],
+)
+def test_dropout_that_is_said_of_each_layer_is_in_all(sentence: str, agrees: bool) -> None:
+    quote = PaperQuote(text=sentence, sentence="S1.1")
+    row = Criterion(kind="dropout", name="dropout", stated="0.2", quote=quote)
+    verdicts = [
+        judge([row], (), {"dropout": seen})[0].verdict
+        for seen in ("0.2 after 1 of 2 hidden layers", "0.2", "0.5")
+    ]
+    assert verdicts == ["agrees" if agrees else "contradicts", "agrees", "contradicts"]
 
 
 def weights(std: float, into: int = 64, out: int = 128) -> Layer:

@@ -8,7 +8,7 @@ import pytest
 
 from bot.kernel.attempt import Attempt
 from bot.kernel.bug import Issue
-from bot.kernel.environment import Environment, Package, PinSource
+from bot.kernel.environment import Claimed, Environment, Package, PinSource
 from bot.kernel.job import PROOFS, ReproduceIssue
 from bot.kernel.journal import ATTEMPTS
 from bot.kernel.ports import Ports
@@ -47,6 +47,7 @@ def fails(exception="RuntimeError", message=MESSAGE):
     return RunResult(exit_code=1, stderr=traceback(exception, message), seconds=1.0)
 
 
+OFFLINE = "Couldn't reach the hub: Temporary failure in name resolution"
 BARE = job_options(without=PROOFS)
 OK = RunResult(exit_code=0, stdout="done\n", seconds=1.0)
 
@@ -114,6 +115,118 @@ def test_a_release_that_is_not_of_the_day_of_the_report_refutes_nothing(rung, ki
     found = decide(subject, lambda spec: OK, FakeBuilder(on_build=of_another_day))
     assert found.verdict.kind == kind
     assert ("2.0 may differ" in found.verdict.reason) is (kind == "inconclusive")
+
+
+@pytest.mark.parametrize(
+    ("claimed", "body", "kind"),
+    [
+        ("2.0", None, "not_reproduced"),
+        ("2.1.0.dev0+git2026", None, "inconclusive"),
+        ("main", None, "not_reproduced"),
+        ("2.0", "This code crashes.", "not_reproduced"),
+        ("2.1", "This code crashes.", "inconclusive"),
+        ("", "This code crashes.", "inconclusive"),
+    ],
+)
+def test_a_release_that_the_report_does_not_name_refutes_nothing(claimed, body, kind):
+    def built(spec):
+        package = Package(name="lib", version="2.0", rung=PinSource.ISSUE)
+        claims = (Claimed(name="lib", claimed=claimed, resolved="2.0"),) if claimed else ()
+        return Environment(
+            id="here", python="3", interpreter="python", packages=(package,), claims=claims
+        )
+
+    subject = issue(f"{body}\n\n```python\n{PROGRAM}```\n") if body else report()
+    subject = subject.model_copy(update={"body": f"lib 2.0\n\n{subject.body}"})
+    found = decide(subject, lambda spec: OK, FakeBuilder(on_build=built))
+    assert found.verdict.kind == kind
+
+
+def test_what_is_newer_than_the_report_refutes_nothing():
+    def built(spec):
+        package = Package(name="lib", version="2.0", rung=PinSource.DATE)
+        late = Package(name="helper", version="3.1", rung=PinSource.DEPENDENCY)
+        return Environment(
+            id="here", python="3", interpreter="p", packages=(package, late), undated=("helper",)
+        )
+
+    found = decide(report(), lambda spec: OK, FakeBuilder(on_build=built))
+    assert found.verdict.kind == "inconclusive"
+    assert "helper 3.1" in found.verdict.reason
+
+
+@pytest.mark.parametrize(
+    ("claimed", "has", "kind"),
+    [
+        ("2.0", True, "not_reproduced"),
+        ("1.0", True, "inconclusive"),
+        ("2.0", False, "inconclusive"),
+    ],
+)
+def test_a_name_that_a_module_has_in_the_reported_release_is_not_missing(claimed, has, kind):
+    lacks = "AttributeError: module 'toolkit' has no attribute 'Options'"
+
+    def built(spec):
+        package = Package(name="toolkit", version="2.0", rung=PinSource.ISSUE)
+        claims = (Claimed(name="toolkit", claimed=claimed, resolved="2.0"),)
+        return Environment(
+            id="here", python="3", interpreter="p", packages=(package,), claims=claims
+        )
+
+    def program(spec):
+        looks_up = b"print(toolkit.Options)" in b"".join(spec.files.values())
+        return OK if has and looks_up else fails("ConnectionError", OFFLINE)
+
+    subject = report("import toolkit\ntoolkit.load('x')\n", lacks)
+    found = decide(subject, program, FakeBuilder(on_build=built))
+    assert found.verdict.kind == kind
+
+
+def test_of_programs_that_pass_the_one_with_more_of_the_report_counts():
+    body = (
+        "This works:\n\n```python\nimport lib\ndata = lib.load()\nlib.fit(data)\n```\n\n"
+        "But then:\n\n```python\npart = data[::2]\nlib.fit(part)\n```\n\n"
+        f"It fails with\n\n> RuntimeError: {MESSAGE}\n"
+    )
+    found = decide(issue(body), lambda spec: OK)
+    assert found.verdict.kind == "not_reproduced"
+    assert "lib.fit(part)" in found.script.source
+
+
+@pytest.mark.parametrize(("fails_so", "kind"), [(True, "reproduced"), (False, "inconclusive")])
+def test_a_well_known_data_set_that_cannot_be_downloaded_is_random(fails_so, kind):
+    def program(spec):
+        if b"RandomState" not in b"".join(spec.files.values()):
+            return fails("Exception", OFFLINE)
+        return fails() if fails_so else OK
+
+    source = (
+        "import lib\nfrom keras.datasets import mnist\ndata = mnist.load_data()\nlib.fit(data)\n"
+    )
+    found = decide(report(source), program)
+    assert found.verdict.kind == kind
+    assert "random values in its form" in found.script.fixes[0].what
+
+
+def test_a_part_of_a_package_that_the_program_takes_is_imported():
+    lacks = "module 'lib' has no attribute 'sparse'"
+
+    def program(spec):
+        source = b"\n".join(spec.files.values()).decode()
+        if spec.label == "names":
+            return RunResult(exit_code=0, stdout='{"__name__": "lib.sparse"}', seconds=1.0)
+        if "import lib.sparse" in source:
+            return fails()
+        trace = 'Traceback (most recent call last):\n  File "repro.py", line 2, in <module>\n'
+        return RunResult(
+            exit_code=1,
+            stderr=f"{trace}    lib.sparse.fit()\nAttributeError: {lacks}\n",
+            seconds=1.0,
+        )
+
+    found = decide(report("import lib\nlib.sparse.fit()\n"), program)
+    assert found.verdict.kind == "reproduced"
+    assert "added `import lib.sparse`" in [fix.what for fix in found.script.fixes]
 
 
 def test_a_program_that_never_fails_is_not_reproduced_after_nine_runs():

@@ -45,6 +45,29 @@ def test_a_list_of_layers_is_multiplied() -> None:
     assert source.line_of_multiple() == 13
 
 
+ROOTS = """
+import numpy as np
+import {library}
+size = np.sqrt(4.0)
+far = {library}.sqrt(apart.sum(-1))
+near = {library}.sqrt(apart.sum(-1) + 1e-8)
+held = {library}.sqrt(apart.sum(-1).clamp(min=1e-6))
+half = apart.sum(-1) ** 0.5
+long = {library}.linalg.norm(apart)
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "lines"), [("torch", [5.0, 8.0]), ("tensorflow", [5.0, 8.0, 9.0])]
+)
+def test_roots_are_told_that_nothing_keeps_off_zero(
+    library: str, lines: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch's norm has a slope at zero, those of other libraries have none."""
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(ROOTS.format(library=library)))
+    assert source.roots() == {"roots": lines}
+
+
 @pytest.mark.parametrize("step", [0, 19, 20, 26, 499, 501, 1999, 2001, 12345, 19999, 20001])
 def test_no_step_to_look_at_or_to_write_is_passed_over(step: int) -> None:
     after, kept_after = next_sampled(step), next_kept(step)

@@ -736,7 +736,7 @@ def test_the_cell_of_a_notebook_that_the_report_quotes_is_in_sight(tmp_path):
         model = ScriptedModel(answers(write()))
         subject = issue(f"{BODY}\n\nA cell of `usage.ipynb` says {quoted}.")
         decide(model, subject=subject, indexer=indexer, builder=in_tree(tmp_path))
-        assert model.asked[0].messages[-1].content.count('2  "t = squash(t)"') == count
+        assert model.asked[0].messages[-1].content.count("[2: holds `t = squash(t)`") == count
 
 
 def test_a_version_in_which_it_works_is_not_installed_to_show_the_failure():

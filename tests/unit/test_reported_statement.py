@@ -15,6 +15,7 @@ from bot.issues.search.reported_statement import (
     ALONE,
     points_at_names,
     run_alone,
+    run_snippet_alone,
     takes_every_name,
 )
 from bot.issues.signature import freeze
@@ -438,3 +439,68 @@ def test_a_hostile_file_takes_no_long_time(end: str, runs: bool) -> None:
     script = run_alone(bug, issue, signature, {"main.py": source.encode()}, None)
     assert (script is not None) is runs
     assert process_time() - started < 10
+
+
+def _snippet(source, error, code=""):
+    frame = f'  File "a.py", line 3, in <module>\n    {code}\n' if code else ""
+    body = f"```\nTraceback (most recent call last):\n{frame}{error}\n```\n"
+    bug = read_issue(Issue(title="x", body=body, repository="acme/nets"))
+    program = Script(files={"repro.py": source})
+    return run_snippet_alone(bug, freeze.freeze(bug), program)
+
+
+READS = "import librosa\ny, sr = librosa.load('a.mp3')\ny = librosa.resample(y, sr, 8)\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "error", "code", "last", "lacks"),
+    [
+        (
+            READS,
+            "TypeError: resample() takes 1 positional argument but 3 were given",
+            "",
+            None,
+            "a.mp3",
+        ),
+        (
+            READS,
+            "TypeError: resample() takes 1 positional argument but 2 were given",
+            "y = librosa.resample(sr, 8)",
+            "y = librosa.resample(sr, 8)",
+            "a.mp3",
+        ),
+        (
+            "import networkx as nx\npos = nx.no_layout(G)\nprint(pos)\n",
+            "AttributeError: module 'networkx' has no attribute 'no_layout'",
+            "",
+            "pos = nx.no_layout(G)",
+            "print",
+        ),
+    ],
+)
+def test_the_statement_of_a_snippet_is_run_with_stand_ins(source, error, code, last, lacks):
+    alone = _snippet(source, error, code)
+    assert alone is not None
+    assert alone.source.rstrip().split("\n")[-1] == (last or "y = librosa.resample(y, sr, 8)")
+    assert "MagicMock" in alone.source
+    assert lacks not in alone.source
+    assert alone.fixes[-1].why == ALONE
+
+
+@pytest.mark.parametrize(
+    ("source", "error"),
+    [
+        (READS, "ValueError: sr must be positive"),
+        (READS, "TypeError: other() takes 1 positional argument but 3 were given"),
+        (
+            "import lib\nnet = lib.Net(3)\nnet.fit(x, y)\n",
+            "TypeError: fit() takes 1 positional argument but 3 were given",
+        ),
+        (
+            "import torch\ntorch.save(net, 'out/net.pt')\n",
+            "FileNotFoundError: [Errno 2] No such file or directory: 'out/net.pt'",
+        ),
+    ],
+)
+def test_a_statement_of_a_snippet_is_not_run_alone_where_values_decide(source, error):
+    assert _snippet(source, error) is None

@@ -179,11 +179,15 @@ def test_a_remark_takes_no_other_failure_for_its_own(execute, program):
 
 
 @pytest.mark.parametrize(
-    "program", [f"{LAYER}layer([1, 2, 3, 4])  # fails", "import acme\nacme.missing()  # fails"]
+    ("program", "match"),
+    [
+        (f"{LAYER}layer([1, 2, 3, 4])  # fails", Match.PASSED),
+        ("import acme\nacme.missing()  # fails", Match.UNDECIDED),
+    ],
 )
-def test_a_remark_without_a_class_decides_nothing_else(execute, program):
+def test_a_remark_without_a_class_takes_only_a_good_end_for_a_pass(execute, program, match):
     found = outcomes(execute, "See the comment.\n\n" + fence(program), "A small question")
-    assert found == [Match.UNDECIDED]
+    assert found == [match]
 
 
 PASTED = {

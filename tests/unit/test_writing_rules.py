@@ -45,8 +45,8 @@ def test_the_limits_of_a_run_are_told():
     model = ScriptedModel(answers(write()))
     decide(model, timeout_s=75.0)
     system = model.asked[-1].messages[0].content
-    assert "stopped after 75 s" in system
-    assert "more than 400 lines" in system
+    assert "within 75 s" in system
+    assert "over 400 lines" in system
 
 
 def test_a_twin_that_nobody_asked_for_may_end_otherwise():
@@ -118,6 +118,15 @@ def test_a_reading_is_amended_once_before_anything_has_run():
     assert "acme/core.py" in new.says
     assert old.hash != new.hash
     assert old.outcome == "amended before anything had run: core raises"
+
+
+def test_the_place_of_an_amendment_is_among_the_names_that_a_program_may_use():
+    program = "from acme.core import layer\n\nlayer(kv=2)\n"
+    for row, is_run in ((amend(), True), ({"actions": []}, False)):
+        answer = actions(*row["actions"], *write(program, TWIN)["actions"])
+        model = ScriptedModel(answers(answer, write(CRASHES, TWIN), first=CRASH))
+        report = decide(model, TWO)
+        assert ("unrelated" in [row.gate for row in report.reconstruction.refusals]) is not is_run
 
 
 def offered(question):

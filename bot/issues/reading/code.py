@@ -13,6 +13,7 @@ from itertools import pairwise, takewhile
 
 from packaging.requirements import InvalidRequirement, Requirement
 
+from bot.environment import imports
 from bot.issues.reading import python
 from bot.issues.reading.markdown import LONGEST_LEAD, CodeBlock, ProseLine, ReportDocument
 from bot.issues.reading.python import is_label, is_output, is_prose
@@ -24,6 +25,7 @@ from bot.kernel.source.syntax import (
     Evidence,
     attempt,
     bound_names,
+    dotted,
     evidence,
     is_call_of,
     is_repr,
@@ -191,14 +193,20 @@ _START = re.compile(
     r"^\s*(?:import [a-zA-Z_][\w.]*(?: as \w+)?(?:, ?[\w. ]+)?\s*$|from [a-zA-Z_][\w.]* import "
     r"[\w(*, ]+)"
 )
+_BARE_START = re.compile(
+    r"^\s{0,3}(?:[A-Za-z_]\w*(?:\s*,\s*[A-Za-z_]\w*)*\s*=(?!=)\s*\S|[a-z_]\w*(?:\.\w+)+\()"
+)
 _LONGEST_PROGRAM, _MOST_TRIES, _LEAST = 400, 12, 3
+_LONGEST_BARE, _LEAST_BARE = 1000, 2
 
 
-def lift(document: ReportDocument) -> ReportDocument:
-    """The document with unfenced programs moved from its prose to its code."""
+def lift(document: ReportDocument, home: str = "") -> ReportDocument:
+    """The document with unfenced programs moved from its prose to its code; `home` is the module of
+    the repository.
+    """
     codes = list(document.codes)
     line_numbers: set[int] = set()
-    for run in _runs(document.prose):
+    for run in _runs(document.prose, home):
         numbers = tuple(line.number for line in run)
         line_numbers.update(numbers)
         before = [line for line in document.prose if line.number < numbers[0]][-4:]
@@ -210,29 +218,41 @@ def lift(document: ReportDocument) -> ReportDocument:
     return replace(document, prose=prose, codes=tuple(sorted(codes, key=lambda code: code.line)))
 
 
-def _runs(prose: tuple[ProseLine, ...]) -> Iterator[list[ProseLine]]:
+def _runs(prose: tuple[ProseLine, ...], home: str) -> Iterator[list[ProseLine]]:
     at, tries = 0, 0
     while at < len(prose) and tries < _MOST_TRIES:
-        starts = _START.match(prose[at].text)
-        run = _program(prose, at) if starts else []
+        text = prose[at].text
+        starts = _START.match(text) or (len(text) < _LONGEST_BARE and _BARE_START.match(text))
+        run = _program(prose, at, home) if starts else []
         tries += bool(starts)
         if run:
             yield run
         at += max(1, len(run))
 
 
-def _program(prose: tuple[ProseLine, ...], at: int) -> list[ProseLine]:
+def _program(prose: tuple[ProseLine, ...], at: int, home: str) -> list[ProseLine]:
     """The longest stretch from here that parses, up to a sentence, a section or a block."""
     lines = enumerate(prose[at : at + _LONGEST_PROGRAM], prose[at].number)
     run = [line for _, line in takewhile(lambda pair: not _ends(*pair), lines)]
     for _ in range(8):
         _drop_last(run, blank=True)
-        tree = pasted_tree("\n".join(line.text for line in run))
+        tree = pasted_tree("\n".join(_with_remark(line.text) or line.text for line in run))
         if tree is not None:
-            whole = sum(isinstance(node, ast.stmt) for node in ast.walk(tree)) >= _LEAST
-            return run if evidence(tree) == "strong" and whole else []
+            return run if _is_whole(tree, home) else []
         _drop_last(run, blank=False)
     return []
+
+
+def _is_whole(tree: ast.Module, home: str) -> bool:
+    """Whether statements without a fence are a program: some that import, or a few that call what
+    can only be of a module that everybody knows by this name, or of the one in question.
+    """
+    if any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree)):
+        count = sum(isinstance(node, ast.stmt) for node in ast.walk(tree))
+        return evidence(tree) == "strong" and count >= _LEAST
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and not is_repr(node)]
+    owners = {dotted(call.func).partition(".")[0] for call in calls}
+    return len(tree.body) >= _LEAST_BARE and not owners.isdisjoint({*imports.MODULES, home} - {""})
 
 
 def _ends(expected: int, line: ProseLine) -> bool:
@@ -242,7 +262,7 @@ def _ends(expected: int, line: ProseLine) -> bool:
         or bool(re.match(r"^#{2,} \w", line.text))
         or is_label(line.text)
         or "Traceback (most" in line.text
-        or is_prose(line.text)
+        or (is_prose(line.text) and not _with_remark(line.text))
     )
 
 
@@ -276,7 +296,9 @@ def next_repair(text: str, error: SyntaxError) -> ProgramRepair | None:
     lines = text.split("\n")
     at = min(max((error.lineno or 1) - 1, 0), len(lines) - 1)
     return (
-        _full_stop(lines, at)
+        _print_statements(lines, error.msg or "")
+        or _full_stop(lines, at)
+        or _remark(lines, at)
         or _prose(lines, at)
         or _tail(lines, at)
         or _placeholder(lines, at)
@@ -287,6 +309,22 @@ def next_repair(text: str, error: SyntaxError) -> ProgramRepair | None:
 
 def _repaired(lines: list[str], what: str, why: str) -> ProgramRepair:
     return ProgramRepair("\n".join(lines), ScriptFix(what=what, why=why))
+
+
+_PRINT = re.compile(r"^(?P<before>\s*(?:[^#'\"\n]*[:;]\s*)?)print[ \t]+(?P<what>[^=>\s(].*?),?\s*$")
+
+
+def _print_statements(lines: list[str], message: str) -> ProgramRepair | None:
+    """Write the print statements of Python 2 as calls."""
+    if not message.startswith("Missing parentheses in call to 'print'"):
+        return None
+    matches = [_PRINT.match(line) if len(line) < _LONGEST_BARE else None for line in lines]
+    calls = [
+        f"{match['before']}print({match['what']})" if match else line
+        for line, match in zip(lines, matches, strict=True)
+    ]
+    what = "wrote the print statements as calls"
+    return _repaired(calls, what, "the program is written for Python 2") if any(matches) else None
 
 
 _STOPPED = re.compile(r"^(?P<code>[^#\n]*[)\]])\.+(?P<rest>\s*(?:#.*)?)$")
@@ -301,6 +339,35 @@ def _full_stop(lines: list[str], at: int) -> ProgramRepair | None:
             what = f"removed the full stop after `{match['code'].strip()[:100]}`"
             new_lines = [*lines[:place], line, *lines[place + 1 :]]
             return _repaired(new_lines, what, "it ends a sentence, not a statement")
+    return None
+
+
+_REMARKED = re.compile(
+    r"^(?P<code>\s*\S.{2,300}?[)\]])\s*"
+    r"(?P<note>(?:<[<=-]+|[=-]+>|[\u2190\u2192])\s*\S.{0,200}"
+    r"|(?<=\s)(?:raises|throws|fails|crashes|breaks|hangs|works|gives|returns|errors)\b.{0,200})$"
+)
+
+
+def _with_remark(line: str) -> str:
+    """A line of code with what is said beside it as a comment: `f(x) -> IndexError`, `f(x) raises
+    an error`; "" for any other line.
+    """
+    match = _REMARKED.match(line) if len(line) < _LONGEST_BARE else None
+    tree = pasted_tree(match["code"].strip()) if match else None
+    is_statement = tree is not None and any(isinstance(node, ast.Call) for node in ast.walk(tree))
+    if match is None or not is_statement or pasted_tree(line.strip()) is not None:
+        return ""
+    return f"{match['code']}  # {match['note']}"
+
+
+def _remark(lines: list[str], at: int) -> ProgramRepair | None:
+    """Make a comment of what is said beside the statement on the line of the complaint."""
+    for place in (at, at - 1):
+        if place >= 0 and (line := _with_remark(lines[place])):
+            what = f"made a comment of the words in `{lines[place].strip()[:100]}`"
+            new_lines = [*lines[:place], line, *lines[place + 1 :]]
+            return _repaired(new_lines, what, "they are about the statement, not a part of it")
     return None
 
 

@@ -3,12 +3,13 @@ program, in what a program catches.
 """
 
 import ast
+import builtins
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from bot.issues.reading.markdown import ProseLine, Sentence
-from bot.issues.signature import data_flow, references
+from bot.issues.reading.markdown import CodeBlock, ProseLine, Sentence
+from bot.issues.signature import data_flow, references, staged
 from bot.kernel import tracebacks
 from bot.kernel.bug import Fence, FenceKind, Frame, Issue, Quote, Role, Traceback, WarningText
 from bot.kernel.exception_names import (
@@ -19,7 +20,8 @@ from bot.kernel.exception_names import (
     match_exception_line,
     match_probable_exception,
 )
-from bot.kernel.source.syntax import is_call_of, module_of, name_of, tree_of
+from bot.kernel.plain_text import is_value
+from bot.kernel.source.syntax import bound_names, is_call_of, module_of, name_of, tree_of
 from bot.kernel.tracebacks import WORDS
 from bot.kernel.usage_errors import EXCEPTION, find_usage_errors, usage_error
 
@@ -103,6 +105,13 @@ _CLASS_RAISED = re.compile(
     r"|\b(?:[Ii]t|[Tt]his|which|[Tt]he (?:error|exception)) (?:is|was) an? "
     r"`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b(?! if)"
 )
+_CLASS_OF_TITLE = re.compile(
+    r"(?:^|[\s:\]])`?((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))`?"
+    r"(?=\s+(?:when|while|if|in|on|for|from|with|after|during|using|calling|at|by|because|due)\b|\s*$)"
+)
+"""A class that a title names: "KeyError when selecting nothing"."""
+_REQUEST = re.compile(r"\b(?:raise|throw|add|missing|wants?|needs?|use|custom|document)\b", re.I)
+_CLASS_ALONE = re.compile(r"^\W{0,6}((?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\W{0,6}$")
 _LINK = re.compile(r"<?https?://\S+")
 _VERB = (
     r"\b(?:rais(?:es|ed|ing)|throws?|thrown|(?:fail|crash|die)(?:s|d|ed|es)? "
@@ -120,6 +129,17 @@ _CALLED_FAILURE = re.compile(
     r"(?:\s+that)?[:,]?\s*$",
     re.I,
 )
+_SAYS = r"(?:saying|stating|says|reads|(?:that|which) (?:says|states|reads))"
+_SAID_ERROR = re.compile(
+    rf"\berror(?: message)?(?: I (?:get|got|see))?,? {_SAYS}(?: that)?[:,]?"
+    r" (?P<words>[^`\n]{12,400})$"
+    r"|^\W{0,4}(?:the )?(?:error(?: message)?|exception)\W{0,3}: ?(?P<more>[^`\n]{12,400})$",
+    re.I,
+)
+"""Words of an error that a sentence gives without marks around them."""
+_MOST_ERROR_LINES = 3
+_NAMED_ERROR = re.compile(r"[\s:-]{0,3}(?:errors?|exceptions?)\b", re.I)
+"""What follows the words of an error: "invalid argument" exception."""
 _BEFORE = re.compile(rf"{_VERB}$", re.I)
 _NAME_IN_PROSE = re.compile(
     rf"(?P<said>{_VERB})?(?<![\w./`'\"])(?P<exc>(?:[a-z_]\w{{0,60}}\.){{0,8}}[A-Z]\w{{0,80}}): "
@@ -155,6 +175,19 @@ _FORMER = re.compile(
 _SINCE = re.compile(r"\b(?:now|since|silently|no longer|newer|latest|nothing)\b", re.I)
 
 
+_RIGHTLY = re.compile(
+    r"[^.;\n]{0,40}\b(?:as (?:\w+ ){0,3}?"
+    r"(?:docs?|document\w*|expected|intended|desired|should|must)"
+    r"|correctly|rightly|properly|is (?:expected|right|correct|fine))\b",
+    re.I,
+)
+
+
+def is_right(after: str) -> bool:
+    """Whether the words after an exception say that it is raised as it should be."""
+    return bool(_RIGHTLY.match(after))
+
+
 def is_wished(before: str, following: str) -> bool:
     """Whether the words before an exception say that it should be raised, or was in the past:
     then it is what the report misses. `following` is the sentence after it.
@@ -183,9 +216,13 @@ def _with_following(words: Sequence[Sentence]) -> Iterator[tuple[Sentence, str]]
     yield from zip(words, texts, strict=False)
 
 
+_EMPHASIS = re.compile(r"^\s{0,3}([*_]{1,4})(?=[^\s*_])(.*[^\s*_])[*_]{1,4}\s*$")
+"""A line that is all bold or in italics."""
+
+
 def in_lines(prose: Sequence[ProseLine], home: str) -> Iterator[Traceback]:
     """Tracebacks in the text itself."""
-    lines = [re.sub(r"^\s{0,3}>\s?", "", line.text) for line in prose]
+    lines = [_EMPHASIS.sub(r"\2", re.sub(r"^\s{0,3}>\s?", "", line.text)) for line in prose]
     for span in tracebacks.find(lines, home=home, tight=True, loose=True):
         traceback, line = span.traceback, prose[span.start]
         telling = traceback.frames or traceback.message or traceback.exception.startswith("SIG")
@@ -209,7 +246,7 @@ def _hearsay(prose: Sequence[ProseLine]) -> Iterator[Traceback]:
 
 
 def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """Messages in ticks or quotation marks that the words before them call an error, without its
+    """Messages in ticks or quotation marks that the words around them call an error, without its
     class.
     """
     before = ""
@@ -220,12 +257,36 @@ def without_class(words: Sequence[Sentence]) -> Iterator[Traceback]:
             called = _CALLED_ERROR.search(text_before) or (
                 _CALLED_FAILURE.search(text_before) and tree_of(message) is None
             )
-            called = called and not is_wished(text_before, following)
-            if called and len(message.split()) > 3 and " " in message[:40]:
+            after = sentence.text[quote.end() :]
+            is_named = _NAMED_ERROR.match(after) and tree_of(message) is None
+            is_named = is_named and not is_right(after)
+            fewest = 2 if is_named else 4
+            called = (called or is_named) and not is_wished(text_before, following)
+            if called and len(message.split()) >= fewest and " " in message[:40]:
                 yield Traceback(
                     exception="", message=message, line=sentence.line_at(quote.start() + 1)
                 )
+        if words_match := _SAID_ERROR.search(sentence.text[:2000]):
+            message = _unquoted(words_match["words"] or words_match["more"]).rstrip(".!")
+            if len(message.split()) > _LEAST_WORDS and not is_wished(
+                sentence.text[: words_match.start()], following
+            ):
+                yield Traceback(exception="", message=message, line=sentence.line)
         before = sentence.text[-80:]
+
+
+def in_blocks(blocks: Sequence[tuple[CodeBlock, Fence]]) -> Iterator[Traceback]:
+    """Blocks of nothing but the words of an error, by the words before them, without its class."""
+    for code, fence in blocks:
+        lines = [line.strip() for line in fence.raw.split("\n") if line.strip()]
+        is_words = fence.kind is FenceKind.OUTPUT and 0 < len(lines) <= _MOST_ERROR_LINES
+        if not is_words or fence.role not in {Role.OBSERVED, Role.UNSTATED}:
+            continue
+        lead, message = code.lead[-200:], " ".join(lines)
+        is_error = bool(_CALLED_ERROR.search(lead) or _CALLED_FAILURE.search(lead))
+        is_error = is_error and not is_wished(lead, "")
+        if is_error and len(message.split()) > _LEAST_WORDS and not is_value(message):
+            yield Traceback(exception="", message=message, fence=fence.index, line=fence.line)
 
 
 def in_words(words: Sequence[Sentence]) -> Iterator[Traceback]:
@@ -322,9 +383,11 @@ def _without_occasion(message: str) -> str:
     return (words if len(words.split()) >= _LEAST_WORDS else message).strip(" `")
 
 
-def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
-    """The title's exception; without one, a class that the title says was raised, without its
-    message.
+def in_title(
+    issue: Issue, words: Sequence[Sentence], fences: Sequence[Fence]
+) -> Iterator[Traceback]:
+    """The title's exception; without one, a class that the title or a sentence says was raised,
+    without its message, at the one statement that this can mean.
     """
     match = match_exception_line(issue.title.strip(" `")) or INLINE.search(issue.title)
     if match and match["msg"] and not is_wished(issue.title[: match.start("exc")], ""):
@@ -333,14 +396,49 @@ def in_title(issue: Issue, words: Sequence[Sentence]) -> Iterator[Traceback]:
     if usage := usage_error(issue.title, in_prose=True):
         yield Traceback(exception=EXCEPTION, message=usage, line=0)
         return
-    for text, line in [(issue.title, 0), *((row.text, row.line) for row in words[:40])]:
-        raised_match = _RAISED_CLASS.search(text) or _CLASS_RAISED.search(text)
+    rows = [(issue.title, 0), *((row.text, row.line) for row in words[:40])]
+    for text, line in rows:
+        verb_match = _RAISED_CLASS.search(text) or _CLASS_RAISED.search(text)
+        raised_match = verb_match or _class_alone(text, line)
         name = next(filter(None, raised_match.groups()), "") if raised_match else "SIGSEGV"
-        if raised_match and is_wished(text[: raised_match.start(raised_match.lastindex or 0)], ""):
+        group = (raised_match.lastindex or 0) if raised_match else 0
+        if raised_match and (
+            is_wished(text[: raised_match.start(group)], "")
+            or is_right(text[raised_match.end(group) :])
+        ):
             continue
         if raised_match or WORDS.search(text):
-            yield Traceback(exception=name, message="", line=line)
+            before = text[: raised_match.start()] if raised_match else ""
+            programs = _programs_of(fences) if raised_match else []
+            # What a title or a line names, it means; else the end of the only program.
+            is_about_all = not (line and verb_match) and not _CALLED.search(text)
+            ends_with = _ANY_WORDS if is_about_all else _WHOLE_OR_I
+            claims = _claimed(text, before, programs, ends_with=ends_with)
+            fence, codes = next(claims, (None, list[str]()))
+            frames = tuple(
+                Frame(path="", code=code)
+                for code in codes
+                if fence is not None and _may_be_librarys(code, fence)
+            )
+            yield Traceback(exception=name, message="", frames=frames, line=line)
             return
+
+
+def _class_alone(text: str, line: int) -> re.Match[str] | None:
+    """A class that a title names, or that is all of a line of the text."""
+    match = _CLASS_ALONE.search(text) if line else _CLASS_OF_TITLE.search(text)
+    before = text[: match.start(1)] if match else ""
+    is_request = _NO_CLAIM.search(before) or _REQUEST.search(before)
+    return None if is_request else match
+
+
+def _may_be_librarys(code: str, fence: Fence) -> bool:
+    """Whether a statement works with anything that may be of a library: what the program imports or
+    computes with that, or what nothing in it defines.
+    """
+    tree = module_of(fence.text)
+    own = bound_names(tree) - staged.library_values(tree) | {*dir(builtins)}
+    return not data_flow.names_in(module_of(code), ast.Load) <= own
 
 
 # Remarks in a program that say which statement fails: `# raises ValueError`, `# <- crashes`.
@@ -395,7 +493,8 @@ def _of(fence: Fence) -> Iterator[Traceback]:
             continue
         following = lines[at + 1] if at + 1 < len(lines) else ""
         number = at + 1 if match["code"].strip() else at + 2 if following.strip() else at
-        if code := silent["code"] if silent else _statement(tree, lines, number):
+        code = silent["code"] if silent else _statement(tree, lines, number)
+        if code and (traceback.message or _may_be_librarys(code, fence)):
             is_assert = not traceback.exception and code.startswith("assert ")
             update = {"frames": (Frame(path="", code=code),), "fence": fence.index}
             yield traceback.model_copy(
@@ -486,6 +585,8 @@ _WHOLE = re.compile(
     r"(?:\W+\w+){0,4}\W*$",
     re.I,
 )
+_ANY_WORDS = re.compile("")
+_WHOLE_OR_I = re.compile(rf"{_WHOLE.pattern}|\b(?:i|we|you|one)\W*$", re.I)
 _CALLED = re.compile(r"`([^`\n]{2,120})`|(?<![\w./@-])((?:[A-Za-z_]\w*\.)+[A-Za-z_]\w*)")
 _WHOLE_WORK = {"run", "start", "load", "build", "compile", "import", "execute", "parse"}
 _MOST_CLAIMS = 20
@@ -498,14 +599,14 @@ def find_claims(
     mean: what it names and one statement alone calls, else the end of the only program. That
     another library than `home` fails is no claim.
     """
-    programs = [
-        fence for fence in fences if fence.kind is FenceKind.PROGRAM and fence.role in _ROLES
-    ]
+    programs = _programs_of(fences)
     texts = [(issue.title, 0), *((row.text, row.line) for row in words[:_MOST_CLAIMS])]
     for text, line in ((text[:2000], line) for text, line in texts):
         match = _CLAIM.search(text)
         before = text[: match.start()] if match else ""
         if match is None or _NO_CLAIM.search(before) or text.rstrip().endswith("?"):
+            continue
+        if is_right(text[match.end() :]):
             continue
         if references.is_about_reference(f"{before} ", home):
             continue
@@ -519,10 +620,16 @@ def find_claims(
             return
 
 
+def _programs_of(fences: Sequence[Fence]) -> list[Fence]:
+    return [fence for fence in fences if fence.kind is FenceKind.PROGRAM and fence.role in _ROLES]
+
+
 def _claimed(
-    text: str, before: str, programs: Sequence[Fence]
+    text: str, before: str, programs: Sequence[Fence], ends_with: re.Pattern[str] = _WHOLE
 ) -> Iterator[tuple[Fence, list[str]]]:
-    """The statements that a claim may mean, the surest first."""
+    """The statements that a claim may mean, the surest first; the end of the only program where the
+    words `before` it are about all of it.
+    """
     names = [match[1] or match[2] for match in _CALLED.finditer(before)][::-1]
     for piece in names or [match[1] or match[2] for match in _CALLED.finditer(text)]:
         hits = [
@@ -539,7 +646,7 @@ def _claimed(
             yield fence, [_lines_of(one, lines) for one in (node, *users)]
     ends = [rows[-1] for fence in programs if (rows := _statements(fence))]
     is_meant = len(ends) == 1 and any(_means(ends[0], piece) for piece in names)
-    if is_meant or (len(ends) == 1 and _WHOLE.search(before)):
+    if is_meant or (len(ends) == 1 and ends_with.search(before)):
         fence = next(fence for fence in programs if _statements(fence))
         yield fence, [_lines_of(ends[0], fence.text.split("\n"))]
 

@@ -209,7 +209,9 @@ def tracebacks(
         out = [row for one in imports for row in one.failures] or out
         out = [*named_programs.find_assertions(issue, words)] or out
     candidates = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
-    candidates = candidates or [*map(without_place, exceptions.in_title(issue, words))]
+    blocks = [*zip(document.codes, fences, strict=True)]
+    candidates = candidates or [*exceptions.in_blocks(blocks)]
+    candidates = candidates or [*map(without_place, exceptions.in_title(issue, words, fences))]
     return tuple(
         candidates
         if any(map(_tells, candidates))
@@ -218,8 +220,9 @@ def tracebacks(
 
 
 def _tells(row: Traceback) -> bool:
-    """Whether a traceback says more than a class."""
-    return bool(row.message or row.frames or row.exception.startswith("SIG"))
+    """Whether a traceback says more than a class and, at most, a statement that may be meant."""
+    has_frames = any(frame.path for frame in row.frames)
+    return bool(row.message or has_frames or row.exception.startswith("SIG"))
 
 
 def _own(row: Traceback) -> set[str]:
@@ -249,7 +252,7 @@ def shown_outputs(
                 out += [*outputs.of_lines(fence, home), *outputs.of_blocks(fence, home)]
         elif output := outputs.from_fence(fence, block.spans, literals, home):
             out.append(output)
-    out += outputs.from_lines(document.prose)
+    out += [*outputs.from_lines(document.prose), *outputs.from_runs(document.prose)]
     out += [*outputs.from_tables(document.prose, home), *outputs.from_words(words, home)]
     out = [row.model_copy(update={"text": outputs.without_remarks(row.text)}) for row in out]
     out = [output for output in out if not outputs.lists_versions(output.text)]
@@ -299,6 +302,17 @@ def read_warnings(
     return distinct(rows, lambda row: row.message[:200])
 
 
+def _with_class(
+    failures: tuple[Traceback, ...], issue: Issue, words: Sequence[Sentence]
+) -> tuple[Traceback, ...]:
+    """The failures; where none has a class, Python's own words say which one it is."""
+    if any(row.exception or row.frames for row in failures):
+        return failures
+    bare = tuple(find_bare_messages(issue, words))
+    is_same = any(one.message in row.message for one in bare for row in failures)
+    return bare if is_same or not failures else failures
+
+
 def read_issue(issue: Issue) -> BugReport:
     """Read an issue. Pure, linear in the size of the body, and never raises on any text."""
     issue = issue.model_copy(
@@ -307,14 +321,13 @@ def read_issue(issue: Issue) -> BugReport:
             "labels": tuple(map(plain_text.line, issue.labels)),
         }
     )
-    paper = reading_code.lift(markdown.parse(issue.body))
+    home = package_names.import_home(issue.repository)
+    paper = reading_code.lift(markdown.parse(issue.body), home)
     words = tuple(sentences(paper.prose))
-    blocks = read_blocks(paper, package_names.import_home(issue.repository))
+    blocks = read_blocks(paper, home)
     fences = tuple(block.fence for block in blocks)
-    traceback_list = tracebacks(issue, paper, words, blocks) or tuple(
-        find_bare_messages(issue, words)
-    )
-    outputs = shown_outputs(paper, words, blocks, package_names.import_home(issue.repository))
+    traceback_list = _with_class(tracebacks(issue, paper, words, blocks), issue, words)
+    outputs = shown_outputs(paper, words, blocks, home)
     # Which of two endings of one program is the wrong one takes a reader.
     contrasted = _contrasted(fences)
     traceback_list = tuple(row for row in traceback_list if row.fence not in contrasted)
@@ -331,7 +344,6 @@ def read_issue(issue: Issue) -> BugReport:
     if kind is ReportKind.BUG and not traceback_list and not failing:
         traceback_list = tuple(_claims(issue, words, fences))
     if traceback_list and not any(fence.kind is FenceKind.PROGRAM for fence in fences):
-        home = package_names.import_home(issue.repository)
         program = find_inline_program(issue, words, home, len(fences))
         fences = (*fences, program) if program is not None else fences
     symptom, symptom_quote = symptoms.symptom(

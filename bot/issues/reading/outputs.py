@@ -3,9 +3,10 @@
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from itertools import compress, dropwhile, groupby
+from itertools import compress, dropwhile, groupby, takewhile
 from typing import Literal
 
+from bot.issues.reading import roles
 from bot.issues.reading.markdown import ProseLine, Sentence
 from bot.issues.reading.python import is_label, is_prose
 from bot.issues.signature import references
@@ -16,6 +17,8 @@ from bot.kernel.traceback_frames import TracebackSpan
 
 Side = Literal["observed", "expected"]
 _SIDES: dict[Role, Side] = {Role.OBSERVED: "observed", Role.EXPECTED: "expected"}
+_PRINT_ROLES = frozenset(_SIDES)
+_LONGEST_RUN = 200
 _PRINTED_KINDS = {
     *(FenceKind.OUTPUT, FenceKind.LOG, FenceKind.DATA, FenceKind.CONFIG, FenceKind.TRACEBACK),
 }
@@ -287,6 +290,22 @@ def from_lines(prose: Sequence[ProseLine]) -> Iterator[Output]:
             yield Output(text=bare(match["value"]), role=side, line=line.number)
         elif line.headings and is_value(line.text) and (role := _asks(line.headings[-1])):
             yield Output(text=bare(line.text), role=role, line=line.number)
+
+
+def from_runs(prose: Sequence[ProseLine]) -> Iterator[Output]:
+    """Lines of nothing but values below a sentence that says what was or should be printed."""
+    for at, line in enumerate(prose):
+        lead = line.text.rstrip(" *_")
+        if line.heading or not lead.endswith(":") or len(lead) > 400:
+            continue
+        rest = prose[at + 1 : at + 2 + _LONGEST_RUN]
+        rest = rest[1:] if rest and not rest[0].text.strip() else rest
+        run = list(takewhile(lambda row: row.text.strip() and not row.heading, rest))
+        text = bare("\n".join(row.text.rstrip() for row in run))
+        are_values = all(is_value(row.text) for row in run) or is_value(" ".join(text.split()))
+        side = _SIDES.get(roles.match(lead, _PRINT_ROLES)) if run and are_values else None
+        if side is not None:
+            yield Output(text=text, role=side, line=run[0].number)
 
 
 def _asks(heading: str) -> Side | None:

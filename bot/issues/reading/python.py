@@ -141,8 +141,9 @@ def _entries(lines: list[str], start: re.Pattern[str], more: re.Pattern[str]) ->
 
 def _unfinished(code: list[str]) -> bool:
     """Whether an entry pasted without continuation prompts still needs lines."""
-    open_ended = code[-1].rstrip().endswith((":", "(", "[", "{", ",", "\\"))
-    return len(code) < 200 and open_ended and pasted_tree("\n".join(code)) is None
+    text = "\n".join(code)
+    open_ended = _is_open(text) or text.rstrip().endswith((":", "\\"))
+    return len(code) < 200 and open_ended and pasted_tree(text) is None
 
 
 def _assemble(entries: list[PromptEntry]) -> Transcript:

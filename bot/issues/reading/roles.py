@@ -14,7 +14,7 @@ from bot.issues.reading.python import is_prose
 from bot.issues.reading.versions import EXAMPLE
 from bot.kernel.bug import FenceKind, Role
 from bot.kernel.plain_text import indent_of
-from bot.kernel.source.syntax import pasted_tree
+from bot.kernel.source.syntax import is_test_method, pasted_tree
 from bot.kernel.traceback_frames import TracebackSpan
 
 # What a block is, judged by its content; its tag only breaks ties.
@@ -91,7 +91,7 @@ def is_program(tag: str, cleaned: Cleaned) -> bool:
     if not cleaned.parses or cleaned.evidence == "none":
         return False
     if cleaned.evidence == "strong":
-        return tag not in _TEXT_TAGS or _substantial(cleaned.text)
+        return tag not in _TEXT_TAGS or cleaned.transcript or _substantial(cleaned.text)
     assigns = tag in _CODE_TAGS or (tag not in _TEXT_TAGS and "=" in cleaned.text)
     return assigns and not re.search(r"^[^\S\n]*+\[[\w.\"-]+\]\s*$", cleaned.text, re.M)
 
@@ -282,6 +282,13 @@ _FAILS = re.compile(
     r"work|but|however|except|raise|wrong|nan|bug)\w*",
     re.I,
 )
+_FAILS_FIRST = re.compile(
+    r"\b(?:code|snippet|script|example|program|following|this|it)\b(?:\W+\w+){0,2}\W+"
+    r"(?:fails?|crash(?:es)?|raises?|throws?|errors?|breaks?|does(?: not|n't) work)\b"
+    r".*\b(?:but|while|whereas|(?:al)?though)\b",
+    re.I | re.S,
+)
+"""What is said to fail, before a clause on something else that works."""
 _FIRM = re.compile(
     r"\brepro(?:duc\w*|s)?\b|\bMWE\b|\bMRE\b|\bMCVE\b|\bminimal (?:working |reproducible |failing "
     r")?(?:example|code"
@@ -375,15 +382,22 @@ def match(text: str, allowed: frozenset[Role]) -> Role:
     for candidate, pattern in _PATTERNS:
         match_of_pattern = pattern.search(text) if candidate in allowed else None
         if match_of_pattern and not (
-            candidate is Role.CONTRAST and _FAILS.search(text[match_of_pattern.end() :])
+            candidate is Role.CONTRAST
+            and (
+                _FAILS.search(text[match_of_pattern.end() :])
+                or _FAILS_FIRST.search(text[: match_of_pattern.start()])
+            )
         ):
             return candidate
     return Role.UNSTATED
 
 
 def is_excerpt(text: str) -> bool:
-    """Library code quoted for reading: a method without its class, or code on an unknown self."""
+    """Library code quoted for reading: a method without its class, or code on an unknown self. A
+    test is no such method.
+    """
     body = tree.body if (tree := pasted_tree(text)) else []
+    body = [node for node in body if not is_test_method(node)]
     methods = bool(body) and all(
         isinstance(node, _DEFS) and node.args.args and node.args.args[0].arg in {"self", "cls"}
         for node in body

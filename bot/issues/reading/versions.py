@@ -11,7 +11,7 @@ from operator import attrgetter
 from typing import Literal, NamedTuple
 
 from bot.environment import package_names
-from bot.environment.package_names import distribution, is_known, normal
+from bot.environment.package_names import distribution, is_known, is_word, normal
 from bot.issues.reading.code import valid
 from bot.issues.reading.markdown import ProseLine, ReportDocument, Sentence, polarity
 from bot.kernel.bug import Fence, FenceKind, Issue, Quote, Traceback, VersionClaim
@@ -34,6 +34,7 @@ _KEYED = re.compile(
     r"[`*_\"']{0,3}\s*(?:[:=|]{1,2}[`*_\"']{0,3}|\s-\s)\s*[`*_\"'<>=v~]{0,4}\s*(?P<rest>\S.{0,80})",
     re.I,
 )
+_SAYS_VERSION = re.compile(r"[^:=|]{1,60}\bversion[`*_\"']{0,3}\s*[:=]", re.I)
 EXAMPLE = re.compile(
     r"[\[(][^\])\n]{0,60}\be\.g\b[^\])\n]{0,120}[\])]", re.I
 )  # what a form offers as an example is no claim
@@ -148,7 +149,9 @@ def _claims(
         name = re.sub(r"\bversion$", "", keyed["key"].strip(), flags=re.I).strip()
         plain = normal(name) in words and match["version"].count(".") < 2
         counts = is_known(name) or (normal(name) in package_names and not plain)
-        counts = counts or (listing and " " not in name and _is_dumped_package(name))
+        is_one_name = re.search(r"[ /]", name) is None and _is_dumped_package(name)
+        says_so = _SAYS_VERSION.match(line) and not is_word(name) and "." in match["version"]
+        counts = counts or (is_one_name and (listing or bool(says_so)))
         return [(distribution(name), match["version"])] if counts else []
     match = _COLUMNS.match(line) if inside or listing else None
     if match is None:

@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -267,7 +268,8 @@ def _closure(sources: SourceIndex, chunks: Sequence[Chunk], *, first: bool) -> l
                 definitions.append(_with(chunk, why))
     main = chunks[0]
     callers = sources.callers(main, 4) if first else ()
-    for chunk in [one for one in callers if one.package == main.package][:1]:
+    own = (one for one in callers if one.package == main.package and not is_secondary(one.path))
+    for chunk in islice(own, 1):
         calling = _calling(chunk, short(main).rpartition(".")[2])
         definitions += [_with(piece, shared("why_calls", name=short(main))) for piece in calling]
     return [chunk.model_copy(update={"score": 0.0}) for chunk in definitions]

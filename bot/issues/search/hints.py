@@ -93,6 +93,7 @@ _FAR = 0.3
 _DEEPEST, _MOST_LOCATED = 8, 40
 _ELSEWHERE = 0.25
 _MODULES = frozenset(module.partition(".")[0] for module in imports.MODULES.values())
+_UNCLAIMED = 0.6
 _OWN, _OWN_WORDS = 0.4, 0.15
 """Less is the score of code that a package carries along from others, and that of a dependency's
 tests.
@@ -279,11 +280,13 @@ def _receiver(name: str, chunk: Chunk, sources: SourceIndex) -> str:
 
 
 def names_of_reading(refined: Interpretation) -> Iterator[Name]:
-    """The names in a model's reading of the report, most specific first, then those of code in
-    what it claims.
+    """The names in a model's reading of the report, most specific first, those of which its claim
+    does not speak (an entry point, say) behind the others; then those of code in what it claims.
     """
+    words = set(identifiers(refined.claim))
     for place, text in enumerate(refined.api[:6]):
-        yield Name(text, 11.0 * 0.8**place, shared("reading"))
+        share = 1.0 if text.rpartition(".")[2] in words else _UNCLAIMED
+        yield Name(text, 11.0 * 0.8**place * share, shared("reading"))
     names = dict.fromkeys(_CODE_NAME.findall(refined.claim))
     others = [name for name in names if name not in refined.api and not hasattr(builtins, name)]
     for place, text in enumerate(others[:6]):

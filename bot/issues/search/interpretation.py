@@ -43,7 +43,7 @@ from bot.kernel.bug import (
 from bot.kernel.dialogue import Interpretation, Message, Pin, Question, Refusal
 from bot.kernel.environment import Context
 from bot.kernel.outside_text import one_line
-from bot.kernel.source.outline import fit_chunks
+from bot.kernel.source.outline import fit_chunks, module_of
 from bot.model.budget import question
 from prompts import load
 from prompts.catalog import Prompt
@@ -56,7 +56,7 @@ _VERSION = re.compile(
 )
 _NUMBERS = re.compile(r"\d+(?:\.\d+)+")
 _CLASS = re.compile(r"[A-Za-z_][\w.]*", re.ASCII)
-_LINES_BESIDE_FRAMES = 50
+_LINES_BESIDE_FRAMES = 40
 
 
 @dataclass(slots=True)
@@ -344,8 +344,11 @@ def amend(
     if signature == refined.signature:
         return (*notes.refusals, refuse("amend_same"))
     kinds = (name for name in refined.inferred if name == "claim")
+    place = module_of(signature.frame) if signature.frame else ""
+    is_covered = any(name == place or name.startswith(f"{place}.") for name in refined.api)
     changes = {
         "signature": signature,
+        "api": refined.api if is_covered or not place else (*refined.api, place),
         "inferred": (*kinds, *notes.inferred),
         "needs_contrast": refined.needs_contrast or not signature.message,
         "refusals": tuple(notes.refusals),

@@ -25,7 +25,9 @@ _BINDING = re.compile(
     r"|got multiple values for|missing \d{1,2} required(?P<missing>[^\n]{0,300})|takes )"
 )
 _QUOTED = re.compile(r"'(\w{1,100})'")
-_NO_ATTRIBUTE = re.compile(r"^module '[\w.]{1,200}' has no attribute '(?P<name>\w{1,100})'")
+NO_ATTRIBUTE = re.compile(
+    r"^module '(?P<module>[A-Za-z_][\w.]{0,200})' has no attribute '(?P<name>\w{1,100})'"
+)
 _NO_ARGUMENT = re.compile(r"^'Namespace' object has no attribute '(?P<name>\w{1,100})'")
 _NO_FILE = re.compile(
     r"^\[Errno 2\] No such file or directory: b?'(?P<name>[\w.-][^':\n]{0,200}/[^'/\n]{1,200})'"
@@ -119,7 +121,7 @@ def read_name_failure(member: object) -> NameFailure | None:
     for exception, kind, pattern in (
         ("NameError", "undefined", _UNDEFINED),
         ("TypeError", "arguments", _BINDING),
-        ("AttributeError", "attribute", _NO_ATTRIBUTE),
+        ("AttributeError", "attribute", NO_ATTRIBUTE),
         ("AttributeError", "argument", _NO_ARGUMENT),
         ("AttributeError", "member", _NO_MEMBER),
         ("UnboundLocalError", "unbound", _UNBOUND),

@@ -3,7 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
+from difflib import SequenceMatcher
+from itertools import groupby, pairwise
 from types import MappingProxyType
 
 from bot.environment import evidence, imports, package_names, versions
@@ -47,14 +48,16 @@ def describe_environment(spec: EnvironmentSpec, environment: Environment, proble
     rows += [*_claim_rows(spec, list(claims.values())), *_dependencies(spec, environment)]
     weights = ", ".join(environment.operator_files.weights[:_MOST_WEIGHTS])
     rows += [shared("weights_row", names=weights)] if weights else []
-    rows += [shared("not_importable", problem=problem)] if problem else []
+    rows += [shared("not_importable", problem=_plain(problem))] if problem else []
     return fence("the environment", "\n".join(rows))
 
 
 def _python(spec: EnvironmentSpec, environment: Environment, claim: Claimed | None) -> str:
     note = claim.note if claim is not None else ""
-    why = "; ".join(filter(None, (spec.python_why, note)))
-    return shared("python_row", asked=spec.python, version=environment.python, why=why)
+    is_as_asked = versions.python_minor(environment.python) == spec.python
+    requested_version = "" if is_as_asked else spec.python
+    why = _reasons(spec.python_why, note)
+    return _row("Python", requested_version, environment.python, why)
 
 
 def _requirement_row(
@@ -68,7 +71,7 @@ def _requirement_row(
     )
     note = claim.note if claim is not None else ""
     processor = _processor(spec, requirement.name, requested_version, installed_version)
-    why = "; ".join(dict.fromkeys(filter(None, (requirement.why, note, processor))))
+    why = _reasons(requirement.why, note, processor)
     return _row(requirement.name, requested_version, installed_version, why)
 
 
@@ -76,7 +79,9 @@ def _claim_rows(spec: EnvironmentSpec, claims: list[Claimed]) -> list[str]:
     """What the report names beside that: a line for each that differs, or for several that do so
     for one reason, and one for the others.
     """
-    other = [claim for claim in claims if claim.note]
+    other = [
+        row for row in claims if row.note and (row.claimed or package_names.is_known(row.name))
+    ]
     alike = [claim for claim in claims if not claim.note and claim.resolved]
     rows = list(_alike_rows(spec, other))
     listing = ", ".join(f"{claim.name} {claim.resolved}" for claim in alike[:_MOST])
@@ -85,15 +90,19 @@ def _claim_rows(spec: EnvironmentSpec, claims: list[Claimed]) -> list[str]:
 
 def _alike_rows(spec: EnvironmentSpec, claims: list[Claimed]) -> Iterator[str]:
     """A row for all of one reason: names, versions asked for and versions installed, in step."""
-    groups = dict[tuple[bool, str], list[Claimed]]()
+    groups = dict[tuple[bool, bool, str], list[Claimed]]()
     for claim in claims[:_MOST]:
-        groups.setdefault((bool(claim.resolved), _why(spec, claim)), []).append(claim)
-    for (_, why), group in groups.items():
-        unstated = "any" if len(group) > 1 else ""
+        is_requested = claim.claimed not in {"", claim.resolved}
+        kind = (bool(claim.resolved), is_requested, _why(spec, claim))
+        groups.setdefault(kind, []).append(claim)
+    for (is_installed, is_requested, why), group in groups.items():
+        if is_installed and not is_requested:
+            packages = ", ".join(f"{row.name} {row.resolved}" for row in group)
+            yield shared("package_row", packages=packages, why=why)
+            continue
         names = ", ".join(row.name for row in group)
-        requested = ", ".join(row.claimed or unstated for row in group)
-        installed = ", ".join(row.resolved for row in group if row.resolved)
-        yield _row(names, requested, installed, why)
+        requested = ", ".join(row.claimed for row in group if row.claimed)
+        yield _row(names, requested, ", ".join(row.resolved for row in group if row.resolved), why)
 
 
 def _dependencies(spec: EnvironmentSpec, environment: Environment) -> list[str]:
@@ -111,8 +120,12 @@ def _dependencies(spec: EnvironmentSpec, environment: Environment) -> list[str]:
 
 
 def _why(spec: EnvironmentSpec, claim: Claimed) -> str:
-    processor = _processor(spec, claim.name, claim.claimed, claim.resolved)
-    return "; ".join(filter(None, (claim.note, processor)))
+    return _reasons(claim.note, _processor(spec, claim.name, claim.claimed, claim.resolved))
+
+
+def _reasons(*texts: str) -> str:
+    """Reasons in a row, each once."""
+    return "; ".join(dict.fromkeys(filter(None, "; ".join(texts).split("; "))))
 
 
 def _processor(
@@ -133,8 +146,8 @@ def _processor(
 def _row(name: str, requested_version: str, installed_version: str, why: str) -> str:
     if not installed_version:
         return shared("absent_row", name=name, asked=requested_version or "any", why=why)
-    if not requested_version:
-        return shared("package_row", name=name, version=installed_version, why=why)
+    if requested_version in {"", installed_version, installed_version.partition("+")[0]}:
+        return shared("package_row", packages=f"{name} {installed_version}", why=why)
     return shared(
         "asked_row", name=name, asked=requested_version, version=installed_version, why=why
     )
@@ -148,53 +161,63 @@ _AROUND = 10
 MOST_OUTPUT = 3_000  # characters
 _FRAMES = 6
 _BRIEF = 400  # characters
+_MOST_STREAM = 1_800  # characters
+_INSTALLED = re.compile(r"(?:/[^\s/\"'`:]+)+/((?:site|dist)-packages/)")
+_IMPORTING = re.compile(r"^ *File \"<frozen importlib[^\n]*(?:\n|\Z)", re.MULTILINE)
 
 
 def show_contexts(context_list: Iterable[Context]) -> str:
     """The contexts in their order."""
-    blocks = []
-    for context in context_list:
-        blocks += [
-            shared("context", rank=context.rank, title=context.title),
-            list_pieces(context.chunks),
-        ]
-    return "\n\n".join(blocks) or shared("no_context")
+    blocks = (
+        f"{shared('context', rank=context.rank)}\n{list_pieces(context.chunks)}"
+        for context in context_list
+    )
+    return "\n".join(blocks) or shared("no_context")
 
 
 def list_pieces(pieces: Iterable[Chunk], *, is_whole: bool = False) -> str:
-    """Pieces of sources with line numbers, neighbours of one file inside one fence, without all
-    but the first line of their docstrings; unless whole: then lines that were asked for have them,
-    and definitions around the line that was searched for.
+    """Pieces of sources inside a fence, those of a file below its path, without all but the first
+    line of their docstrings; unless whole: then lines that were asked for have them, and
+    definitions around the line that was searched for.
     """
     blocks = []
     for _, group in groupby(pieces, key=lambda piece: (piece.path, piece.origin, piece.version)):
         first, *more = group
-        package = f", {first.package} {first.version}".rstrip() if first.package else ""
-        label = shared("piece", origin=first.origin, path=first.path, package=package)
+        package = f" ({first.package} {first.version}".rstrip() + ")" if first.package else ""
         rows = (row for one in (first, *more) for row in _rows(one, is_whole=is_whole))
-        blocks.append(fence(label, "\n".join(rows)))
-    return "\n\n".join(blocks)
+        blocks.append("\n".join((shared("piece", path=first.path, package=package), *rows)))
+    return fence("source code", "\n\n".join(blocks)) if blocks else ""
 
 
 def _rows(piece: Chunk, *, is_whole: bool) -> Iterable[str]:
-    """Why a piece was taken, and its lines."""
-    if piece.why:
-        yield f"[{piece.why[0]}]"
+    """Which lines a piece has and why it was taken, then these without what all are indented by. A
+    number stands where lines are left out.
+    """
     lines = piece.text.split("\n")
-    width = len(str(piece.end))
     visible = set(nonempty_lines(piece.text))
-    for at, line in enumerate(lines):
-        near = piece.kind == "lines" or abs(piece.start + at - piece.focus) <= _AROUND
-        if at not in visible and not (is_whole and near and line.strip()):
-            continue
-        yield f"{piece.start + at:{width}d}  {lines[at][:_MOST_LINE]}"
+    if is_whole:
+        is_near = (
+            piece.kind == "lines" or abs(piece.start + at - piece.focus) <= _AROUND
+            for at in range(len(lines))
+        )
+        visible |= {at for at, near in enumerate(is_near) if near and lines[at].strip()}
+    first, last = min(visible), max(visible)
+    numbers = "-".join(dict.fromkeys(str(piece.start + at) for at in (first, last)))
+    yield f"[{': '.join((numbers, *piece.why[:1]))}]"
+    indents = (len(lines[at]) - len(lines[at].lstrip()) for at in visible if lines[at].strip())
+    indent = min(indents, default=0)
+    for before, at in pairwise((first - 1, *sorted(visible))):
+        between = lines[before + 1 : at]
+        is_gap = any(line.strip() for line in between)
+        yield from [f"[{piece.start + at}]"] if is_gap else [""] * len(between)
+        yield lines[at][indent : indent + _MOST_LINE].rstrip()
 
 
 def probe_text(result: RunResult, code: str = "") -> str:
     """What a probe printed and how it ended; without its code the end of it, for later."""
-    output = f"{result.stdout}\n{result.stderr}".strip()
+    output = f"{result.stdout}\n{result.stderr}"
     if not code:
-        brief = fence("output", output[-_BRIEF:])
+        brief = fence("output", _plain(output.strip())[-_BRIEF:])
         return shared("earlier_probe", ended=_ending_text(result), output=brief)
     output = fence("output", _shorten(output))
     return shared("probed", code=fence("probe", code), ended=_ending_text(result), output=output)
@@ -219,7 +242,7 @@ def refusal_text(objections: Iterable[str]) -> str:
 def outcome(run: CompletedRun, words: str = "outcome", command: str = "") -> str:
     """What a run did: how it ended, where it failed, and what it printed."""
     judgement, execution = run.judgement, run.attempt.execution
-    streams = [_shorten(text.strip()) for text in _streams(run.attempt, run.result)]
+    streams = [_shorten(text, _MOST_STREAM) for text in _streams(run.attempt, run.result)]
     return shared(
         words,
         **({"command": fence("the command", command)} if command else {}),
@@ -254,21 +277,49 @@ def _streams(attempt: Attempt, result: RunResult | None) -> Iterable[str]:
 
 
 def show_history(program: str, contrast: str, notes: Sequence[str]) -> str:
-    """The last program and its twin with line numbers, and the notes on what was tried."""
+    """The last program with line numbers, its twin as far as it differs, and the notes on what was
+    tried, each once.
+    """
     parts = []
-    for name, text in (("program", program), ("contrast", contrast)):
-        if text.strip():
-            numbered_lines = "\n".join(
-                f"{at:4d}  {line}" for at, line in enumerate(text.splitlines(), 1)
-            )
-            parts.append(shared("last_program", name=name, source=fence(name, numbered_lines)))
-    return "\n\n".join([*parts, *notes])
+    if program.strip():
+        source = fence("program", "\n".join(_numbered(program.splitlines())))
+        parts.append(shared("last_program", name="program", source=source))
+    if contrast.strip():
+        whole = "\n".join(_numbered(contrast.splitlines()))
+        changes = "\n".join(_changes(program.splitlines(), contrast.splitlines()))
+        words, text = min(
+            ("last_contrast", changes), ("last_program", whole), key=lambda row: len(row[1])
+        )
+        parts.append(shared(words, name="contrast", source=fence("contrast", text)))
+    return "\n\n".join(dict.fromkeys([*parts, *notes]))
 
 
-def _shorten(text: str) -> str:
-    if len(text) <= MOST_OUTPUT:
+def _numbered(lines: Sequence[str], start: int = 1) -> Iterator[str]:
+    return (f"{at} {line}".rstrip() for at, line in enumerate(lines, start))
+
+
+def _changes(program: Sequence[str], contrast: Sequence[str]) -> Iterator[str]:
+    """The lines of a program that its twin lacks, and in their place those of the twin, with the
+    numbers that they have there.
+    """
+    for tag, start, end, first, last in SequenceMatcher(
+        None, program, contrast, autojunk=False
+    ).get_opcodes():
+        if tag != "equal":
+            yield from (f"- {line}" for line in program[start:end])
+            yield from (f"+ {line}" for line in _numbered(contrast[first:last], first + 1))
+
+
+def _shorten(text: str, most: int = MOST_OUTPUT) -> str:
+    text = _plain(text.strip())
+    if len(text) <= most:
         return text
-    return f"{text[: MOST_OUTPUT // 3]}\n[…]\n{text[-MOST_OUTPUT * 2 // 3 :]}"
+    return f"{text[: most // 3]}\n[…]\n{text[-most * 2 // 3 :]}"
+
+
+def _plain(text: str) -> str:
+    """An output without the folder of the environment, and without the frames of an import."""
+    return _INSTALLED.sub(r"\1", _IMPORTING.sub("", text))
 
 
 # What a model has learned while it writes a program, as later questions show it: the newest in
@@ -313,9 +364,12 @@ class Notebook:
         for note in self.notes:
             note.fresh = False
 
-    def tell(self, text: str, brief: str = "") -> None:
-        """Keep something for the next questions; the oldest is dropped first."""
-        self.notes = [*self.notes, _Note(text, brief or text)][-_NOTES:]
+    def tell(self, text: str, brief: str | None = None) -> None:
+        """Keep something for the next questions, or what is left of it after the first ("":
+        nothing); the oldest is dropped first.
+        """
+        notes = [note for note in self.notes if note.fresh or note.brief]
+        self.notes = [*notes, _Note(text, text if brief is None else brief)][-_NOTES:]
 
     def ran(self, text: str, brief: str) -> None:
         """Keep what the last program did; of the one before only a line is left."""
@@ -354,6 +408,7 @@ class Notebook:
     def history(self, program: str, contrast: str) -> str:
         """The last program and its twin, what was learned, and the last thought."""
         parts = [note.text if note.fresh else note.brief for note in self.notes]
+        parts = [part for part in parts if part]
         if self.outcome is not None:
             parts.append(self.outcome.text)
         if self.thought:

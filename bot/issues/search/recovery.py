@@ -22,10 +22,11 @@ from bot.issues.search import (
     reported_statement,
     required_options,
     stand_ins,
+    standard_data,
 )
 from bot.kernel import artifacts, launch, tree_programs
 from bot.kernel.attempt import Failure, Judgement, Match, Script, SetupFailure
-from bot.kernel.bug import HangSignature, ScriptFix, TrainingSignature, members_of
+from bot.kernel.bug import CrashSignature, HangSignature, ScriptFix, TrainingSignature, members_of
 from bot.kernel.environment import (
     Environment,
     EnvironmentSpec,
@@ -70,18 +71,20 @@ def run(
     runner: Runner, spec: EnvironmentSpec, script: Script, change: str, doing: str = ""
 ) -> SearchResult:
     """Run a program once, and get past what the environment lacks, as long as there is a way; where
-    a repository's own then still does not get to the reported statement, that alone.
+    it then still does not get to the reported statement, that alone.
     """
     result = _run(runner, spec, script, change, doing)
     whys = {fix.why for fix in result.script.fixes}
     is_guess = tree_programs.GUESSED in whys and result.judgement.match is Match.PASSED
     is_open = is_guess or result.judgement.match not in {Match.MATCHED, Match.PASSED}
-    if not script.command or reported_statement.ALONE in whys or not is_open:
+    if reported_statement.ALONE in whys or not is_open:
         return result
-    tree = read_tree(result.environment.tree)
-    alone = reported_statement.run_alone(
-        runner.bug, runner.job.issue, runner.signature, tree, result.script
-    )
+    bug, signature = runner.bug, runner.signature
+    if script.command:
+        tree = read_tree(result.environment.tree)
+        alone = reported_statement.run_alone(bug, runner.job.issue, signature, tree, result.script)
+    else:
+        alone = reported_statement.run_snippet_alone(bug, signature, result.script)
     if alone is None:
         return result
     reached = _run(runner, result.spec, alone, alone.fixes[-1].what)
@@ -135,7 +138,7 @@ def next_fix(
     if script.command and (fix := _of_command(runner, spec, environment, script, run.judgement)):
         return fix
     if failure is None:
-        return None
+        return _with_submodule(runner, spec, environment, script, run.judgement)
     if failure.module or failure.requirement:
         text = failure.requirement
         if text.startswith("["):
@@ -228,6 +231,35 @@ def _with_folder(
     return Fix(spec, script.model_copy(update=update), fix.what)
 
 
+_NO_SUBMODULE = re.compile(
+    r"^module '(?P<owner>[A-Za-z]\w{0,60}(?:\.\w{1,60}){0,4})'"
+    r" has no attribute '(?P<name>\w{1,60})'"
+)
+
+
+def _with_submodule(
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    judgement: Judgement,
+) -> Fix | None:
+    """The program with an import of the part of a package that it takes from it: something that the
+    reporter's session had imported before, or another release, had loaded it.
+    """
+    failure = judgement.failure
+    last = failure.innermost if failure is not None else None
+    match = _NO_SUBMODULE.match(failure.message) if failure is not None else None
+    if match is None or last is None or last.package or script.command:
+        return None
+    module = f"{match['owner']}.{match['name']}"
+    names = launch.names_spec(environment, runner.job, ("__name__",), (module,))
+    if artifacts.last_row(runner.execute(names).stdout).get("__name__") != module:
+        return None
+    fixed = _edit(script, *imports.add_imports(script.source, (f"import {module}",)))
+    return Fix(spec, fixed, f"importing {module}") if fixed is not script else None
+
+
 def _in_program(
     runner: Runner,
     spec: EnvironmentSpec,
@@ -245,10 +277,18 @@ def _in_program(
     elif failure.variable:
         fixed = _edit(script, *imports.set_variable(script.source, failure.variable))
         change = f"with a made-up {failure.variable}"
+    elif failure.id == "offline" and not script.command and _is_crash(runner):
+        fixed = _edit(script, *standard_data.with_random_data(script.source))
+        change = "with random values in the form of the data set"
     elif failure.names:
         fixed = _import_names(runner, environment, script, failure.names)
         change = f"importing {', '.join(failure.names)}"
     return Fix(spec, fixed, change) if fixed is not script else None
+
+
+def _is_crash(runner: Runner) -> bool:
+    """Whether a report is about nothing but exceptions."""
+    return all(isinstance(member, CrashSignature) for member in members_of(runner.signature))
 
 
 def with_home(runner: Runner, spec: EnvironmentSpec, script: Script) -> EnvironmentSpec:

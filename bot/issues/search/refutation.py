@@ -8,7 +8,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Set
 
-from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 from bot.environment import imports, versions
@@ -203,24 +202,17 @@ def _of_versions(
     claims = [(row.name, row.claimed) for row in environment.claims if row.claimed]
     for name, version in claims:
         installed = environment.version(name)
-        if canonicalize_name(name) in names and not _fits(installed, version):
+        if canonicalize_name(name) in names and not versions.fits(installed, version):
             yield refuse(
                 "refute_version", name=name, version=version, installed=installed or "nothing"
             )
     fails_in = {(row.name, row.version) for row in bug.versions}
     for row in bug.works_in:
         installed = environment.version(row.name)
-        is_good = _fits(installed, row.version) and (row.name, row.version) not in fails_in
+        is_good = versions.fits(installed, row.version) and (row.name, row.version) not in fails_in
         if is_good and canonicalize_name(row.name) in names:
             other = shared("version_bad")
             yield refuse("refute_version", name=row.name, version=other, installed=installed)
-
-
-def _fits(installed: str, claimed: str) -> bool:
-    text = versions.specifier(claimed, "text")
-    return bool(installed and text) and SpecifierSet(text or "").contains(
-        installed.partition("+")[0], prereleases=True
-    )
 
 
 # A computation of the same value without the library.

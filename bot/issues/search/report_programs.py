@@ -20,6 +20,7 @@ from bot.issues.search import (
     reported_statement,
     required_options,
     stand_ins,
+    standard_data,
 )
 from bot.issues.search.commit_fit import commit_without
 from bot.issues.signature import freeze, values
@@ -44,11 +45,13 @@ from bot.kernel.report import (
     Claim,
     Comparison,
     DifferentFailure,
+    Inconclusive,
     NotReproduced,
     Reproduced,
+    SetupFailed,
 )
 from bot.kernel.session import SearchResult
-from bot.kernel.source import syntax
+from bot.kernel.source import symbols, syntax
 from bot.kernel.source.syntax import is_call_of, module_of, tree_of
 from bot.kernel.tree_programs import GUESSED
 from bot.kernel.trees import read_tree
@@ -380,13 +383,33 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
     verdict, match = confirm(runner, result)
     decision = Decision(_as_open(verdict, result.script), runner.bug, runner.signature, result)
     if match is not Match.MATCHED:
-        decision = _elsewhere(runner, result, decision)
+        decision = _looked_up(runner, result, _elsewhere(runner, result, decision))
         verdict = passed_statement.if_passed(runner, result, decision.verdict)
         return replace(decision, verdict=verdict)
     note_place(runner)
     contrasts, claims = _contrasts(runner, result)
     facets = tuple(_facets(runner, result, scripts))
     return replace(decision, contrasts=contrasts, claims=claims, facets=facets)
+
+
+def _looked_up(runner: Runner, result: SearchResult, decision: Decision) -> Decision:
+    """The decision where the report's program could not be run, and misses a name that the module
+    has in the release which the report names. That it lacks one says nothing of who asks for it.
+    """
+    script = reported_statement.look_up(runner.signature)
+    is_open = isinstance(decision.verdict, Inconclusive | SetupFailed)
+    if script is None or not is_open:
+        return decision
+    top = next(iter(symbols.imported_modules(script.source))).partition(".")[0]
+    name = imports.installed_as(imports.distribution(top))
+    claims = [row for row in result.environment.claims if row.name == name and row.claimed]
+    if not any(versions.fits(result.environment.version(name), row.claimed) for row in claims):
+        return decision
+    own_result = recovery.run(runner, result.spec, script, "the look-up alone")
+    if own_result.judgement.match is not Match.PASSED:
+        return decision
+    verdict, _ = confirm(runner, own_result)
+    return replace(decision, verdict=verdict, result=own_result)
 
 
 def _facets(
@@ -422,6 +445,7 @@ def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:
         script_fixes.OPEN,
         script_fixes.UNTRAINED,
         stand_ins.ABSENT,
+        standard_data.RANDOM,
         reported_statement.ALONE,
         console_scripts.DOCUMENTED,
         *required_options.WHYS,
@@ -491,8 +515,9 @@ def note_place(runner: Runner) -> None:
 
 
 def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -> SearchResult:
-    """Try the candidates in turn until one matches the signature; else the likeliest one. That a
-    less likely one passes says nothing about the report.
+    """Try the candidates in turn until one matches the signature; else the likeliest one, or one
+    that passes with more of the report's blocks than it. That another one passes says nothing about
+    the report.
     """
     results = list[SearchResult]()
     for index, script in enumerate(scripts):
@@ -501,8 +526,16 @@ def search(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
         if results[-1].judgement.match is Match.MATCHED:
             break
         spec = results[-1].spec
-    is_match = results[-1].judgement.match is Match.MATCHED
-    return results[-1] if is_match else results[0]
+    if results[-1].judgement.match is Match.MATCHED:
+        return results[-1]
+    longer = [
+        result
+        for result in results
+        if result.judgement.match is Match.PASSED
+        and {*results[0].script.fences} < {*result.script.fences}
+    ]
+    is_pass = results[0].judgement.match is Match.PASSED
+    return longer[0] if is_pass and longer else results[0]
 
 
 def _pursue(runner: Runner, spec: EnvironmentSpec, script: Script) -> SearchResult:

@@ -12,9 +12,11 @@ from itertools import chain, islice
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from bot.environment import imports
 from bot.issues.search.name_errors import (
     ANY,
     DEFINITIONS,
+    NO_ATTRIBUTE,
     NameFailure,
     files_defining,
     folder_of,
@@ -30,13 +32,14 @@ from bot.issues.search.parsed_arguments import (
 )
 from bot.issues.search.statement_file import SourceFile, StatementFile
 from bot.kernel.attempt import Script
-from bot.kernel.bug import AnySignature, BugReport, Issue, ScriptFix, members_of
+from bot.kernel.bug import AnySignature, BugReport, CrashSignature, Issue, ScriptFix, members_of
 from bot.kernel.source import index as source_index
 from bot.kernel.source.syntax import module_of, name_of, nodes, source_lines
 from bot.kernel.trees import Tree, tree_files
 
 ALONE = "what comes before it cannot run here, and the reported error does not depend on that"
 """Why a statement was run alone. What passes so says nothing."""
+LOOKED_UP = "whether a module has a name does not depend on the program"
 _PROGRAM = "reprise_statement.py"
 _AT_LINE = re.compile(
     r"\bline[\s`*]{0,3}(?P<line>\d{1,5})[\s`*]{0,3}(?:of|in)[\s`*]{0,3}(?:the )?(?:file )?"
@@ -90,6 +93,61 @@ def run_alone(
         if alone is not None:
             return _script(alone, place.path, tree, program, error.parsed)
     return _quoted_call(bug, issue, error, tree)
+
+
+def run_snippet_alone(bug: BugReport, signature: AnySignature, program: Script) -> Script | None:
+    """The reported statement of a report's own program, with the imports and definitions that it
+    needs and with stand-ins for every other value: the line that the traceback quotes, also where
+    the program has it otherwise, else a line that the error may mean. None where the error may
+    depend on what runs before.
+    """
+    error = next(filter(None, map(read_name_failure, members_of(signature))), None)
+    if error is None or error.kind not in _NAMES or program.command:
+        return None
+    frames = [frame for row in bug.tracebacks for frame in row.frames if not frame.package]
+    quoted = [frame.code.strip() for frame in frames if module_of(frame.code.strip()).body]
+    source = program.source
+    texts = [source, *(f"{source.rstrip()}\n{code}\n" for code in quoted if code not in source)]
+    for text in [*reversed(texts)][:_MOST_TRIES]:
+        places = [_Place(program.entry, 0, code) for code in quoted if code in text]
+        places += [_Place(program.entry, line) for line in _lines_meant(error, text)]
+        for place in places[:_MOST_TRIES]:
+            alone = _Alone.find(text, place, error)
+            if alone is not None:
+                lacking = imports.undefined(alone.text)
+                head = "".join(f"{name} = {ANY}\n" for name in lacking)
+                text = re.sub(r"\n{3,}", "\n\n", head + alone.text)
+                files = {**program.files, program.entry: text}
+                what = f"ran line {alone.line} alone, with the imports that it needs"
+                fixes = (*program.fixes, ScriptFix(what=what, why=ALONE))
+                return program.model_copy(update={"files": files, "fixes": fixes})
+    return None
+
+
+def look_up(signature: AnySignature) -> Script | None:
+    """The mere look-up of what a module is said to lack; None for any other error."""
+    members = members_of(signature)
+    messages = [row.message for row in members if isinstance(row, CrashSignature)]
+    match = next(filter(None, map(NO_ATTRIBUTE.match, messages)), None)
+    if match is None or len(members) > 1:
+        return None
+    module, name = match["module"], match["name"]
+    source = f"import {module}\n\nprint({module}.{name})\n"
+    what = f"looked up `{module}.{name}`, without the program"
+    fix = ScriptFix(what=what[:200], why=LOOKED_UP)
+    return Script(files={"repro.py": source}, origin=f"the name `{module}.{name}`", fixes=(fix,))
+
+
+def _lines_meant(error: NameFailure, text: str) -> list[int]:
+    """The lines of a program that an error may be about: for arguments, calls of the function that
+    it names, or of a class.
+    """
+    module, name = module_of(text), error.function
+    if error.kind != "arguments":
+        return sorted({row.lineno for row in nodes(module, ast.stmt)})
+    calls = [(row.lineno, _called(row)) for row in nodes(module, ast.Call)]
+    is_class = not name or name.startswith("__")
+    return sorted({at for at, own in calls if (own[:1].isupper() if is_class else own == name)})
 
 
 def points_at_names(bug: BugReport, issue: Issue, signature: AnySignature) -> bool:

@@ -698,7 +698,7 @@ class _Writer:
             fields = {"name": addition.name, "asked": action.version, "version": version}
             self.notebook.tell(shared("asked_row", why=why, **fields))
         else:
-            self.notebook.tell(shared("installed", name=addition.name, version=version))
+            self.notebook.tell(shared("installed", name=addition.name, version=version), "")
         return self._tell_moved(before, addition.name)
 
     def _as_first(self, name: str) -> EnvironmentSpec:
@@ -745,12 +745,12 @@ class _Writer:
             return self._not_installed(request, "the environment", stays)
         before = self.environment
         self._move(spec, environment)
-        self.notebook.tell(shared("installed", name="Python", version=environment.python))
+        self.notebook.tell(shared("installed", name="Python", version=environment.python), "")
         return self._tell_moved(before, "")
 
     def _tell_present(self, name: str, version: str) -> None:
         """Say that what is asked for is there, and which version."""
-        self.notebook.tell(shared("installed_already", name=name, version=version))
+        self.notebook.tell(shared("installed_already", name=name, version=version), "")
 
     def _tell_moved(self, before: Environment, name: str) -> None:
         """Say which of the packages that were asked for have another version than before, beside
@@ -759,7 +759,7 @@ class _Writer:
         for row in self.spec.requirements:
             version = self.environment.version(row.name)
             if row.name != name and version and before.version(row.name) not in {"", version}:
-                self.notebook.tell(shared("installed", name=row.name, version=version))
+                self.notebook.tell(shared("installed", name=row.name, version=version), "")
 
     def _is_in_report(self, action: EnvironmentAction, name: str) -> bool:
         """Whether the report names a version, in whatever form ("4.0.0beta" for 4.0.0b0)."""
@@ -815,7 +815,8 @@ class _Writer:
             self.written.refuse(refusals)
             wrong = [refusal.says for refusal in refusals]
             self.runner.say("candidates", "the program was not run: " + wrong[0])
-            self.notebook.tell(prompt_text.refusal_text(wrong), prompt_text.refusal_text(wrong[:1]))
+            brief = shared("earlier_refused", objection=wrong[0])
+            self.notebook.tell(prompt_text.refusal_text(wrong), brief)
             return None
         script = self._script(self.program, "a program written by a model")
         return self._run(script, change or "written by a model")

@@ -139,7 +139,7 @@ def _outputs(bug: BugReport) -> list[OutputSignature]:
     sentences: list[Output] = []
     blocks: list[Output] = []
     for row in bug.outputs:
-        is_sentence = row.fence is None or (row.fence in remarked and "\n" not in row.text)
+        is_sentence = (row.fence is None or row.fence in remarked) and "\n" not in row.text
         (sentences if is_sentence else blocks).append(row)
     signature = _contrast(bug, _texts(blocks, "observed"), _texts(blocks, "expected"))
     if bug.tracebacks:

@@ -98,7 +98,7 @@ def _guarded_statements(tree: ast.Module) -> Iterator[tuple[ast.stmt, Guard]]:
 
     A raise inside an `except` is not guarded: it merely replaces another error.
     """
-    libraries = _library_values(tree)
+    libraries = library_values(tree)
     stack: list[tuple[ast.AST, Guard, bool]] = [(tree, Guard.NONE, False)]
     while stack:
         node, condition, handler = stack.pop()
@@ -119,7 +119,7 @@ def _decides(test: ast.expr, libraries: set[str]) -> Guard:
     return Guard.LIBRARY if data_flow.names_in(test) & libraries else Guard.COMPUTED
 
 
-def _library_values(tree: ast.Module) -> set[str]:
+def library_values(tree: ast.Module) -> set[str]:
     """The names of a program that hold a library, or what was computed with one."""
     imported = {name for node in ast.walk(tree) for name in _imported_names(node)}
     flows = (

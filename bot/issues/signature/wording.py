@@ -66,7 +66,8 @@ _TABLE = [
     (r"expected a (?:nonnegative|positive|finite) input, got \S+", "math domain error"),
     (r"expected a number between -1 and 1, got \S+", "math domain error"),
     (r" OR one path is relative and the other is absolute\.?", ""),
-    (r"(string indices must be integers), not '\w+'", r"\1"),
+    (r"(string indices must be integers), not '?\w+'?", r"\1"),
+    (r"(?<!\w)u(?=['\"])", ""),
     (r"can't delete attribute(?: '\w+')?$", "property has no deleter"),
     (r"property (?:'\w+' )?of '[^']+' object has no deleter", "property has no deleter"),
     (
@@ -146,7 +147,8 @@ def canonical(message: str) -> str:
     return _NAME_LIST.sub(lambda match: match[1] + match[2].replace("'", ""), message)
 
 
-# One failure under two classes: (the earlier class, its message, the later class, its message).
+# One failure under two classes or in two wordings, the earlier first, and in one that both share.
+# What the two name has to be the same.
 _CONTEXT = (
     r"TypeError: '[^']{1,200}' object does not support the (?:asynchronous )?context manager"
     r" protocol.*"
@@ -166,6 +168,47 @@ _RECLASSED = [
         (_NO_SLICE, r"KeyError: slice\(.*\)", _NO_SLICE),  # 3.12 can hash slices
         (r"ValueError: factorial\(\) only accepts integral values", _NO_FLOAT, _NO_FLOAT),  # 3.10
         (r"ValueError: non-integer .{1,10} for randrange\(\)", _NO_FLOAT, _NO_FLOAT),  # 3.12
+        # Python 2, and what 3.5 and 3.6 still had of it.
+        (
+            r"AttributeError: 'module' object has no attribute '(?P<name>\w+)'",
+            r"AttributeError: module '[\w.]+' has no attribute '(?P<name>\w+)'.*",
+            r"AttributeError: module has no attribute '\g<name>'",
+        ),
+        (
+            r"ImportError: No module named '?(?P<name>[\w.]+)'?",
+            r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'.*",
+            r"ImportError: No module named '\g<name>'",
+        ),
+        (
+            r"ImportError: cannot import name '?(?P<name>\w+)'?",
+            r"ImportError: cannot import name '(?P<name>\w+)' from .*",
+            r"ImportError: cannot import name '\g<name>'",
+        ),
+        (
+            r"ValueError: need more than (?P<count>\d+) values? to unpack",
+            r"ValueError: not enough values to unpack \(expected \d+, got (?P<count>\d+)\)",
+            r"ValueError: not enough values to unpack, got \g<count>",
+        ),
+        (
+            r"TypeError: '(?P<kind>\w+)' object has no attribute '__getitem__'",
+            r"TypeError: '(?P<kind>\w+)' object is not subscriptable",
+            r"TypeError: '\g<kind>' object is not subscriptable",
+        ),
+        (
+            r"TypeError: coercing to Unicode: need string or buffer, (?P<kind>\w+) found",
+            r"TypeError: expected str, bytes or os\.PathLike object, not (?P<kind>\w+)",
+            r"TypeError: expected a path, not \g<kind>",
+        ),
+        (
+            r"TypeError: (?:cannot concatenate 'str' and '|must be str, not )(?P<kind>\w+)\W?.*",
+            r"TypeError: can only concatenate str \(not \"(?P<kind>\w+)\"\) to str",
+            r"TypeError: can only concatenate str, not \g<kind>",
+        ),
+        (
+            r"TypeError: unorderable types: (?P<one>\w+)\(\) (?P<sign>\S+) (?P<two>\w+)\(\)",
+            r"TypeError: '(?P<sign>\S+)' not supported .* '(?P<one>\w+)' and '(?P<two>\w+)'",
+            r"TypeError: \g<one> \g<sign> \g<two> is not supported",
+        ),
         (_NO_FILE, _NO_FOLDER, "RuntimeError: Parent directory does not exist"),  # PyTorch 1.13
     )
 ]
@@ -173,23 +216,28 @@ _RECLASSED = [
 
 def as_reclassed(reported: tuple[str, str], observed: tuple[str, str]) -> tuple[str, str] | None:
     """The class and message that two failures (class, message) share, where versions of Python
-    raise one and the same under two classes; None where they do not.
+    raise one and the same under two classes or in two quite different wordings; None where they do
+    not.
     """
     one, other = (
         f"{name.rsplit('.', 1)[-1]}: {message.strip()}" for name, message in (reported, observed)
     )
     for old, new, plain in _RECLASSED:
         for first, second in ((one, other), (other, one)):
-            match, other_match = old.fullmatch(first), new.fullmatch(second)
-            if match and other_match and _folder(match) == _folder(other_match):
-                name, _, message = plain.partition(": ")
+            before, after = old.fullmatch(first), new.fullmatch(second)
+            if before and after and _groups(before) == _groups(after):
+                name, _, message = after.expand(plain).partition(": ")
                 return name, message
     return None
 
 
-def _folder(match: re.Match[str]) -> str:
-    """The folder that a message says is not there, "" for any other message."""
-    return posixpath.normpath(match.groupdict().get("folder") or "")
+def _groups(match: re.Match[str]) -> dict[str, str]:
+    """What two wordings of one message have in common: a folder in whatever form, a name."""
+    groups = match.groupdict()
+    return {
+        name: posixpath.normpath(text) if name == "folder" else text
+        for name, text in groups.items()
+    }
 
 
 # Comparing the words of two error messages: tolerant where wording varies, strict where it is the

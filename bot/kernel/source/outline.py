@@ -213,9 +213,10 @@ def head_lines(text: str) -> int:
 def body(chunk: Chunk) -> tuple[Chunk, ...]:
     """What tells something of a chunk, in as many parts as it takes: no decorators that only
     publish or document, no imports and comments of a module unless one of the imports is what was
-    asked for, of a class without attributes its first line, and nothing of a definition that does
-    nothing.
+    asked for, of a class without attributes its first line, no comments behind a definition, and
+    nothing of one that does nothing.
     """
+    chunk = _without_tail(chunk) if chunk.kind != "module" else chunk
     tree = syntax.tree_of_lines(chunk.text)
     first = tree.body[0] if tree is not None and tree.body else None
     if isinstance(first, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -229,6 +230,13 @@ def body(chunk: Chunk) -> tuple[Chunk, ...]:
     statements = [one for one in tree.body if one in shown_imports or not _is_preamble(one)]
     runs = [(one.lineno - 1, one.end_lineno or one.lineno) for one in statements]
     return tuple(part(chunk, start, end) for start, end in _joined(runs))
+
+
+def _without_tail(chunk: Chunk) -> Chunk:
+    """A definition without the comments behind it: they speak of what follows."""
+    lines = chunk.text.split("\n")
+    end = max((at for at, row in enumerate(lines, 1) if row.split("#")[0].strip()), default=0)
+    return part(chunk, 0, end or len(lines))
 
 
 def _definition(

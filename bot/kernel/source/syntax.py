@@ -244,6 +244,13 @@ def name_of(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
+def is_test_method(node: ast.AST) -> bool:
+    """Whether a function is a test that takes nothing but the case that it is a method of."""
+    if not isinstance(node, ast.FunctionDef) or not node.name.startswith("test"):
+        return False
+    return [argument.arg for argument in node.args.args] == ["self"]
+
+
 def is_call_of(node: ast.AST, *functions: str) -> bool:
     """Whether an expression calls one of these functions by its bare name."""
     return isinstance(node, ast.Call) and getattr(node.func, "id", "") in functions

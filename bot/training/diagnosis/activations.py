@@ -78,6 +78,8 @@ def missing(training: Training) -> Signs:
     for layer, after in pairwise(training.learners):
         if recurrent(layer) or _projects(training, after) or _factorised(layer, after):
             continue
+        if _is_low_rank(layer, after):
+            continue
         if not _linear_between(training, layer, after) or _code(training, layer):
             continue
         narrow = layer.units is not None and after.units and layer.units < after.units / 2
@@ -120,6 +122,15 @@ def _factorised(layer: Layer, after: Layer) -> bool:
     return apart and isinstance(size, tuple) and set(size) == {1}
 
 
+def _is_low_rank(layer: Layer, after: Layer) -> bool:
+    """Whether two layers without a bias make up one matrix of low rank, as an adapter's do."""
+    first, second = kernel(layer), kernel(after)
+    if first is None or second is None or not layer.units or not after.units:
+        return False
+    has_bias = any(x.role == "bias" for x in (*layer.weights, *after.weights))
+    return not has_bias and 2 * layer.units < min(first.fan_in or 0, after.units)
+
+
 def _is_joined(training: Training, layer: Layer, after: Layer) -> bool:
     """Whether other layers feed the next one too: attention multiplies, a U-Net concatenates."""
     order = training.order
@@ -135,7 +146,8 @@ def _linear_between(training: Training, layer: Layer, after: Layer) -> bool:
         return False
     if _is_rectified(between[-1], after):
         return False
-    return not after.inputs or any(x.index in after.inputs for x in between)
+    is_followed = any(x.inputs for x in training.layers)
+    return not is_followed or any(x.index in after.inputs for x in between)
 
 
 def _is_rectified(layer: Layer, after: Layer) -> bool:

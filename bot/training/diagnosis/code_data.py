@@ -30,6 +30,7 @@ _PLAIN = frozenset(("sgd", "asgd"))
 _RANK, _LEAST_LOOKS, _LOOPS = 3, 5, 2
 _MOST, _HALF, _PART, _WHOLE = 0.8, 0.5, 0.15, 0.85
 _LARGER, _NOTHING_LEFT, _UNLEARNED = 3.0, 0.05, 0.9
+_CLEAN = 0.02
 _PADDED, _GROWN, _LEAST_ROWS, _BEYOND = 0.3, 2.5, 8, 1e-3
 
 
@@ -211,6 +212,8 @@ def leaked_rows(training: Training) -> Signs:
     mixed = [(n, share) for n, share in parts if _PART <= share <= _WHOLE]
     if not mixed or sum(n for n, _ in mixed) < _HALF * sum(rows):
         return
+    if any(share < _CLEAN for _, share in parts):
+        return  # beside rows that were held out, those of training are judged, too
     share = sum(n * share for n, share in mixed) / sum(n for n, _ in mixed)
     text = (
         f"About {share:.0%} of the rows that the model is judged by are rows that it was trained"
@@ -377,6 +380,8 @@ def measured(training: Training) -> Signs:
     loss, code = training.loss, training.code
     if code is not None and training.model.framework == "keras":
         yield from _measured_by_keras(training, code)
+    if code is not None:
+        yield from _judged_as_it_began(training, code)
     for use in code.uses if loss and code else ():
         if use.name == "half" and loss and loss.name == "bce_logits" and _are_logits(use):
             text = (
@@ -385,6 +390,12 @@ def measured(training: Training) -> Signs:
                 " already means more than one half."
             )
             words = f"Compare with 0, or apply `torch.sigmoid` first, in line {use.line}."
+        elif use.name == "argmax of all" and loss and _has_classes(use, loss):
+            text = (
+                f"`argmax`{in_line(use.line)} has no axis: of {use.before} it picks one number for"
+                " all samples, not a class for each."
+            )
+            words = f"Pass `dim=1`{in_line(use.line)}."
         elif use.name in ("argmax", "max") and loss and _is_of_one(use, loss):
             text = (
                 f"`{use.name}`{in_line(use.line)} picks one of a single column of {use.before}: the"
@@ -404,9 +415,29 @@ def measured(training: Training) -> Signs:
         return
 
 
+def _judged_as_it_began(training: Training, code: ProgramCode) -> Signs:
+    """A compiled function that evaluates the parameters which training began with."""
+    line = code.integer("judged_initial")
+    if not line:
+        return
+    text = (
+        f"The function in line {line} evaluates the initial parameters: it holds them fast, or is"
+        " given them again, while training has changed them since."
+    )
+    words = f"Pass the trained parameters to the function in line {line}, and use those."
+    yield code_sign(training, "metric-wrong", 0.95, text, words, line=line, always=True)
+
+
 def _measured_by_keras(training: Training, code: ProgramCode) -> Signs:
     loss, limit = training.loss, code.facts.get("threshold")
-    if code.facts.get("predicted_shuffled"):
+    if code.facts.get("labels_of_training"):
+        line = code.integer("labels_of_training")
+        text = (
+            f"`evaluate`{in_line(line)} is given other inputs, but the labels of the training data:"
+            " what it measures says nothing."
+        )
+        words = f"Pass the labels of the same rows{in_line(line)}."
+    elif code.facts.get("predicted_shuffled"):
         line = code.integer("predicted_line")
         text = (
             f"`predict` reads a data set that is shuffled anew in each pass{in_line(line)}, so its"
@@ -436,9 +467,14 @@ def _is_of_one(use: TensorUse, loss: Loss) -> bool:
 
 def _is_along_samples(use: TensorUse, loss: Loss) -> bool:
     """Whether what is looked through has a column for each class, and rows that are samples."""
+    return _has_classes(use, loss) and use.before[1] != use.before[0]
+
+
+def _has_classes(use: TensorUse, loss: Loss) -> bool:
+    """Whether what is looked through has a row for each sample and a column for each class."""
     shape = loss.predictions.shape
     is_classes = loss.name in ENTROPIES and len(shape) == _LOOPS and len(use.before) == _LOOPS
-    return is_classes and use.before[1] == shape[1] != use.before[0]
+    return is_classes and use.before[1] == shape[1]
 
 
 _SOURCE = "public questions; TrainCheck"

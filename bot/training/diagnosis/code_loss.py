@@ -2,13 +2,16 @@
 of what comes after the end of an episode.
 """
 
+import math
 from statistics import fmean
 
 from bot.training.diagnosis.code_loop import code_sign
 from bot.training.diagnosis.loss_contract import copies
 from bot.training.diagnosis.rule import Rule, Signs, Training, evidence, in_line, number
+from bot.training.diagnosis.schedule import breaks_at_once
 
 _LEAST_STEPS, _TENTH = 20, 10
+_LEAST_LOOKS, _LEAST_UPDATES = 3, 1000
 _RARE, _SHRUNK = 0.35, 0.5
 _NEVER_NEGATIVE = frozenset(("mse", "mae", "bce", "bce_logits", "huber", "smooth_l1"))
 
@@ -119,6 +122,60 @@ def ignored_ends(training: Training) -> Signs:
     yield code_sign(training, "terminal-ignored", 0.85, text, words, line=line, always=True)
 
 
+def stale_target(training: Training) -> Signs:
+    """Values of actions whose targets come from a network of the same form that never changes."""
+    code = training.code
+    if code is None or not code.facts.get("picked_values"):
+        return
+    looks = code.integer("twin_looks")
+    if looks < _LEAST_LOOKS or training.updates < _LEAST_UPDATES:
+        return
+    loads = {x.line for x in code.sites("load")}
+    unused = [x.line for x in code.mentions if x.name == "load_state_dict" and x.line not in loads]
+    line = next(iter(unused), code.site("load").line)
+    text = (
+        f"The network that gives the targets never changes in {training.updates} steps: it is a"
+        " copy of the one that learns, made before it has learned anything."
+    )
+    words = "Copy the weights into it again every few hundred steps, and check that this happens."
+    yield code_sign(
+        training, "target-stale", 0.9, text, words, line=line, always=True,
+        measurements=(evidence("steps at which it was looked at", looks),),
+    )  # fmt: skip
+
+
+def singular_gradient(training: Training) -> Signs:
+    """Gradients that are no numbers although the loss is one, where a root is taken of what may be
+    zero: its slope has no bound there.
+    """
+    code, learning = training.code, training.learning
+    if code is None or not learning.broken:
+        return
+    at_once = not learning.points or breaks_at_once(learning)
+    is_seen = any(
+        step.loss is not None and math.isfinite(step.loss)
+        and any(row.norm is not None and math.isnan(row.norm) for row in step.weights)
+        for step in training.steps
+    )  # fmt: skip
+    low = code.facts.get("root_low")
+    is_zero = isinstance(low, int | float) and low <= 0
+    sure = is_zero or is_seen
+    line = code.integer("roots")
+    if not (sure or (at_once and line)):
+        return
+    where = f"a root or norm{in_line(line)}" if line else "a root, a norm or a quotient"
+    text = (
+        f"The loss became NaN at once, by a gradient that is no number while the loss still was: "
+        f"{where} meets a zero, where its slope has no bound."
+    )
+    words = f"Add a small constant under the root{in_line(line)}: `sqrt(x + 1e-8)`."
+    measurements = (evidence("smallest root", "0", "above 0"),) if is_zero else ()
+    yield code_sign(
+        training, "gradient-singular", 0.93 if sure else 0.7, text, words, line=line,
+        measurements=measurements,
+    )  # fmt: skip
+
+
 _SOURCE = "public questions"
 RULES: tuple[Rule, ...] = (
     Rule("broadcast-loss", "code", ("broadcast-loss",), _SOURCE,
@@ -131,4 +188,8 @@ RULES: tuple[Rule, ...] = (
          "A term beside the error of an autoencoder that falls below zero.", negative_divergence),
     Rule("terminal-ignored", "code", ("terminal-ignored",), _SOURCE,
          "Targets of action values that ignore the ends of episodes.", ignored_ends),
+    Rule("target-stale", "code", ("target-stale",), _SOURCE,
+         "Targets of action values from a network that never changes.", stale_target),
+    Rule("gradient-singular", "code", ("gradient-singular",), _SOURCE,
+         "A root of zero, whose gradient is not finite.", singular_gradient),
 )  # fmt: skip

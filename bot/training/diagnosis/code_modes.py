@@ -8,6 +8,7 @@ from bot.training.diagnosis.rule import Rule, Signs, Training, evidence, in_line
 
 _LEAST_LOOKS, _HALF = 2, 0.5
 _MOST_INTERVALS, _SOME = 1 / 3, 3
+_PLACE, _LATE = 2, 0.9
 
 
 def evaluating(training: Training) -> Signs:
@@ -113,6 +114,37 @@ def uncopied(training: Training) -> Signs:
     yield code_sign(training, "best-not-copied", 0.95, text, words, line=line, always=True)
 
 
+def incomplete_state(training: Training) -> Signs:
+    """A state that is loaded without `strict`, and lacks everything, or, for a model that is not
+    trained afterwards, the averages of its normalizations.
+    """
+    code = training.code
+    line = code.integer("gap_all") if code else 0
+    if code is not None and line:
+        text = (
+            f"`load_state_dict`{in_line(line)} loads nothing: no name in the state is one of the"
+            " model, and `strict=False` hides it. The model keeps its random weights."
+        )
+        words = f"Make the names match (often a prefix), and load with `strict=True`{in_line(line)}"
+        yield code_sign(
+            training, "state-incomplete", 0.95, text, f"{words}.", line=line, always=True
+        )
+        return
+    averages = code.facts.get("gap_averages") if code else None
+    if code is None or not isinstance(averages, tuple) or len(averages) != _PLACE:
+        return
+    line, step = code.integer("gap_averages"), averages[1]
+    if step < _LATE * code.totals.get("step", 0) or not step:
+        return  # the averages settle while it is trained further
+    text = (
+        f"The state that `load_state_dict`{in_line(line)} loads lacks the running averages of batch"
+        " normalization: `strict=False` hides it, and the model is judged with those that it began"
+        " with."
+    )
+    words = "Save `model.state_dict()`, which has buffers beside the parameters."
+    yield code_sign(training, "state-incomplete", 0.95, text, words, line=line, always=True)
+
+
 def _keeps_state(mention: Mention) -> bool:
     """Whether a statement keeps what `state_dict` returns, as it is."""
     elsewhere = {"deepcopy", "clone", "save", "load_state_dict"}
@@ -129,4 +161,6 @@ RULES: tuple[Rule, ...] = (
          "Functional dropout that also acts in evaluation mode.", dropping),
     Rule("best-not-copied", "code", ("best-not-copied",), "public questions",
          "A best state that is put back and was never a copy.", uncopied),
+    Rule("state-incomplete", "code", ("state-incomplete",), "public questions",
+         "A loaded state that lacks weights or averages.", incomplete_state),
 )  # fmt: skip

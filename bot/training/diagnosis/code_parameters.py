@@ -57,6 +57,9 @@ def _unregistered(training: Training, one: Unregistered) -> Sign:
 def other_parameters(training: Training) -> Signs:
     """The optimizer holds parameters that get no gradient, and those that do are in none."""
     code = training.code
+    if code is not None and "applied_to_others" in code.facts:
+        yield _applied_to_others(training, code)
+        return
     if code is None or any(not x.optimized for x in code.unregistered):
         return
     left_out = [
@@ -71,6 +74,16 @@ def other_parameters(training: Training) -> Signs:
         yield _blind(training, blind, left_out)
     elif _share(left_out, code) >= _LEAST_SHARE and not any(x.restored for x in left_out):
         yield _incomplete(training, code, left_out)
+
+
+def _applied_to_others(training: Training, code: ProgramCode) -> Sign:
+    line = code.integer("applied_to_others")
+    text = (
+        f"The optimizer{in_line(line)} changes the variables of another model than that whose"
+        " gradients it is given."
+    )
+    words = f"Pass the variables that the gradients were computed for{in_line(line)}."
+    return code_sign(training, "optimizer-holds-others", 0.97, text, words, line=line, always=True)
 
 
 def _blind(training: Training, use: OptimizerUse, left_out: Sequence[ParameterUse]) -> Sign:

@@ -7,7 +7,7 @@ data; here inputs must be far from it, and the run must have learned little.
 import math
 
 from bot.kernel.training_code import ProgramCode
-from bot.kernel.training_types import Data, Layer, Measurement, Summary
+from bot.kernel.training_types import Data, Fault, Layer, Measurement, Summary
 from bot.training.diagnosis.loss_contract import DISTANCES, kind
 from bot.training.diagnosis.rule import (
     Rule,
@@ -19,9 +19,12 @@ from bot.training.diagnosis.rule import (
     evidence,
     in_line,
     kernel,
+    label,
+    recurrent,
 )
 
 _UNEVEN = 100.0
+_GROWN, _FAR_ABOVE, _CENTRED = 8.0, 3.0, 0.5
 _SMALL = 0.03
 _APART, _MOSTLY = 4.0, 0.5
 _FAR_SHIFT, _FAR_OFF = 3.0, 10.0
@@ -30,7 +33,7 @@ _PLAIN = 0.5
 _FEW = 100
 _ENOUGH = 8
 _FAR = 100.0
-_TWO_CLASSES, _SORTED = 1.8, 0.35
+_TWO_CLASSES, _SORTED, _SMALL_BUFFER = 1.8, 0.35, 0.25
 _SHAPES = frozenset(("Flatten", "Reshape", "Permute", "Unflatten"))
 _NORMS = ("BatchNorm", "LayerNorm", "Normalization", "Rescaling", "InstanceNorm", "GroupNorm")
 _ALIKE = "Standardize the inputs, training and evaluation data alike."
@@ -131,6 +134,46 @@ def large_targets(training: Training) -> Signs:
         yield _sign(0.5, "The targets are not scaled.", measurement, "Standardize the targets.")
 
 
+def growing(training: Training) -> Signs:
+    """A layer whose outputs are far larger than its inputs and its own weights make them: it
+    multiplies by something else that is not scaled, as a matrix of neighbours.
+    """
+    learning = training.learning
+    start, trivial = learning.start, learning.trivial
+    if not learning.poor or start is None or (trivial and start < _FAR_ABOVE * trivial):
+        return
+    for layer in training.learners:
+        times = _growth(layer)
+        if times < _GROWN:
+            continue
+        text = (
+            f"The outputs of {label(layer)} start {times:.2g} times as large as its inputs and"
+            " weights make them: it also multiplies by something that is not scaled."
+        )
+        words = "Scale what the layer multiplies by: divide each row of a matrix by its sum, say."
+        measurement = evidence("outputs over what the weights make", times, "about 1")
+        yield _sign(0.85, text, measurement, words)
+        return
+
+
+def _growth(layer: Layer) -> float:
+    """The size of a layer's outputs over what its weights alone would make of its inputs, 0 where
+    that is not known.
+    """
+    own = kernel(layer)
+    if own is None or recurrent(layer) or not layer.input or not layer.output:
+        return 0.0
+    if layer.activation == "exponential" or not own.initial.std or own.initial.mean is None:
+        return 0.0
+    if abs(own.initial.mean) > _CENTRED * own.initial.std:
+        return 0.0  # inputs add up where all weights have one sign
+    biases = [x.initial for x in layer.weights if x.role == "bias"]
+    fans = max(own.fan_in or 0, own.fan_out or 0)
+    usual = _size(layer.input) * own.initial.std * math.sqrt(fans)
+    usual += max((_size(x) for x in biases), default=0.0)
+    return _size(layer.output) / usual if usual else 0.0
+
+
 def uneven(training: Training) -> Signs:
     """Columns of very different scale."""
     data = training.data
@@ -156,7 +199,7 @@ def parts_differ(training: Training) -> Signs:
                 *([evidence("columns on another scale", f"{share:.0%}")] if share else []),
             )
             text = f"Training and {other.part} inputs differ in scale."
-            yield Sign("CPP", 0.85, text, evidence=measurements, change=_STANDARDISE)
+            yield _parts_apart(text, measurements)
             return
         if _centred(train.inputs, other.inputs):
             text = (
@@ -165,9 +208,13 @@ def parts_differ(training: Training) -> Signs:
             low, high = other.inputs.minimum or 0.0, other.inputs.maximum or 0.0
             span = f"{low:.3g} to {high:.3g}"
             limit = f"{train.inputs.minimum or 0:.3g} to {train.inputs.maximum or 0:.3g}"
-            measurements = (evidence(f"{other.part} inputs", span, limit),)
-            yield Sign("CPP", 0.85, text, evidence=measurements, change=_STANDARDISE)
+            yield _parts_apart(text, (evidence(f"{other.part} inputs", span, limit),))
             return
+
+
+def _parts_apart(text: str, measurements: tuple[Measurement, ...]) -> Sign:
+    also: tuple[Fault, ...] = ("scaling-mismatch",)
+    return Sign("CPP", 0.85, text, also=also, evidence=measurements, change=_STANDARDISE)
 
 
 def _columns_apart(one: Data, other: Data) -> float:
@@ -257,6 +304,9 @@ def _beyond(train: Summary, other: Summary) -> bool:
 def sorted_classes(training: Training) -> Signs:
     """Batches of one class: the data is sorted, and is not shuffled."""
     loss, plan = training.loss, training.plan
+    if training.code is not None and "shuffle_buffer" in training.code.facts:
+        yield from _small_buffer(training, training.code)
+        return
     if training.code is not None and "random_classes" in training.code.facts:
         yield from _few_classes(training, training.code)
         return
@@ -271,6 +321,27 @@ def sorted_classes(training: Training) -> Signs:
         measurement = evidence("classes in a batch", 1, "more")
         words = f"Shuffle the training data{in_line(plan.line)}."
         yield _sign(0.6, "Each batch contains only one class.", measurement, words)
+
+
+def _small_buffer(training: Training, code: ProgramCode) -> Signs:
+    """Data that begins with rows of one class, shuffled within far fewer rows than there are."""
+    loss, buffer, rows = (
+        training.loss,
+        code.integer("shuffle_buffer"),
+        code.integer("shuffled_rows"),
+    )
+    if loss is None or not 0 < buffer < _SMALL_BUFFER * rows or not _of_classes(training):
+        return
+    if max(loss.class_shares, default=0.0) < 1 or (loss.targets.shape or (0,))[0] < _ENOUGH:
+        return
+    line = training.plan.line if training.plan else 0
+    text = (
+        f"The data is sorted by class, and `shuffle` draws from {buffer} of {rows} rows at a time:"
+        " batches hold one class for long."
+    )
+    better = change("preprocessing", ("shuffle",), f"Shuffle within all rows: `shuffle({rows})`.")
+    measurement = evidence("rows that a shuffle draws from", buffer, rows)
+    yield Sign("CPP", 0.85, text, evidence=(measurement,), change=better, line=line)
 
 
 def _few_classes(training: Training, code: ProgramCode) -> Signs:
@@ -310,9 +381,11 @@ RULES: tuple[Rule, ...] = (
          "Inputs are far larger or smaller than one.", unscaled),
     Rule("unscaled-targets", "data", ("CPP",), "Reprise",
          "Targets of a regression are far larger than one.", large_targets),
+    Rule("sums-grow", "data", ("CPP",), "Reprise",
+         "Outputs that start far larger than inputs and weights make them.", growing),
     Rule("uneven-columns", "data", ("CPP",), "Reprise",
          "The scales of input columns differ more than a hundredfold.", uneven),
-    Rule("parts-differ", "data", ("CPP",), "Reprise",
+    Rule("parts-differ", "data", ("CPP", "scaling-mismatch"), "Reprise",
          "Evaluation inputs have another scale than training inputs.", parts_differ),
     Rule("unseen-classes", "data", ("CPP",), "Reprise",
          "The training data lack classes of the evaluation data.", unseen_classes),

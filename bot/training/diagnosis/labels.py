@@ -61,7 +61,7 @@ def out_of_reach(training: Training) -> Signs:
         yield at_end(training, 0.95, text, ("linear",), also=("AAL",))
         if copies(training):
             text = f"The model reconstructs its inputs, but `{function}` cannot reach their values."
-            yield Sign("CPP", 0.6, text, change=_RESCALE)
+            yield Sign("CPP", 0.6, text, also=("scaling-mismatch",), change=_RESCALE)
 
 
 _RESCALE = change("preprocessing", ("min-max",), "Scale the data to the range of the output.")
@@ -174,21 +174,43 @@ def _misfit(training: Training) -> float:
 
 def no_class_numbers(training: Training) -> Signs:
     """Labels that are no integers from 0 to one less than the number of classes. PyTorch refuses
-    them itself.
+    them itself; JAX makes NaN of them.
     """
     loss = training.loss
-    if loss is None or loss.name != "sparse_categorical_crossentropy":
+    if loss is None or not takes_numbers(training, loss):
         return
     whole = targets_of(loss, training.data)
     low, high = whole.minimum, whole.maximum
     if low is None or high is None:
         return
-    beyond = low < 0 or high >= width(loss) > 1
+    classes = classes_of(training, loss)
+    if low == 0 and loss.integer_targets and last_units(training) == classes <= high:
+        return  # there are too few units
+    beyond = low < 0 or high >= classes > 1
     if loss.integer_targets and not beyond:
         return
     text = "Labels must be class indices (0, 1, 2, …); these are not."
-    measurements = (evidence("labels", f"{low:.4g} to {high:.4g}", f"0 to {width(loss) - 1}"),)
+    measurements = (evidence("labels", f"{low:.4g} to {high:.4g}", f"0 to {classes - 1}"),)
     yield Sign("CPP", 0.95, text, evidence=measurements, change=_RELABEL)
+
+
+def classes_of(training: Training, loss: Loss) -> int:
+    """The outputs for each sample or place; JAX has them on the last axis."""
+    shape = loss.predictions.shape
+    return shape[-1] if training.model.framework == "jax" and shape else width(loss)
+
+
+def last_units(training: Training) -> int | None:
+    """The units of the last layer with a kernel."""
+    return training.learners[-1].units if training.learners else None
+
+
+def takes_numbers(training: Training, loss: Loss) -> bool:
+    """Whether a loss is given the number of a class for each row, of any size."""
+    if training.model.framework == "jax":
+        is_row = len(loss.targets.shape) < len(loss.predictions.shape)
+        return loss.name == "cross_entropy" and is_row
+    return loss.name == "sparse_categorical_crossentropy"
 
 
 _RELABEL = change(
@@ -353,7 +375,8 @@ def odd_distance(training: Training) -> Signs:
 
 
 RULES: tuple[Rule, ...] = (
-    Rule("targets-out-of-reach", "contract", ("ACH", "AAL", "CPP"), "DeepDiagnosis 1",
+    Rule("targets-out-of-reach", "contract", ("ACH", "AAL", "CPP", "scaling-mismatch"),
+         "DeepDiagnosis 1",
          "The last activation cannot reach the targets.", out_of_reach),
     Rule("rectified-output", "contract", ("ACH", "AAL"), "DeepDiagnosis 3",
          "A relu at the output of a run that learned little.", dead_output),

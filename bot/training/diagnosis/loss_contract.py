@@ -233,7 +233,7 @@ def softmax_of_one(training: Training) -> Signs:
 def twice(training: Training) -> Signs:
     """A loss that applies softmax or sigmoid itself is given probabilities."""
     loss, function = training.loss, last_function(training)
-    if loss is None or not wants_logits(loss):
+    if loss is None or not wants_logits(loss) or loss.settings.get("swapped"):
         return
     binary = loss.name in BINARY
     own = "sigmoid" if binary else "softmax"
@@ -268,6 +268,8 @@ def log_expected(training: Training) -> Signs:
         return
     if loss.name != "nll" and (loss.name != "kld" or training.model.framework != "torch"):
         return
+    if loss.settings.get("swapped"):
+        return  # these are the targets
     also: tuple[FaultType, ...] = ("ARM",) if last_function(training) == "linear" else ()
     text = f"`{loss.name}` expects log-probabilities, but gets values above 0."
     yield at_end(training, 0.9, text, ("log_softmax",), also=also)

@@ -38,7 +38,7 @@ BANDS: dict[str, tuple[float, float, float]] = {
     "asgd": (1e-3, 1e-2, 0.5),
 }
 """The lowest, the usual and the highest rate at which an optimiser mostly works."""
-_FAST = 0.1
+_FAST, _FAR = 0.1, 0.5
 _REACHES = (0.75, 0.9, 0.97)
 """How well a run may go before a rate beyond the band is spoken of, by the distance from it."""
 _EARLY = 20
@@ -142,7 +142,11 @@ def band(training: Training) -> Signs:
         return
     if _denied(training, up=up):
         return
-    if not (learning.below(reach) or learning.meaningless):
+    # Where no loss says how well it went, steps that are both far too large for the optimizer and
+    # large for the weights do.
+    is_far = not up and decades >= _FAR and update_ratio(training) is not None
+    is_fast = is_far and learning.health == "unknown"
+    if not (learning.below(reach) or learning.meaningless or is_fast):
         return
     text = f"The learning rate is too {'low' if up else 'high'} for `{optimizer.name}`."
     yield rate_sign(training, _by_distance(decades), up, text)

@@ -31,6 +31,7 @@ from bot.training.diagnosis.learning import Learning, learning
 _Part = TypeVar("_Part", Loss, Optimizer, Plan, Data, Epoch)
 _Row = TypeVar("_Row", ActivationStep, WeightStep)
 _MOST_OUTPUTS = 17
+_MEAN = 2  # among the ways to sum up an evaluation
 _MOST = 24  # models of one trace, as cross-validation makes them
 _NO_MODEL = TrainedModel(id="", framework="torch", layers=())
 _LINEAR = ("", "linear", "identity")
@@ -53,6 +54,8 @@ class Training:
     heads: frozenset[int] = frozenset()
     """The layers of several outputs, where the model has more than one."""
     whole: Learning | None = None
+    judged: float | None = None
+    """The loss of the last evaluation, its mean over batches where there are several."""
     code: ProgramCode | None = None
 
     @property
@@ -251,8 +254,14 @@ def _training(trace: TrainingTrace, model: TrainedModel) -> Training:
         in_turns=_in_turns(trace),
         ended=trace.end is not None and not trace.end.raised,
         heads=frozenset(x.layer for x in losses.values() if x.layer is not None),
+        judged=_judged(trace) if alone else None,
         code=trace.code,
     )
+
+
+def _judged(trace: TrainingTrace) -> float | None:
+    losses = trace.evaluations[-1].losses if trace.evaluations else ()
+    return losses[_MEAN] if len(losses) > _MEAN else next(iter(losses), None)
 
 
 def _in_turns(trace: TrainingTrace) -> bool:

@@ -17,6 +17,7 @@ from bot.training.diagnosis import (
     inputs,
     labels,
     loss_contract,
+    pairing,
     rates,
     schedule,
     structure,
@@ -61,6 +62,7 @@ RULES: tuple[Rule, ...] = (
     *code_data.RULES,
     *code_attention.RULES,
     *code_loss.RULES,
+    *pairing.RULES,
     *loss_contract.RULES,
     *labels.RULES,
     *weights.INITIAL_RULES,
@@ -80,12 +82,13 @@ RULES: tuple[Rule, ...] = (
 # Rules are data with a check each. Every check yields signs; signs of one fault
 # become one finding, what another fault explains counts less, and the best four are told.
 
-__all__ = ["MOST", "RULES", "Rule", "diagnose", "success"]
+__all__ = ["MIN_CONFIDENCE", "MOST", "RULES", "Rule", "diagnose", "success"]
 
 MOST = 4
 """Findings of one diagnosis."""
 _MOST_DESCRIBED = 3  # signs of one fault in several layers, each in sentences of its own
-_MIN_CONFIDENCE = 0.35
+MIN_CONFIDENCE = 0.35
+"""Of a finding; what is less certain is a doubt."""
 _GUESS_CONFIDENCE, _MOST_GUESSES = 0.25, 2
 _CERTAIN = 0.8
 _SHARE_IF_EXPLAINED = 0.35
@@ -107,6 +110,7 @@ _EFFECTS: dict[str, frozenset[str]] = {
     "few-updates": frozenset({"killed-units", "plain-optimizer"}),
     "rate-out-of-band": frozenset({"few-updates", "small-total-step"}),
     "small-total-step": frozenset({"small-total-step"}),
+    "sums-grow": frozenset({"huge-batch", "plain-optimizer", "still-falling"}),
     "unscaled-inputs": frozenset({*_UNITS, "plain-optimizer", "still-falling"}),
     "squashing-inside": frozenset({"killed-units", "loss-stuck", "still-falling"}),
     "bias-not-zero": frozenset({*_UNITS, "weights-shrink"}),
@@ -123,11 +127,16 @@ _LINES: dict[Fault, str] = {
 
 
 def diagnose(trace: TrainingTrace) -> Diagnosis:
-    """At most four findings, most certain first; style rules give advice."""
+    """At most four findings, most certain first; style rules give advice. Where nothing is likely,
+    the best guesses are doubts.
+    """
     runs = trainings(trace)
-    findings, advice = _likely(_all_findings(runs, style=False)), _all_findings(runs, style=True)
+    ranked, advice = _all_findings(runs, style=False), _all_findings(runs, style=True)
+    findings = tuple(x for x in ranked if x.confidence >= MIN_CONFIDENCE)[:MOST]
+    guesses = tuple(x for x in ranked if _GUESS_CONFIDENCE <= x.confidence < MIN_CONFIDENCE)
     return Diagnosis(
         findings=findings,
+        doubts=() if findings else guesses[:_MOST_GUESSES],
         advice=advice[:MOST],
         examined=_examined_parts(runs),
         unseen=trace.end.unseen if trace.end else (),
@@ -142,12 +151,6 @@ def is_without_step(trace: TrainingTrace) -> bool:
         for check in (code_loop.never_stepped, code_parameters.lost_updates)
         for _ in check(run)
     )
-
-
-def _likely(findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-    """Those that are likely enough; where none is, the best guesses, as something is wrong."""
-    likely = tuple(x for x in findings if x.confidence >= _MIN_CONFIDENCE)[:MOST]
-    return likely or tuple(x for x in findings if x.confidence >= _GUESS_CONFIDENCE)[:_MOST_GUESSES]
 
 
 def _all_findings(runs: tuple[Training, ...], *, style: bool) -> tuple[Finding, ...]:
@@ -248,7 +251,7 @@ def _together(findings: list[Finding]) -> list[Finding]:
     by_fault: dict[tuple[str, tuple[str, ...]], list[Finding]] = defaultdict(list)
     for finding in sorted(findings, key=_rank, reverse=True):
         same = by_fault[(finding.fault, finding.also)]
-        if not same or (finding.layers and finding.confidence >= _MIN_CONFIDENCE):
+        if not same or (finding.layers and finding.confidence >= MIN_CONFIDENCE):
             same.append(finding)
     return [_join(same) for same in by_fault.values()]
 

@@ -251,7 +251,7 @@ def breaks(training: Training) -> Signs:
     if start is not None and _tiny_batches(training):
         start = max(start, learning.points[0])  # the first losses are noise
     rose = start is not None and end is not None and start > 0 and end > 3 * start
-    if learning.broken and _fell_until_the_end(learning):
+    if learning.broken and breaks_at_once(learning):
         text = (
             f"The loss fell to {learning.points[-1]:.3g} and became NaN or infinite at once, as "
             "when a root, a norm, a logarithm or a quotient meets a zero."
@@ -264,7 +264,7 @@ def breaks(training: Training) -> Signs:
         yield rate_sign(training, 0.75, False, text, symptom=True)
 
 
-def _fell_until_the_end(learning: Learning) -> bool:
+def breaks_at_once(learning: Learning) -> bool:
     """Whether nothing grew before the loss broke, as it does under a rate that is too high."""
     points, start = learning.points, learning.start
     if len(points) < _SEVERAL or start is None:
@@ -297,14 +297,16 @@ def never_below_constant(training: Training) -> Signs:
     up = slow or (ratio is not None and ratio < _SOUND[0])
     stays = learning.badly and not learning.falling
     if stays:
-        likely = 0.45 if slow or not sound else _GUESS if in_band(training) else 0.36
+        measured = slow or (ratio is not None and not sound)
+        likely = 0.45 if measured else _GUESS if in_band(training) else 0.36
         yield rate_sign(training, likely, up, text, symptom=True)
     near = learning.skill is None or learning.skill > -_NEAR
     follow = targets_follow(training)
     if sound and near and training.updates > _LONG and not follow:
         better = change("preprocessing", ("labels",), "Check that each label belongs to its input.")
         words = "The steps are large enough, but the targets do not seem to depend on the inputs."
-        yield Sign("CPP", 0.36, words, change=better, symptom=True)
+        likely = 0.36 if follow is False else _GUESS
+        yield Sign("CPP", likely, words, change=better, symptom=True)
     optimizer = training.optimizer
     if stays and optimizer and optimizer.name not in ("adam", "adamw"):
         measurements = (evidence("optimizer", optimizer.name),)

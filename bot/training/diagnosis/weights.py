@@ -31,6 +31,7 @@ _SMALL = 0.2
 _RAREST, _BEYOND_ODDS = 1e-3, 2.0
 _BIAS, _FAR_SCALE, _GATES = 0.4, 5.0, 10.0
 _ENOUGH = 16
+_UNKNOWN = 0.3  # nothing that was measured says what it does
 _DROWNING_LEVELS = ((10.0, 0.9), (3.0, 0.8), (1.0, 0.6))
 
 
@@ -171,9 +172,12 @@ def bias(training: Training) -> Signs:
         last = layer.index in training.tail
         if well and (last or largest < _FAR_SCALE):
             continue
+        if layer.activation == "exponential" and layer.functional:
+            continue  # of a logarithm, as that of a variance, it sets where training begins
         prior = last and largest < _FAR_SCALE
-        if prior and _fits_targets(training, weight.initial.mean or 0.0):
-            continue
+        named = training.loss is not None and training.loss.name != "expression"
+        if prior and (not named or _fits_targets(training, weight.initial.mean or 0.0)):
+            continue  # what a loss that has no name takes the output for is not known
         yield Sign(
             "BCI",
             UNHARMED if well else 0.35 if prior else _drowning_confidence(layer, largest),
@@ -227,7 +231,7 @@ def _drowning_confidence(layer: Layer, largest: float) -> float:
     """How likely a bias is at fault, by its size over what the kernel makes of the inputs."""
     own, inputs = kernel(layer), layer.input
     if own is None or inputs is None or not own.fan_in or own.initial.std is None:
-        return 0.6
+        return _UNKNOWN
     size = math.hypot(inputs.mean or 0.0, inputs.std or 0.0)
     share = largest / max(own.initial.std * math.sqrt(own.fan_in) * size, 1e-9)
     return next((x for limit, x in _DROWNING_LEVELS if share >= limit), 0.3)

@@ -355,10 +355,14 @@ def weighed(race: Race, diagnosis: Diagnosis) -> Diagnosis:
     likely = [x for x in verdicts if x.status == "likely"]
     tested = {id(suspicion.finding) for suspicion in race.suspicions}
     likely += [x for x in diagnosis.findings if id(x) not in tested]
+    doubts = [x for x in likely if x.rule and x.confidence < rules.MIN_CONFIDENCE]
+    likely = [x for x in likely if x not in doubts]
+    doubts += [x for x in diagnosis.doubts if id(x) not in tested]
     refuted = [x for x in verdicts if x.status == "refuted"]
     others = () if confirmed else _structural(race)
     findings = (*confirmed, *others, *likely)[: rules.MOST]
-    return diagnosis.model_copy(update={"findings": findings, "refuted": tuple(refuted)})
+    update = {"findings": findings, "doubts": tuple(doubts), "refuted": tuple(refuted)}
+    return diagnosis.model_copy(update=update)
 
 
 def _judged_finding(suspicion: Suspicion, race: Race) -> Finding:
@@ -437,7 +441,8 @@ def intervene(
     """
     race, missing = None, ""
     learned = bool(rules.success(recording.trace))
-    if run.undecided or (learned and not run.diagnosis.findings):
+    diagnosis = run.diagnosis
+    if run.undecided or (learned and not (diagnosis.findings or diagnosis.doubts)):
         return run
     request = RepairRequest(budget=max(1.0, budget))
     seconds = min(budget * recording.result.seconds, session.job.limits.training_s)
@@ -472,7 +477,7 @@ def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool
     places = changeable(trials)
     suspicions = [
         Suspicion(finding, patches)
-        for finding in diagnosis.findings
+        for finding in (*diagnosis.findings, *diagnosis.doubts)
         if finding.fault not in _BESIDE and (patches := search.patches_of(finding, places))
     ]
     tested = {id(suspicion.finding) for suspicion in suspicions}

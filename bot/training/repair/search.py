@@ -87,7 +87,8 @@ def from_diagnosis(
     """What the findings suggest: the likely ones together, then each alone, with their first
     values before their second; last what a model suspects.
     """
-    findings = [finding for finding in diagnosis.findings if finding.by != "model"]
+    suspects = (*diagnosis.findings, *diagnosis.doubts)
+    findings = [finding for finding in suspects if finding.by != "model"]
     suspicions = [finding for finding in diagnosis.findings if finding.by == "model"]
     patches_by_finding = [patches_of(finding, hyperparameters) for finding in findings]
     likely = [
@@ -122,7 +123,9 @@ def moves(
     changed_parameters = {edit.parameter for edit in best}
     own = [patch for one in now if one.id in changed_parameters for patch in _steps(one)]
     ways = [
-        patch for finding in diagnosis.findings for patch in patches_of(finding, hyperparameters)
+        patch
+        for finding in (*diagnosis.findings, *diagnosis.doubts)
+        for patch in patches_of(finding, hyperparameters)
     ]
     others = [one for one in now if one.id not in changed_parameters]
     longer = [patch for one in others if one.kind == "epochs" for patch in _steps(one)][:2]

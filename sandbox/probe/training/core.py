@@ -24,6 +24,7 @@ class State:
         self.failures = 0
         self.failed = {}
         self.unseen = []
+        self.facts = {}  # of the code, by whatever framework trains
         self.busy = False
         self.capturing = _never
 

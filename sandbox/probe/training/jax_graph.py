@@ -2,6 +2,7 @@
 and the layers that the graph shows: products of an input with a parameter.
 """
 
+from . import program
 from .jax_marks import jax, mark_of
 
 _MOST_VALUES, _MOST_LAYERS, _MOST_DEPTH = 1 << 14, 200, 40
@@ -43,17 +44,41 @@ class GraphLook:
         self.values, self.layers = {}, []
         self.used, self.cubed, self.gates = set(), set(), {}
         self.fed = None
-        self.is_picked = False
+        self.is_picked = self.is_judged = False
+        self.sides = {}
+        self.outer, self.outer_line = (), 0
 
     def put(self, kind, key, value):
         self.values.setdefault((kind, key), value)
 
+    @property
+    def is_swapped(self):
+        """Whether a loss has targets that are learned, and predictions that are not."""
+        return any(
+            one.get("target") and one.get("prediction") is False for one in self.sides.values()
+        )
+
 
 class Tracks:
-    """Where each variable comes from: a parameter, or a layer and what was applied to it since."""
+    """Where each variable comes from: a parameter, or a layer and what was applied to it since.
+    `learned` variables depend on a parameter in any way.
+    """
 
     def __init__(self):
         self.parameters, self.layers = {}, {}
+        self.learned = set()
+
+    def is_learned(self, variable):
+        return _is_variable(variable) and (variable in self.learned or variable in self.parameters)
+
+    def hand_on(self, variable, other):
+        """What is known of a variable holds for another."""
+        if _is_variable(variable):
+            for places in (self.parameters, self.layers):
+                if variable in places:
+                    places[other] = places[variable]
+            if variable in self.learned:
+                self.learned.add(other)
 
     def layer(self, variable):
         return self.layers.get(variable) if _is_variable(variable) else None
@@ -169,9 +194,14 @@ def _note_mark(mark, equation, value, look, tracks):
         tracks.parameters[source] = tracks.parameters[out] = key
     elif _is_variable(source):
         _carry(equation, tracks)
+    if tracks.is_learned(source):
+        tracks.learned.add(out)
     if kind == "prediction":
         layer = tracks.layer(source)
         look.fed = layer if look.fed is None else look.fed
+    if kind in ("prediction", "target"):
+        look.sides.setdefault(key, {})[kind] = tracks.is_learned(source)
+    look.is_judged = look.is_judged or kind == "loss"
     look.put(kind, key, _small(kind, value))
 
 
@@ -181,7 +211,7 @@ def _small(kind, value):
         return _numbers(value)
     if kind == "values":
         return value.astype("float32").mean()
-    return _rows(value)
+    return some_rows(value)
 
 
 def _numbers(value):
@@ -191,7 +221,7 @@ def _numbers(value):
     return jnp.stack([jnp.sqrt((flat**2).sum()), jnp.abs(flat).mean(), zero])
 
 
-def _rows(value):
+def some_rows(value):
     """At most as many entries as are looked at, in whole rows where there are rows."""
     size = 1
     for one in value.shape[1:]:
@@ -243,18 +273,10 @@ def _inside(equation, inputs, look, tracks, depth, is_activation):
             inner, getattr(closed, "consts", ()), inputs, GraphLook(), Tracks(), depth + 1
         )
     for outer, variable in zip(equation.invars, inner.invars):
-        if _is_variable(outer):
-            if outer in tracks.parameters:
-                tracks.parameters[variable] = tracks.parameters[outer]
-            if outer in tracks.layers:
-                tracks.layers[variable] = tracks.layers[outer]
+        tracks.hand_on(outer, variable)
     outputs = _evaluate(inner, getattr(closed, "consts", ()), inputs, look, tracks, depth + 1)
     for variable, outer in zip(inner.outvars, equation.outvars):
-        if _is_variable(variable):
-            if variable in tracks.layers:
-                tracks.layers[outer] = tracks.layers[variable]
-            if variable in tracks.parameters:
-                tracks.parameters[outer] = tracks.parameters[variable]
+        tracks.hand_on(variable, outer)
     return outputs
 
 
@@ -283,6 +305,9 @@ def _scan(equation, inputs, look, depth):
         look.put(kind, key, value if is_training else value[-1])
     look.layers = look.layers or inner.layers
     look.fed = inner.fed if look.fed is None else look.fed
+    look.is_judged = look.is_judged or inner.is_judged
+    if not look.outer:
+        look.outer, look.outer_line = inner.outer, inner.outer_line
     return [*state, *rows]
 
 
@@ -301,6 +326,7 @@ def _carry(equation, tracks):
 def _follow(equation, inputs, outputs, called, look, tracks):
     """Layers, their biases and activations, as the values go through an equation."""
     name = equation.primitive.name
+    _follow_loss(equation, inputs, look, tracks)
     if name in ("dot_general", "conv_general_dilated", "gather") and len(equation.invars) > 1:
         if _make_layer(equation, inputs, outputs, look, tracks):
             return
@@ -328,12 +354,55 @@ def _follow(equation, inputs, outputs, called, look, tracks):
         _carry(equation, tracks)
 
 
+def _follow_loss(equation, inputs, look, tracks):
+    """What depends on a parameter, and what happens to it before the loss is there."""
+    if any(map(tracks.is_learned, equation.invars)):
+        tracks.learned.update(equation.outvars)
+    if not look.is_judged:
+        _note_outer(equation, look, tracks)
+        _note_root(equation, inputs, look)
+
+
+_OF_EACH = ("sub", "mul", "div", "add", "max", "min")
+
+
+def _note_outer(equation, look, tracks):
+    """A column that meets a row, of which only one is learned: each value of one meets all of the
+    other.
+    """
+    if equation.primitive.name not in _OF_EACH or look.outer:
+        return
+    shapes = [tuple(getattr(one.aval, "shape", ())) for one in equation.invars]
+    rows = max(shapes[0], default=0)
+    if rows < 2 or sorted(shapes) != [(1, rows), (rows, 1)]:
+        return
+    if sum(map(tracks.is_learned, equation.invars)) == 1:
+        look.outer, look.outer_line = ((rows,), (rows, 1)), line_of(equation)
+
+
+def _note_root(equation, inputs, look):
+    if equation.primitive.name == "sqrt" and getattr(inputs[0], "size", 0):
+        look.put("root", str(line_of(equation)), inputs[0].min())
+
+
+def line_of(equation):
+    """The innermost line of the program's main file that made an equation; 0 where JAX does not
+    tell.
+    """
+    try:
+        frames = equation.source_info.traceback.frames
+    except AttributeError:  # another version of JAX, or none was kept
+        return 0
+    main = program.main_file()
+    return next((int(one.line_num) for one in frames if one.file_name == main), 0)
+
+
 def _activate(number, applied, outputs, look):
     """A function is applied to what a layer returns; the first one counts."""
     layer = look.layers[number]
     if not layer.activation and look.fed is None:
         layer.activation = "gelu" if applied == "tanh" and number in look.cubed else applied
-        look.put("output", str(number), _rows(outputs[0]))
+        look.put("output", str(number), some_rows(outputs[0]))
 
 
 def _note_parts(equation, layers, look):
@@ -373,7 +442,7 @@ def _make_layer(equation, inputs, outputs, look, tracks):
     before = tracks.layer(other)
     layer.inputs = (before,) if before is not None else ()
     if before is None:
-        look.put("input", kind, _rows(inputs[1 - at]))
+        look.put("input", kind, some_rows(inputs[1 - at]))
     look.used.add(paths[at])
     look.layers.append(layer)
     number = len(look.layers) - 1

@@ -184,18 +184,15 @@ def _marked_updates(updates):
     return (put_all("update", updates),)
 
 
-def comparing(name, classes_as_numbers):
+def comparing(name):
     """A loss function of optax: marks what it compares."""
 
     def make(original):
-        def loss_function(predictions, targets=None, *args, **kwargs):
-            marked = _marked_pair(name, predictions, targets, kwargs, classes_as_numbers)
+        def loss_function(*args, **kwargs):
+            marked = _marked_arguments(name, args, kwargs)
             if marked is not None:
-                predictions, targets, kwargs = marked
-            if targets is None:
-                result = original(predictions, *args, **kwargs)
-            else:
-                result = original(predictions, targets, *args, **kwargs)
+                args, kwargs = marked
+            result = original(*args, **kwargs)
             marked = _try_mark("values", number_of(name, program.line()), result)
             return marked[0] if marked else result
 
@@ -204,14 +201,24 @@ def comparing(name, classes_as_numbers):
     return make
 
 
+_PLACES = ("prediction", "target")
+_KEYWORDS = {
+    "predictions": "prediction", "logits": "prediction", "log_predictions": "prediction",
+    "predictor_outputs": "prediction", "targets": "target", "labels": "target",
+}  # fmt: skip
+
+
 @contained("loss functions of JAX")
-def _marked_pair(name, predictions, targets, kwargs, classes_as_numbers):
+def _marked_arguments(name, args, kwargs):
     number = number_of(name, program.line())
-    for key in ("labels", "targets"):
-        if key in kwargs:
-            kwargs = {**kwargs, key: put("target", number, kwargs[key])}
-    predictions = put("prediction", number, predictions)
-    return predictions, None if targets is None else put("target", number, targets), kwargs
+    places = dict(enumerate(_PLACES))
+    args = tuple(put(places[at], number, one) if at in places else one
+                 for at, one in enumerate(args))  # fmt: skip
+    kwargs = {
+        key: put(_KEYWORDS[key], number, one) if key in _KEYWORDS else one
+        for key, one in kwargs.items()
+    }
+    return args, kwargs
 
 
 # The optimizers that a program makes.

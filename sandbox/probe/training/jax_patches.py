@@ -48,9 +48,7 @@ def install_optax(optax):
     for name in _OPTIMIZERS:
         patch(optax, name, jax_marks.making(name))
     for name in jax_records.LOSSES:
-        by_number = name.endswith("integer_labels")
-        wrapper = jax_marks.comparing(name, by_number)
-        patch(optax, name, wrapper)
+        patch(optax, name, jax_marks.comparing(name))
         losses = sys.modules.get("optax.losses")
         if losses is not None and hasattr(losses, name):
             setattr(losses, name, getattr(optax, name))

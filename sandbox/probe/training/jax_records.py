@@ -5,8 +5,10 @@ import sys
 
 from . import numbers, program, source
 from .core import STATE, is_sampled
+from .jax_graph import some_rows
 from .jax_marks import MARKS, OPTIMIZERS, jax, path_of
 from .records import WRITER
+from .row_labels import RowLabels, keys_of
 
 IS_DEBUGGED = os.environ.get("REPRISE_TRAINING") == "debug"
 _MODEL, _OPTIMIZER = "model-0", "optimizer-0"
@@ -31,6 +33,8 @@ class Glimpse:
     def __init__(self, values, look):
         self.values, self.layers = values, look.layers
         self.fed, self.is_picked = look.fed, look.is_picked
+        self.is_swapped = look.is_swapped
+        self.outer, self.outer_line = look.outer, look.outer_line
 
     def of(self, kind):
         """The values of a kind, by key."""
@@ -50,7 +54,10 @@ class JaxTraining:
         self.batches = 0
         self.losses = {}
         self.places = {}
-        self.parameters = None
+        self.parameters = self.initial = None
+        self.outer, self.outer_line = (), 0
+        self.root = None
+        self.judging, self.pairs = [], RowLabels()
         self.unchanged = self.compared = self.updated = 0
         self.uses, self.kinds = {}, {}
         self.is_picked = False
@@ -320,6 +327,7 @@ def _activations(glimpse):
 def _compare_parameters(glimpse):
     """Whether the parameters are those of the last look, although updates were optimizer since."""
     parameters = {key: one.copy() for key, one in glimpse.of("parameter").items()}
+    RUN.initial = RUN.initial or parameters
     before, RUN.parameters = RUN.parameters, parameters
     if before is None or before.keys() != parameters.keys():
         return
@@ -329,7 +337,13 @@ def _compare_parameters(glimpse):
 
 
 def _note_uses(glimpse):
-    """Which parameters get gradients."""
+    """Which parameters get gradients, and what was seen on the way to the loss."""
+    if glimpse.outer and not RUN.outer:
+        RUN.outer, RUN.outer_line = glimpse.outer, glimpse.outer_line
+    for line, value in glimpse.of("root").items():
+        low = float(value.min())
+        if RUN.root is None or low < RUN.root[0]:
+            RUN.root = (low, int(line))
     RUN.updated += any(float(one[0]) > 0 for one in glimpse.of("update").values())
     for path, gradient in glimpse.of("gradient").items():
         use = RUN.uses.setdefault(path, {"looked": 0, "fed": 0})
@@ -370,15 +384,25 @@ def _note_data(glimpse):
     RUN.shape = RUN.shape or batch.shape
     table = numbers.thin(batch) if batch.ndim > 1 else batch.reshape(-1, 1)
     RUN.rows.append(table.astype("float64")[:_MOST_ROWS])
+    keys = keys_of(batch)
+    RUN.pairs.add_batch(keys)
     target = targets.get(next(iter(predictions), ""))
     if target is not None and target.ndim and len(target) == len(batch):
         RUN.targets.append((table.astype("float64"), _table(target)))
+        if len(inputs) == 1 and target.ndim == 1 and target.dtype.kind in "iu":
+            RUN.pairs.add_labels(keys, target.tolist())
     if RUN.batches == 1:
         _write_data(numpy, batch)
 
 
 def _table(array):
     return array.reshape(-1, 1) if array.ndim == 1 else array.reshape(-1, array.shape[-1])
+
+
+def _target_table(targets, predictions):
+    """A row for each target: numbers of classes stand one for each row of predictions."""
+    are_classes = targets.dtype.kind in "iu" and targets.ndim == predictions.ndim - 1
+    return targets.reshape(-1, 1) if are_classes else _table(targets)
 
 
 def _write_data(numpy, batch=None):
@@ -409,7 +433,7 @@ def _note_loss(number, predictions, targets, glimpse):
     call = MARKS.calls[number]
     use = RUN.losses.setdefault(number, {"targets": []})
     if targets is not None:
-        use["targets"].append(_table(targets).astype("float64"))
+        use["targets"].append(_target_table(targets, predictions).astype("float64"))
         del use["targets"][_MOST_BATCHES:]
     if "fields" in use:
         return
@@ -428,8 +452,10 @@ def _note_loss(number, predictions, targets, glimpse):
         "columns_sum_to_one": numbers.columns_sum_to_one(numpy, table),
         "line": call["line"], "call": call["line"],
     }  # fmt: skip
+    if glimpse.is_swapped:
+        use["fields"]["settings"] = {"swapped": True}
     if targets is not None:
-        target_table = _table(targets).astype("float64")
+        target_table = _target_table(targets, predictions).astype("float64")
         use["fields"]["targets"] = _summary(targets)
         use["fields"]["one_hot"] = numbers.is_one_hot(target_table)
         use["fields"]["integer_targets"] = numbers.is_integral(target_table.reshape(-1))
@@ -519,5 +545,87 @@ def finish():
             "jax_unchanged": RUN.unchanged,
             "jax_updated": RUN.updated,
             "picked_values": int(RUN.is_picked),
+            "distinct_batches": len(RUN.prints),
+            **RUN.pairs.facts(),
+            **_outer_facts(),
+            **_judged_facts(),
         },
     )
+
+
+def _outer_facts():
+    """What was seen on the way to the loss."""
+    fields = source.roots()
+    if RUN.outer:
+        fields.update(outer_shapes="%s and %s" % RUN.outer, outer_line=RUN.outer_line)
+    if RUN.root is not None:
+        fields["root_low"] = RUN.root[0]
+        if RUN.root[1] and RUN.root[0] == 0:
+            fields["roots"] = [float(RUN.root[1])]
+    return fields
+
+
+# Functions that are compiled and do not train: what a model is judged by.
+
+_LATE, _LEAST_SIZE, _MOST_JUDGING, _MOST_JUDGED = 20, 16, 50, 5
+
+
+class Judging:
+    """A compiled function that was called after training had begun: the arrays that it holds fast,
+    those that it was given, and when.
+    """
+
+    def __init__(self, line, constants):
+        self.line, self.constants = line, constants
+        self.given, self.last, self.due = [], 0, _LATE
+
+    def note(self, leaves):
+        """Note a call; of the arguments of a few late ones some rows."""
+        self.last = STATE.steps
+        if STATE.steps >= self.due and len(self.given) < _MOST_JUDGED:
+            self.due = 2 * STATE.steps
+            self.given.append([_few(one) for one in leaves if _is_weight(one)])
+
+
+def judge(line, constants):
+    """Follow a compiled function that does not train, by the line where it is written."""
+    if len(RUN.judging) >= _MOST_JUDGING:
+        return None
+    RUN.judging.append(Judging(line, [one for one in constants if _is_weight(one)]))
+    return RUN.judging[-1]
+
+
+def _is_weight(array):
+    is_array = getattr(array, "ndim", 0) >= 2 and hasattr(array, "dtype")
+    return is_array and array.size >= _LEAST_SIZE and array.dtype.kind == "f"
+
+
+def _few(array):
+    """The rows of an array that are kept of a parameter."""
+    return sys.modules["numpy"].asarray(some_rows(array))
+
+
+def _judged_facts():
+    """The line of a function that goes on with the parameters which training began with."""
+    for one in RUN.judging:
+        if one.last < max(1, STATE.steps // 2):
+            continue
+        constants = _is_initial([_few(array) for array in one.constants])
+        if constants or (one.given and all(map(_is_initial, one.given))):
+            return {"judged_initial": one.line}
+    return {}
+
+
+def _is_initial(arrays):
+    """Whether some arrays are parameters as they were at the beginning and are no longer."""
+    numpy = sys.modules["numpy"]
+    for path, old in (RUN.initial or {}).items():
+        new = (RUN.parameters or {}).get(path)
+        if not _is_weight(old) or new is None or numpy.array_equal(old, new):
+            continue
+        alike = [array for array in arrays if array.shape == old.shape]
+        if any(numpy.array_equal(array, new) for array in alike):
+            return False
+        if any(numpy.array_equal(array, old) for array in alike):
+            return True
+    return False

@@ -6,7 +6,7 @@ gradients, updates and the outputs of layers. What the program computes is not t
 import functools
 import sys
 
-from . import jax_graph, jax_records
+from . import jax_graph, jax_records, program
 from .core import STATE, quiet
 from .jax_marks import MARKS, OPTIMIZERS, is_clean, is_staged, jax
 
@@ -22,7 +22,7 @@ class StepFunction:
     def __init__(self):
         self.kind = ""
         self.compiled = {}
-        self.loss_at = None
+        self.loss_at = self.judging = None
         self.failed = self.rounds = 0
 
 
@@ -39,6 +39,8 @@ class Followed:
     def __call__(self, *args, **kwargs):
         uses = self._uses
         if uses.kind == "other" or STATE.busy or not is_clean():
+            if uses.judging is not None:
+                _judge(uses, args, kwargs)
             return self._compiled(*args, **kwargs)
         arguments = _before(self, args, kwargs)
         result = self._compiled(*args, **kwargs)
@@ -76,6 +78,12 @@ def _followed(args, compiled, options):
     if not callable(function) or not hasattr(compiled, "trace"):
         return None
     return Followed(function, compiled, options)
+
+
+@quiet("evaluations in JAX")
+def _judge(uses, args, kwargs):
+    if STATE.steps and is_clean():
+        uses.judging.note(jax().tree_util.tree_leaves((args, kwargs)))
 
 
 def _is_due(step):
@@ -119,6 +127,9 @@ def _after(followed, arguments, result):
             uses.kind = "other"
             STATE.cannot_see("steps of JAX in a compiled loop of unknown length or a branch")
         if uses.kind == "other":
+            line = program.line_of_function(followed._function)
+            uses.judging = jax_records.judge(line, closed.consts)
+            _judge(uses, args, kwargs)
             return
     look = None
     try:

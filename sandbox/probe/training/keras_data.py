@@ -6,7 +6,7 @@ import math
 import types
 
 from . import keras_layers, numbers
-from .core import STATE
+from .core import STATE, contained
 from .numbers import floor, trivial
 from .records import WRITER
 from .vocabulary import KERAS_LOSSES
@@ -72,6 +72,7 @@ def from_dataset(x):
             size = int(node._batch_size)
         if "Shuffle" in types[-1]:
             start = node._input_dataset
+            _note_buffer(node, start)
         node = getattr(node, "_input_dataset", None)
     names = " ".join(types)
     if size is None or any(word in names for word in _DRAWING):
@@ -82,6 +83,14 @@ def from_dataset(x):
     if "Batch" not in after or "Map" in after or "Filter" in after:
         return None
     return next(iter(start.batch(max(size, 32)).take(1)))
+
+
+@contained("buffers of tf.data")
+def _note_buffer(node, before):
+    """How many rows a shuffle draws from, and how many there are; nothing where that is unknown."""
+    size, rows = getattr(node, "_buffer_size", None), before.cardinality()
+    if size is not None and int(rows) > 0:
+        STATE.facts.update(shuffle_buffer=int(size), shuffled_rows=int(rows))
 
 
 def _calls_python(node):

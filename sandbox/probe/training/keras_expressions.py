@@ -42,14 +42,14 @@ class Mean:
 
 
 def watch(losses, on_call):
-    """Patch the functions of a module, and those that its `get` returns; `called(function, targets,
-    result)` learns of each use.
+    """Patch the functions of a module, and those that its `get` returns; `on_call(function,
+    targets, result, predictions)` learns of each use.
     """
 
     def make(original):
         def loss_function(y_true, y_pred, *args, **kwargs):
             result = original(y_true, y_pred, *args, **kwargs)
-            on_call(Mean(original, original.__name__, args, kwargs), y_true, result)
+            on_call(Mean(original, original.__name__, args, kwargs), y_true, result, y_pred)
             return result
 
         return loss_function
@@ -80,7 +80,7 @@ def watch_tensorflow(nn, on_call):
 
             def loss_function(labels=None, logits=None, *args, **kwargs):
                 result = original(labels, logits, *args, **kwargs)
-                on_call(Mean(ordered, name, (), {"from_logits": True}), labels, result)
+                on_call(Mean(ordered, name, (), {"from_logits": True}), labels, result, logits)
                 return result
 
             return loss_function
@@ -141,6 +141,37 @@ class ComparisonRecorder:
     def _seen(self, kind, inputs, _attributes, _outputs, op_name=None, graph=None):
         if graph is None and kind in _COMPARING:
             self.pairs.append(tuple(inputs))
+
+
+_OF_EACH = frozenset((
+    "Sub", "SquaredDifference", "Mul", "Add", "AddV2", "RealDiv", "DivNoNan", "Maximum", "Minimum",
+    "LogicalAnd", "LogicalOr", "Equal", "NotEqual", "Greater", "Less", "GreaterEqual", "LessEqual",
+))  # fmt: skip
+
+
+class OuterRecorder:
+    """Looks, while a loss is computed, for operations of tensors of different rank whose result has
+    the axis of the samples once more than either.
+    """
+
+    def __init__(self, rows):
+        self.rows, self.shapes, self.line = rows, (), 0
+
+    def __enter__(self):
+        _callbacks().add_op_callback(self._seen)
+        return self
+
+    def __exit__(self, *_):
+        _callbacks().remove_op_callback(self._seen)
+
+    def _seen(self, kind, inputs, _attributes, outputs, op_name=None, graph=None):
+        if graph is not None or kind not in _OF_EACH or self.shapes or len(inputs) != 2:
+            return
+        shapes = [tuple(one.shape) for one in inputs]
+        most = max(shape.count(self.rows) for shape in shapes)
+        if len(set(map(len, shapes))) == 2 and min(map(len, shapes)):
+            if most and tuple(outputs[0].shape).count(self.rows) > most:
+                self.shapes, self.line = shapes, program.line()
 
 
 def _callbacks():

@@ -22,6 +22,7 @@ class LoopsSeen:
         self.loss = self.object = self.targets = self.result = None
         self.pairs, self.written = (), None
         self.losses = {}
+        self.sources, self.has_others = set(), False
         self.passed = {}
         self.runs, self.known = weakref.WeakKeyDictionary(), weakref.WeakSet()
 
@@ -59,9 +60,19 @@ def watch_functions(losses):
     keras_expressions.watch(losses, _note_call)
 
 
-def _note_call(function, targets, result):
+def _note_call(function, targets, result, predictions=None):
     if not keras_run.ACTIVE:
         _note_loss(function, targets, result)
+        _note_order(function, targets, predictions)
+
+
+@quiet("arguments of Keras losses")
+def _note_order(function, targets, predictions):
+    """A loss whose first argument is what a model returns, and whose second is not."""
+    results = [result for _, result in SEEN_LOOPS.passed.values()]
+    if any(one is targets for one in results) and not any(one is predictions for one in results):
+        name = keras_data.name_of(function)[0]
+        keras_run.tell_code(swapped_loss=name, swapped_line=program.line())
 
 
 def _gradient(original):
@@ -78,6 +89,10 @@ def _differentiated(loss, sources):
     """The loss of a loop that may have written it out itself."""
     RECORDER.end()
     SEEN_LOOPS.pairs = RECORDER.take()
+    if isinstance(sources, (list, tuple)):
+        SEEN_LOOPS.sources.update(map(_key, sources))
+    else:
+        SEEN_LOOPS.has_others = True
     if getattr(loss, "shape", None) == ():
         loops = SEEN_LOOPS if _has_values(loss) else TRACED_LOOPS
         loops.loss = loss
@@ -85,9 +100,20 @@ def _differentiated(loss, sources):
             loops.losses.update((id(one), loss) for one in sources)
 
 
-def _judged(result, loss, y_true, *_args, **_kwargs):
-    if not keras_run.ACTIVE:
-        _note_loss(loss, y_true, result)
+def _key(variable):
+    """What is the same of a variable of Keras and of the one behind it."""
+    return id(getattr(variable, "_value", variable))
+
+
+def _note_target(variables):
+    """A step that changes variables of which no gradient was ever asked."""
+    keys, loops = set(map(_key, variables)), SEEN_LOOPS
+    if keys and loops.sources and not loops.has_others and not keys & loops.sources:
+        keras_run.tell_code(applied_to_others=program.line())
+
+
+def _judged(result, loss, y_true, y_pred=None, *_args, **_kwargs):
+    _note_call(loss, y_true, result, y_pred)
 
 
 @quiet("Keras losses")
@@ -130,6 +156,7 @@ def _loss_of(loops, variables):
 @quiet("Keras loops")
 def _before_step(keras, optimizer, gradients, variables):
     variables = list(variables or optimizer._trainable_variables)
+    _note_target(variables)
     if any(keras_probe.is_traced(one) for one in gradients) and keras_probe.are_seen():
         return _trace_gradients(keras, optimizer, gradients, variables)
     if not all(one is None or _has_values(one) for one in gradients):

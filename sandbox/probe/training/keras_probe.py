@@ -7,7 +7,7 @@ import random
 import sys
 import threading
 
-from . import keras_layers
+from . import keras_expressions, keras_layers
 from .core import STATE, quiet
 from .vocabulary import RECTIFIERS
 
@@ -122,6 +122,9 @@ def look(look):
     except ValueError:  # a loop may take the loss of what another model makes of this one's outputs
         look.is_foreign = True
         gradients_and_outputs = _predict(look)
+    except Exception:  # a loss that takes no such labels, if only outside a compiled step
+        look.is_refused = True
+        gradients_and_outputs = _predict(look)
     gradients, predictions, penalty = gradients_and_outputs
     return (
         [None if one is None else keras_layers.array(one) for one in gradients],
@@ -132,7 +135,7 @@ def look(look):
 
 def _is_own(look):
     """Whether the loss stands in a `train_step` of the program's own alone, or its targets do."""
-    if look.data.probe[1] is None or look.is_foreign:
+    if look.data.probe[1] is None or look.is_foreign or look.is_refused:
         return True
     model, usual = look.model, look.keras.Model.compute_loss
     has_loss = look.loss or getattr(model, "_compile_loss", None) or model.losses
@@ -150,6 +153,11 @@ def _forward(look):
     penalty = sum(float(keras_layers.array(one).sum()) for one in look.model.losses)
     if look.loss is not None:
         loss = look.loss(y, predictions)
+    elif look.outer is None and look.keras.backend.backend() == "tensorflow":
+        rows = look.keras.tree.flatten(predictions)[0].shape[0]
+        with keras_expressions.OuterRecorder(rows) as recorder:
+            loss = look.model._compute_loss(x, y, predictions, None, training=False)
+        look.outer = recorder.shapes, recorder.line
     else:
         loss = look.model._compute_loss(x, y, predictions, None, training=False)
     return loss, predictions, penalty
@@ -335,7 +343,8 @@ class Look:
         self.loss = run.loss
         self.seen, self.outputs, self.gradients = {}, [], []
         self.weights, self.penalty = [], None
-        self.taken = self.blind = self.is_foreign = False
+        self.outer = None
+        self.taken = self.blind = self.is_foreign = self.is_refused = False
 
     def _place(self, variable):
         """The layer of a variable; a model may be built only by its first batch."""

@@ -8,6 +8,7 @@ import weakref
 from . import keras_data, keras_layers, keras_probe, numbers, program, source
 from .core import NO_MODEL, STATE, contained, patch, quiet, sampled
 from .records import WRITER
+from .row_labels import RowLabels, keys_of
 
 # One call of `Model.fit`: its steps, and on sampled ones what a fixed batch shows.
 
@@ -20,15 +21,16 @@ class KnownModel:
         self.optimizer = "optimizer-%d" % number
         self.steps = self.epochs = 0
         self.described = self.fed = self.has_modes = False
+        self.rows = None
         self.metrics = ()
 
 
 _SOME_STEPS = 20
-CODE = {"modes": [], "facts": {}}
+CODE = {"modes": [], "facts": STATE.facts}
 """What is known of the code around a training."""
 
 
-def _tell_code(modes=(), **facts):
+def tell_code(modes=(), **facts):
     """Write down all that is known of the code once more, with what is new."""
     CODE["modes"] += modes
     CODE["facts"].update(facts)
@@ -103,6 +105,23 @@ class KerasRun:
     def _feed(self, description):
         self.known.fed = True
         description.data_and_loss()
+        self._look_at_rows()
+        shapes, line = self.look.outer or ((), 0)
+        if shapes:
+            tell_code(outer_shapes="%s and %s" % tuple(shapes), outer_line=line)
+
+    @contained("rows of Keras data")
+    def _look_at_rows(self):
+        """Which rows come with several labels, and the first rows with their labels."""
+        data, pairs = self.data, RowLabels()
+        if data.x is None or data.y is None or data.x.dtype.kind != "f" or not data.alone:
+            return
+        rows, labels = data.rows(data.x), _labels_of(data.rows(data.y))
+        pairs.add_labels(keys_of(rows), labels)
+        tell_code(**pairs.facts(), **source.roots())
+        if data.samples:
+            few = slice(_MOST_ALIKE)
+            self.known.rows = data.x[few].copy(), data.y[few].copy()
 
     @quiet("batches")
     def offer(self, batch):
@@ -174,13 +193,13 @@ class KerasRun:
         norms = [x for x in self.layers if type(x).__name__ == "BatchNormalization" and x.trainable]
         if norms and all(keras_layers.is_evaluating(one) for one in norms):
             mode = {"layers": ["BatchNorm"], "evaluating": self.known.steps}
-            _tell_code(modes=[mode])
+            tell_code(modes=[mode])
 
     @contained("frozen Keras models")
     def _look_for_frozen(self):
         """A model of which nothing can change, although it is trained."""
         if self.model.weights and not self.model.trainable_weights:
-            _tell_code(frozen_model=True, frozen_line=source.line_of_frozen())
+            tell_code(frozen_model=True, frozen_line=source.line_of_frozen())
 
     @contained("metrics of Keras")
     def _look_at_metrics(self):
@@ -190,7 +209,7 @@ class KerasRun:
         limits = [float(one) for one in limits if isinstance(one, (int, float))]
         if limits:
             line = source.line_of_keyword("compile", "metrics") or self.line
-            _tell_code(threshold=max(limits), threshold_line=line)
+            tell_code(threshold=max(limits), threshold_line=line)
 
     def _loss(self, batch, steps, logs):
         """The loss of these steps alone: Keras tells the mean over the epoch so far, a `train_step`
@@ -257,6 +276,16 @@ def _number(value):
 _MOST_CALLS, _MOST_ROWS, _MOST_PLACES, _FEW_ROWS = 8, 256, 1 << 14, 16
 _MOST_STAGES = 30
 EVALUATIONS = {}
+_MOST_ALIKE, _LEAST_ALIKE, _LEAST_CHANGES = 512, 24, 10
+
+
+def _labels_of(targets):
+    """The class of each row; none where targets are no classes."""
+    if targets.ndim == 2 and numbers.is_one_hot(targets):
+        return targets.argmax(1).tolist()
+    flat = targets.reshape(-1)
+    are_classes = len(flat) == len(targets) and numbers.is_integral(flat.astype("float64"))
+    return flat.tolist() if are_classes else []
 
 
 def install(keras):
@@ -273,6 +302,8 @@ def _watch(keras, name):
             if name == "predict":
                 _look_at_order(self, arguments.get("x"))
             _look(keras, self, arguments.get("x"), arguments.get("y"))
+            if name == "evaluate":
+                _look_at_labels(self, arguments.get("x"), arguments.get("y"))
             result = original(self, *args, **kwargs)
             if name == "evaluate":
                 _judge(self, result)
@@ -283,6 +314,26 @@ def _watch(keras, name):
     return make
 
 
+@quiet("labels of evaluations")
+def _look_at_labels(model, x, y):
+    """Labels of the training data, given with other inputs."""
+    entry = MODELS.get(model)
+    if entry is None or entry.rows is None or not hasattr(x, "shape") or not hasattr(y, "shape"):
+        return
+    import numpy
+
+    rows, labels = entry.rows
+    size = min(len(labels), len(y))
+    own, inputs = keras_data.array(y)[:size], keras_data.array(x)[:size]
+    is_same = own.shape == labels[:size].shape and numpy.array_equal(own, labels[:size])
+    flat = labels[:size].reshape(size, -1)
+    changes = int((flat[1:] != flat[:-1]).any(1).sum())
+    if size < _LEAST_ALIKE or not is_same or changes < _LEAST_CHANGES:
+        return
+    if inputs.shape == rows[:size].shape and not numpy.array_equal(inputs, rows[:size]):
+        tell_code(labels_of_training=program.line())
+
+
 @quiet("order of evaluations")
 def _look_at_order(model, x):
     """Predictions of a set of data with labels that comes in another order each time."""
@@ -290,7 +341,7 @@ def _look_at_order(model, x):
     if entry is None or not entry.steps or not isinstance(spec, tuple) or len(spec) < 2:
         return
     if _is_reshuffled(x):
-        _tell_code(predicted_shuffled=True, predicted_line=source.line_of_shuffle(program.line()))
+        tell_code(predicted_shuffled=True, predicted_line=source.line_of_shuffle(program.line()))
 
 
 def _is_reshuffled(dataset):

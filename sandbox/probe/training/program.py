@@ -41,6 +41,12 @@ def line_of(thing):
     return LINES.get(id(thing), 0)
 
 
+def line_of_function(function):
+    """The first line of a function of the main file; the one that calls it for any other."""
+    code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+    return code.co_firstlineno if code and code.co_filename == main_file() else line()
+
+
 # The `for` loops of the program's main file that a training step stands in, read from its source:
 # how often each runs, where its range can be told without running anything.
 

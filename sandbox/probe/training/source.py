@@ -215,6 +215,63 @@ def _multiplies(node):
                for side in (node.left, node.right))  # fmt: skip
 
 
+_ROOTS = ("sqrt", "acos", "arccos", "asin", "arcsin")
+_BOUNDING = ("clamp", "clamp_min", "clip", "maximum", "clip_by_value", "where", "relu")
+_SMALL = 0.1
+
+
+def roots():
+    """The lines that take a root, a norm or an angle of what nothing keeps off zero."""
+    tree = program.tree()
+    names = _numpy_names(tree) if tree is not None else ()
+    is_torch = any(
+        getattr(node, "module", None) == "torch" or any(x.name == "torch" for x in node.names)
+        for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))
+    ) if tree is not None else False  # fmt: skip
+    called = _ROOTS if is_torch else (*_ROOTS, "norm")  # PyTorch's has a slope of zero there
+    lines = [
+        float(node.lineno) for node in ast.walk(tree or ast.Module([], []))
+        if _is_root(node, called, names) and not any(map(_keeps_off_zero, ast.walk(node)))
+    ]  # fmt: skip
+    return {"roots": sorted(set(lines))[:8]} if lines else {}
+
+
+def _numpy_names(tree):
+    """What numpy and `math` are called, whose values have no gradient."""
+    return {
+        one.asname or one.name
+        for node in ast.walk(tree) if isinstance(node, ast.Import)
+        for one in node.names if one.name in ("numpy", "math")
+    }  # fmt: skip
+
+
+def _is_root(node, called, without_gradient):
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        return getattr(node.right, "value", None) == 0.5
+    if not isinstance(node, ast.Call):
+        return False
+    name = getattr(node.func, "attr", None) or getattr(node.func, "id", "")
+    owner = getattr(getattr(node.func, "value", None), "id", "")
+    constant = all(isinstance(one, ast.Constant) for one in node.args)
+    return name in called and owner not in without_gradient and not (node.args and constant)
+
+
+def _keeps_off_zero(node):
+    """Whether a small number is added, or values are bounded."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        sides = (node.left, node.right)
+        values = [getattr(one, "value", None) for one in sides]
+        small = any(isinstance(one, float) and 0 < one < _SMALL for one in values)
+        return small or any("eps" in str(_name_of(one)).lower() for one in sides)
+    if not isinstance(node, ast.Call):
+        return False
+    return (getattr(node.func, "attr", None) or getattr(node.func, "id", "")) in _BOUNDING
+
+
+def _name_of(node):
+    return getattr(node, "attr", None) or getattr(node, "id", "")
+
+
 _ENDS = re.compile(r"(is_)?(dones?|terminals?|terminated|ended)(_\w+)?$")
 
 

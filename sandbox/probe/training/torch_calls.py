@@ -64,6 +64,7 @@ class Calls:
         self.followed, self.loaded = set(), set()
         self.kept_graphs = self.divided = 0
         self.restored_line = 0
+        self.gaps = {}
         self.looks = 0
         self.looking = True
 
@@ -140,11 +141,13 @@ def _note_reset():
 
 
 @quiet("calls")
-def _note_load(_result, module, state=None, *_args, **_kwargs):
+def _note_load(result, module, state=None, *_args, **_kwargs):
     """Parameters that are loaded before they are trained are no random ones; a best state that is
     put back afterwards says nothing of their start.
     """
     note("load", always=True)
+    if getattr(result, "missing_keys", None) and state:
+        _note_gaps(frozenset(result.missing_keys), module, state)
     if STATE.steps and not CALLS.restored_line and _is_its_own(module, state):
         CALLS.restored_line = program.line() or -1
     parameters = {id(one) for one in module.parameters()} - CALLS.followed
@@ -163,11 +166,27 @@ def _is_its_own(module, state):
     )
 
 
+_AVERAGES = ("running_mean", "running_var")
+
+
+def _note_gaps(missing, module, state):
+    """What a state that is loaded lacks: everything, or the averages of layers whose weights it
+    has.
+    """
+    own = [name for name, _ in module.named_parameters()]
+    layers = {name.rpartition(".")[0] for name in missing if name.endswith(_AVERAGES)}
+    if own and missing.issuperset(own) and not any(name in state for name in own):
+        CALLS.gaps.setdefault("all", (program.line(), STATE.steps))
+    elif any(name.rpartition(".")[0] in layers for name in own if name in state):
+        CALLS.gaps["averages"] = (program.line(), STATE.steps)
+
+
 def restored():
-    """What is written down of a state that was never a copy."""
-    if not CALLS.restored_line:
-        return {}
-    return {"restored_line": max(0, CALLS.restored_line)}
+    """What is written down of a state that was never a copy, or that lacks something."""
+    fields = {"gap_%s" % kind: [float(x) for x in place] for kind, place in CALLS.gaps.items()}
+    if CALLS.restored_line:
+        fields["restored_line"] = max(0, CALLS.restored_line)
+    return fields
 
 
 def follow_optimizer(optimizer):

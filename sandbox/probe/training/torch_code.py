@@ -45,7 +45,7 @@ def finish():
     """Tell what is known at the end."""
     if not STATE.steps and CALLS.totals.get("backward"):
         torch_parameters.look()
-    if STATE.steps or CALLS.totals.get("backward"):
+    if CALLS.totals.get("step") or CALLS.totals.get("backward"):
         write()
 
 
@@ -68,9 +68,12 @@ def write():
             **torch_attention.facts(),
             **torch_own.facts(),
             **torch_parameters.repeated(),
+            **torch_parameters.twins(),
             **torch_rows.facts(),
             **torch_terms.facts(),
             **torch_calls.restored(),
+            **source.roots(),
             **source.unused_ends(),
+            **STATE.facts,
         },
     )

@@ -32,7 +32,8 @@ def batch(optimizer_state):
         return
     data = BATCH_DATA.setdefault(model.id, BatchData())
     tensor, alone = _input(model)
-    torch_rows.look(tensor, LOSSES.targets[0] if LOSSES.targets is not None else None)
+    targets = LOSSES.targets[0] if LOSSES.targets is not None else None
+    torch_rows.look(tensor, targets, LOSSES.compared, is_alone=alone)
     if tensor is None or data.looks >= _MOST_BATCHES or data.count >= _MOST_ROWS:
         return
     data.looks += 1

@@ -211,7 +211,7 @@ class Forward:
 
     def clear(self):
         self.calls, self.modules, self.outputs = {}, {}, {}
-        self.ungraded = set()
+        self.ungraded = {}
         self.known = NodePlaces(lambda: self.calls)
 
     def forget(self, model):
@@ -226,7 +226,7 @@ class Forward:
                 del self.modules[key]
         self.calls = {key: call for key, call in self.calls.items() if key in self.modules}
         self.outputs = {}
-        self.ungraded = set()
+        self.ungraded = {}
 
     def arm(self, is_sampled, structure):
         self.structure = structure
@@ -279,7 +279,7 @@ def _is_passed_over(module):
         return True
     if not torch.is_grad_enabled():
         if len(FORWARD.ungraded) < _MOST_CALLS:
-            FORWARD.ungraded.add(id(module))
+            FORWARD.ungraded[id(module)] = weakref.ref(module)
         return True
     if type(module).__module__.startswith("keras.") or len(FORWARD.modules) > _MOST_CALLS:
         return True

@@ -305,6 +305,7 @@ class Losses:
         self.wanted, self.idle = True, False
         self.quiet_until = 0  # no step before this one is sampled, and none is only counted
         self.targets = None
+        self.compared = []
         self.any = False
         self.told = {}
 
@@ -399,6 +400,8 @@ def _look(name, predictions, targets, kwargs, result):
     torch_forward.close(predictions)
     canonical, logits = NAMES[name]
     LOSSES.targets = (targets.detach(), _targets(canonical, predictions, targets))
+    LOSSES.compared.append(targets.detach())
+    del LOSSES.compared[:-16]
     if use.looks < _LOOKS:
         use.looks += 1
         layers = torch_forward.FORWARD.known
@@ -411,6 +414,8 @@ def _look(name, predictions, targets, kwargs, result):
         settings = _settings(canonical, kwargs)
         if canonical == "cross_entropy" and _compares_itself(predictions, targets):
             settings["self_compared"] = True
+        if targets.requires_grad and not predictions.requires_grad:
+            settings["swapped"] = True
         use.fields.update(
             from_logits=logits,
             settings=settings,

@@ -9,7 +9,7 @@ from .core import contained
 from .torch_calls import CALLS
 from .torch_forward import FORWARD
 
-_MOST, _MOST_ELEMENTS, _MOST_LOOKS = 400, 512, 12
+_MOST, _MOST_ELEMENTS, _MOST_LOOKS, _MOST_TWINS = 400, 512, 12, 4
 _STEPS = frozenset((0, 1, 2, 5, 10, 15, 19, 50, 100, 200, 400))
 
 
@@ -25,10 +25,25 @@ class FollowedParameter:
         self.values = _some(parameter).clone()
 
 
+class Twin:
+    """A network of the form of one that learns, that runs in training without gradients alone."""
+
+    def __init__(self, root):
+        self.reference = weakref.ref(root)
+        self.form, self.values = _form(root), [_some(one).clone() for one in root.parameters()]
+        self.looks = 0
+
+    def has_changed(self):
+        root = self.reference()
+        values = [] if root is None else [_some(one) for one in root.parameters()]
+        return not all(map(records.torch().equal, self.values, values)) or not values
+
+
 class Parameters:
     """All parameters that were followed, and the modules that were looked through."""
 
     def __init__(self):
+        self.twins = {}
         self.uses = {}
         self.roots = {}
         self.unregistered = {}
@@ -54,6 +69,33 @@ def running_roots():
         for module, *_ in FORWARD.modules.values()
         if id(module) not in inner and any(True for _ in module.parameters())
     ]
+
+
+def _form(root):
+    return tuple((name, tuple(one.shape)) for name, one in root.named_parameters())
+
+
+def _look_for_twins(roots):
+    """Note the networks that run beside those that learn, and have their form."""
+    forms = {_form(root) for root in roots}
+    modules = [one() for one in FORWARD.ungraded.values()]
+    for module in modules:
+        if module is None or len(PARAMETERS.twins) >= _MOST_TWINS or id(module) in FORWARD.modules:
+            continue
+        key = id(module)
+        is_own = any(id(one) in PARAMETERS.uses for one in module.parameters())
+        if key not in PARAMETERS.twins and not is_own and _form(module) in forms:
+            PARAMETERS.twins[key] = Twin(module)
+        if key in PARAMETERS.twins:
+            PARAMETERS.twins[key].looks += 1
+
+
+def twins():
+    """What is written down of the networks beside: how often those that never change ran."""
+    with records.torch().no_grad():
+        still = [one for one in PARAMETERS.twins.values() if not one.has_changed()]
+        is_still = bool(still) and len(still) == len(PARAMETERS.twins)
+    return {"twin_looks": max(one.looks for one in still)} if is_still else {}
 
 
 def is_due(step):
@@ -87,6 +129,7 @@ def look():
         use.optimizers = max(use.optimizers, holders.get(id(parameter), 0))
         use.trainable = bool(parameter.requires_grad)
         use.changed = use.changed or _has_changed(use, parameter)
+    _look_for_twins(roots)
     for optimizer, use in CALLS.optimizers.items():
         parameters = [one for group in optimizer.param_groups for one in group["params"]]
         use.held = len(parameters)

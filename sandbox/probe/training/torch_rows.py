@@ -1,9 +1,11 @@
-"""Which rows a model is trained on and judged by: the same batch again and again, rows in both
-parts, and a column that is the target.
+"""Which rows a model is trained on and judged by: the same batch again and again, one row that
+fills a batch, rows in both parts, a column that is the target, and labels that contradict each
+other.
 """
 
-from . import records
+from . import numbers, records
 from .core import contained
+from .row_labels import RowLabels
 from .torch_loops import LOOPS
 
 _MOST_ROWS, _MOST_BATCHES, _MOST_JUDGED, _MOST_COLUMNS = 1024, 24, 40, 256
@@ -24,6 +26,7 @@ class Rows:
         self.looked_columns = 0
         self.shifted = self.sequences = 0
         self.labels = []
+        self.pairs = RowLabels()
 
 
 ROWS = Rows()
@@ -39,8 +42,11 @@ def _hashes(tensor):
 
 
 @contained("rows")
-def look(tensor, targets):
-    """Note the rows of a training step."""
+def look(tensor, targets, compared, *, is_alone):
+    """Note the rows of a training step, what each of its losses was `compared` with, and whether
+    the model has no other inputs.
+    """
+    _look_at_both(compared)
     if tensor is None or not tensor.dim() or not len(tensor):
         return
     if targets is not None:
@@ -50,9 +56,14 @@ def look(tensor, targets):
     ROWS.batches += 1
     hashes = _hashes(tensor)
     ROWS.prints.add(tuple(hashes[:_MOST_COMPARED]))  # the last batch of an epoch may be shorter
+    ROWS.pairs.add_batch(hashes)
     if tensor.dim() >= 2 and tensor.is_floating_point():
+        rows = tensor.detach()[:_MOST_ROWS].reshape(len(hashes), -1)
+        ROWS.pairs.add_levels(rows.double().mean(1).tolist())
         ROWS.trained_rows += len(hashes)
         ROWS.trained.update(hashes)
+        if is_alone and targets is not None and _is_continuous(tensor.detach()):
+            ROWS.pairs.add_labels(hashes, _labels_of(tensor, targets.detach()))
     if getattr(tensor, "_base", None) is not None:
         ROWS.share = min(ROWS.share, tensor.numel() / max(1, tensor._base.numel()))
     if targets is not None and ROWS.looked_columns < 3:
@@ -68,12 +79,28 @@ def _look_at_labels(tensor, targets):
             if codes.shape[1] >= _LEAST_PLACES:
                 alike = (codes[:, 1:] == next_codes[:, :-1]).float().mean()
                 ROWS.shifted += float(alike) > _MOSTLY
+    labels = _labels_of(tensor, targets)
+    if labels and len(ROWS.labels) < _MOST_LABELS:
+        ROWS.labels.append(labels)
+
+
+def _labels_of(tensor, targets):
+    """The class of each row; none where targets are no classes."""
     alone = targets.dim() == 1 or (targets.dim() == 2 and targets.shape[1] == 1)
-    if not alone or len(targets) != len(tensor) or len(ROWS.labels) >= _MOST_LABELS:
-        return
+    if not alone or len(targets) != len(tensor):
+        return []
     labels = targets.reshape(-1)[:_MOST_ROWS]
-    if not labels.is_floating_point() or bool(((labels == 0) | (labels == 1)).all()):
-        ROWS.labels.append(labels.tolist())
+    are_classes = not labels.is_floating_point() or bool(((labels == 0) | (labels == 1)).all())
+    return labels.tolist() if are_classes else []
+
+
+def _look_at_both(compared):
+    """Of a step with a loss of classes and one of shares of them, whether both mean the same."""
+    labels = [one for one in compared if one.dim() == 1 and not one.is_floating_point()]
+    shares = [one for one in compared if one.dim() == 2 and numbers.rows_sum_to_one(one)]
+    if len(labels) == len(shares) == 1 and len(labels[0]) == len(shares[0]):
+        if float(labels[0].min()) >= 0 and int(labels[0].max()) < shares[0].shape[1]:
+            ROWS.pairs.add_answers(labels[0].tolist(), shares[0].argmax(1).tolist())
 
 
 def _look_for_targets(tensor, targets):
@@ -123,6 +150,7 @@ def facts():
         "judged_trained": [float(sum(row in ROWS.trained for row in one)) for one in ROWS.judged],
         "target_columns": [float(at) for at in ROWS.columns[:16]] if ROWS.looked_columns else [],
     }
+    fields.update(ROWS.pairs.facts())
     if ROWS.sequences:
         fields["shifted_targets"] = ROWS.shifted / ROWS.sequences
     if ROWS.labels:

@@ -260,6 +260,7 @@ def step(optimizer, optimizer_state, skipped):
         fields["weights"] = [] if skipped else _weights(optimizer_state, _parameters(optimizer))
         fields["activations"] = _activations(optimizer_state)
         torch_data.batch(optimizer_state)
+    LOSSES.compared.clear()
     WRITER.step(optimizer_state.steps, fields)
     optimizer_state.steps += 1
     STATE.steps += 1

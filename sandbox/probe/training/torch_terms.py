@@ -1,12 +1,13 @@
 """What a loss that the program writes out is made of: vectors that are broadcast against columns,
-terms that lead to nothing that is stepped, and the place of a sequence that it is read from.
+terms that lead to nothing that is stepped, roots of what may be zero, and the place of a sequence
+that it is read from.
 """
 
 from . import program, records, source, torch_forward
 from .core import contained
 from .torch_forward import FORWARD
 
-_MOST_NODES, _MOST_LOOKS, _MOST_TERMS = 300, 60, 16
+_MOST_NODES, _MOST_LOOKS, _MOST_TERMS, _RANK = 300, 60, 16, 3
 _RECURRENT = ("LSTM", "GRU", "RNN")
 _DISTANCES = ("mseloss", "smoothl1loss", "huberloss", "l1loss", "pow", "abs")
 
@@ -23,6 +24,8 @@ class Terms:
         self.idle, self.useful = {}, {}
         self.ends = self.padded = 0.0
         self.picked = 0
+        self.root = None
+        self.mask = 0.0
 
 
 TERMS = Terms()
@@ -46,6 +49,9 @@ def begin_backward(tensors):
     if not TERMS.outer:
         _look_for_outer(root)
     _look_for_ends(root)
+    _look_for_roots(root)
+    if not TERMS.mask:
+        _look_for_masks(root)
     TERMS.picked += _is_of_picked(root)
 
 
@@ -161,6 +167,66 @@ def _is_outer(one, other):
     return len(few) > 0 and more == (*few, 1) and few[-1] > 1
 
 
+# Roots.
+
+
+def _look_for_roots(root):
+    """The smallest root between a loss and the layers: its slope has no bound near zero."""
+    waiting, visited = [root], set()
+    while waiting and len(visited) < _MOST_NODES:
+        node = waiting.pop(0)
+        if node in visited or node in FORWARD.known:
+            continue
+        visited.add(node)
+        value = torch_forward.saved_tensor(node, "_saved_result")
+        if torch_forward.name(node) == "sqrt" and records.is_tensor(value) and value.numel():
+            low = float(value.detach().min())
+            TERMS.root = low if TERMS.root is None else min(low, TERMS.root)
+        waiting += torch_forward.parents(node)
+
+
+# Masks.
+
+
+def _look_for_masks(root):
+    """A mask of zeros and one larger number than one, by which shares are multiplied."""
+    waiting, visited = [root], set()
+    while waiting and len(visited) < _MOST_NODES:
+        node = waiting.pop(0)
+        if node in visited or node in FORWARD.known:
+            continue
+        visited.add(node)
+        below = torch_forward.parents(node)
+        if torch_forward.name(node) == "mul" and len(below) == 1:
+            mask = _mask_of(node)
+            if mask is not None and _are_shares(_base(below[0]), mask.shape):
+                TERMS.mask = float(mask.max())
+                return
+        waiting += below
+
+
+def _mask_of(node):
+    """The other factor of a product, where it is one number in some places and zero elsewhere."""
+    for name in ("_saved_self", "_saved_other"):
+        value = torch_forward.saved_tensor(node, name)
+        if records.is_tensor(value) and value.dim() >= _RANK and not value.requires_grad:
+            high = float(value.max())
+            if (
+                high > 1
+                and bool(((value == 0) | (value == high)).all())
+                and float(value.min()) == 0
+            ):
+                return value
+    return None
+
+
+def _are_shares(node, shape):
+    value = FORWARD.outputs.get(node)
+    if value is None or value.numel() != shape.numel():
+        return False
+    return 0 <= float(value.min()) and float(value.max()) <= 1
+
+
 # Values of actions.
 
 
@@ -235,6 +301,10 @@ def facts():
         fields.update(outer_shapes=TERMS.outer, outer_line=TERMS.outer_line)
     if TERMS.picked:
         fields["picked_values"] = TERMS.picked
+    if TERMS.mask:
+        fields["mask_high"] = TERMS.mask
+    if TERMS.root is not None:
+        fields["root_low"] = TERMS.root
     if TERMS.ends:
         fields.update(padded_ends=TERMS.padded / TERMS.ends, ends_line=source.line_of_last())
     idle = [(count, line) for (line, term), count in TERMS.idle.items()

@@ -42,7 +42,7 @@ def _wrap(torch, owner, name, note):
     @functools.wraps(original)
     def method(*args, **kwargs):
         result = original(*args, **kwargs)
-        if len(args) > 1 or kwargs:
+        if len(args) > 1 or kwargs or name == "argmax":
             note(torch, name, result, args, kwargs)
         return result
 
@@ -74,12 +74,16 @@ def _is_mixed(before, after):
 
 def _note_along(torch, name, result, args, kwargs):
     along = kwargs.get("dim", kwargs.get("axis", args[1] if len(args) > 1 else None))
-    if type(along) is not int or STATE.busy or torch.compiler.is_compiling():
+    is_flat = name == "argmax" and along is None
+    if not (is_flat or type(along) is int) or STATE.busy or torch.compiler.is_compiling():
         return
     if not args or getattr(args[0], "ndim", 0) != 2:
         return
     shape = tuple(args[0].shape)
-    if along == 0 or (shape[along] == 1 and shape[0] > 1):
+    if is_flat:
+        if min(shape) > 1:
+            _note("argmax of all", shape, (), None)
+    elif along == 0 or (shape[along] == 1 and shape[0] > 1):
         _note(name, shape, (), None)
 
 

@@ -19,6 +19,7 @@ import pytest
 from bot.kernel.dialogue import Usage
 from bot.kernel.errors import ModelUnavailable, Stopped, UserError
 from bot.model.endpoint import Endpoint, event_loop
+from bot.model.json_answer import in_words
 from bot.model.usage import AnswerLost, Deadline
 from tests.integration.model.questions import (
     KEY,
@@ -316,7 +317,7 @@ def test_an_answer_that_does_not_fit_is_mended_once_by_showing_the_error(name: s
     assert second[1] == first[1]
     assert second[0]["content"].startswith(first[0]["content"])
     assert f"could not be used: it {said}." in second[3]["content"]
-    assert json.dumps(QUESTION.answer_schema) in second[3]["content"]
+    assert in_words(QUESTION.answer_schema) in second[3]["content"]
     assert gives_up([act], 2, f"its answer could not be used: it {said}").usage == ONE + ONE
 
 

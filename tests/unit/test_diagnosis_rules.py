@@ -850,6 +850,15 @@ def test_filters_of_one_that_skip_places_cost_even_a_fair_run(
     assert ("LCF" in {x.fault for x in found}) is told
 
 
+@pytest.mark.parametrize(("most", "told"), [(40.0, True), (400.0, False)])
+def test_a_spread_that_a_few_values_make_is_not_compared(most: float, told: bool) -> None:
+    heavy = summary((60, 16), -12.0, most, mean=0.1, std=12.0)
+    judged = Data(model="m", part="evaluation", inputs=heavy)
+    learned = {"inputs": summary((300, 16), -3.0, 3.0, mean=0.0, std=1.0)}
+    found = diagnose(trace(data=learned, held_out=(judged,))).findings
+    assert ("parts-differ" in {x.rule for x in found}) is told
+
+
 @pytest.mark.parametrize(
     ("low", "high", "told"), [(-0.5, 0.5, True), (-0.5, 0.1, False), (0.0, 1.0, False)]
 )

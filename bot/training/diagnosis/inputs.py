@@ -28,6 +28,7 @@ _GROWN, _FAR_ABOVE, _CENTRED = 8.0, 3.0, 0.5
 _SMALL = 0.03
 _APART, _MOSTLY = 4.0, 0.5
 _FAR_SHIFT, _FAR_OFF = 3.0, 10.0
+_TAIL = 10.0
 _BELOW = 0.25
 _PLAIN = 0.5
 _FEW = 100
@@ -191,6 +192,8 @@ def parts_differ(training: Training) -> Signs:
     if train is None or train.ids:
         return
     for other in training.held_out:
+        if _has_tail(train.inputs) or _has_tail(other.inputs):
+            continue
         share = _columns_apart(train, other)
         if share >= _MOSTLY or _apart(train.inputs, other.inputs):
             stds = f"{train.inputs.std or 0:.3g} and {other.inputs.std or 0:.3g}"
@@ -229,6 +232,14 @@ def _columns_apart(one: Data, other: Data) -> float:
         for a, b in both
     )
     return apart / len(both) if both else 0.0
+
+
+def _has_tail(inputs: Summary) -> bool:
+    """Whether a few values make the spread, which then says nothing of the others."""
+    low, high, mean = inputs.minimum, inputs.maximum, inputs.mean or 0.0
+    if low is None or high is None or not inputs.std:
+        return False
+    return max(high - mean, mean - low) > _TAIL * inputs.std
 
 
 def _apart(a: Summary, b: Summary) -> bool:

@@ -288,10 +288,11 @@ def _broadcast(training: Training, loss: Loss) -> bool:
 
 def _more_classes(training: Training) -> int:
     """How many classes the labels number where a single unit is to tell them, by a loss or a metric
-    of classes; 0 where they need no more units, or may be counts.
+    of classes; 0 where they need no more units, may be counts, or may be those of another loss.
     """
     loss = training.loss
-    if loss is None or width(loss) != 1 or not loss.integer_targets:
+    is_only = len(training.losses) == 1
+    if loss is None or not is_only or width(loss) != 1 or not loss.integer_targets:
         return 0
     whole = targets_of(loss, training.data)
     if whole.minimum not in (0, 1) or not 2 <= (whole.maximum or 0) <= _MOST_CLASSES:

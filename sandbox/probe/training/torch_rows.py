@@ -63,12 +63,21 @@ def look(tensor, targets, compared, *, is_alone):
         ROWS.pairs.add_levels(rows.double().mean(1).tolist())
         ROWS.trained_rows += len(hashes)
         ROWS.trained.update(hashes)
-        if is_alone and targets is not None and _is_continuous(tensor.detach()):
+        is_question = targets is not None and not _has_other_labels(targets.detach(), compared)
+        if is_alone and is_question and _is_continuous(tensor.detach()):
             ROWS.pairs.add_labels(hashes, _labels_of(tensor, targets.detach()))
     if getattr(tensor, "_base", None) is not None:
         ROWS.share = min(ROWS.share, tensor.numel() / max(1, tensor._base.numel()))
     if targets is not None and ROWS.looked_columns < 3:
         _look_for_targets(tensor.detach(), targets.detach())
+
+
+def _has_other_labels(targets, compared):
+    """Whether another loss of the step asks something else of the rows: their domain, say."""
+    flat = targets.reshape(-1)
+    return any(
+        one.numel() == len(flat) and bool((one.reshape(-1) != flat).any()) for one in compared
+    )
 
 
 def _look_at_labels(tensor, targets):

@@ -119,6 +119,20 @@ def test_an_evaluation_of_the_initial_parameters_is_named(
 
 
 @pytest.mark.nightly
+def test_branches_that_are_added_are_seen(python: str, tmp_path: Path) -> None:
+    """No activation need stand between the layers of a network with a way around them."""
+    branch = '"w3": jax.random.normal(w1, (6, 3)) * 0.3,'
+    text = LOOP.replace('"w2": jax', f'{branch}\n    "w2": jax')
+    text = text.replace('hidden @ params["w2"]', 'hidden @ params["w2"] + x @ params["w3"]')
+    residual = []
+    for name, source in (("plain", LOOP), ("added", text)):
+        program = tmp_path / f"{name}.py"
+        program.write_text(source)
+        residual.append(probing.run(program, python, probe=True).trace.models[0].residual)
+    assert residual == [False, True]
+
+
+@pytest.mark.nightly
 def test_steps_that_cannot_be_seen_are_said(python: str, tmp_path: Path) -> None:
     assert any("unknown length" in x for x in _diagnosis(WHILE, python, tmp_path).unseen)
 

@@ -44,7 +44,7 @@ class GraphLook:
         self.values, self.layers = {}, []
         self.used, self.cubed, self.gates = set(), set(), {}
         self.fed = None
-        self.is_picked = self.is_judged = False
+        self.is_picked = self.is_judged = self.has_sums = False
         self.sides = {}
         self.outer, self.outer_line = (), 0
 
@@ -306,6 +306,7 @@ def _scan(equation, inputs, look, depth):
     look.layers = look.layers or inner.layers
     look.fed = inner.fed if look.fed is None else look.fed
     look.is_judged = look.is_judged or inner.is_judged
+    look.has_sums = look.has_sums or inner.has_sums
     if not look.outer:
         look.outer, look.outer_line = inner.outer, inner.outer_line
     return [*state, *rows]
@@ -359,6 +360,10 @@ def _follow_loss(equation, inputs, look, tracks):
     if any(map(tracks.is_learned, equation.invars)):
         tracks.learned.update(equation.outvars)
     if not look.is_judged:
+        branches = [tracks.layer(one) for one in equation.invars]
+        is_sum = equation.primitive.name == "add" and None not in branches
+        is_sum = is_sum and len(getattr(equation.outvars[0].aval, "shape", ())) > 1
+        look.has_sums = look.has_sums or is_sum
         _note_outer(equation, look, tracks)
         _note_root(equation, inputs, look)
 

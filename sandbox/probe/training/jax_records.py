@@ -33,7 +33,7 @@ class Glimpse:
     def __init__(self, values, look):
         self.values, self.layers = values, look.layers
         self.fed, self.is_picked = look.fed, look.is_picked
-        self.is_swapped = look.is_swapped
+        self.is_swapped, self.has_sums = look.is_swapped, look.has_sums
         self.outer, self.outer_line = look.outer, look.outer_line
 
     def of(self, kind):
@@ -184,7 +184,7 @@ def _describe(glimpse):
         RUN.places[path] = (-1, _role(path, parameters[path]))
     WRITER.put(
         "model", id=_MODEL, framework="jax", layers=layers, line=RUN.line, compiled=True,
-        residual=False,
+        residual=glimpse.has_sums,
     )  # fmt: skip
     WRITER.put("optimizer", **_optimizer())
     WRITER.put("plan", **_plan())

@@ -15,6 +15,7 @@ from bot.kernel.training_types import (
     TrainingTrace,
     WeightStep,
 )
+from bot.training.diagnosis.rates import update_ratio
 from bot.training.diagnosis.rule import trainings
 from bot.training.diagnosis.rules import RULES, diagnose
 from sandbox.probe.training.core import is_sampled, sampled
@@ -848,6 +849,26 @@ def test_filters_of_one_that_skip_places_cost_even_a_fair_run(
     fair = curve(2.3, 0.35)
     found = diagnose(trace((first, dense(1, 8, 32), LAYERS[2]), fair)).findings
     assert ("LCF" in {x.fault for x in found}) is told
+
+
+def test_steps_that_only_add_to_a_gradient_change_nothing() -> None:
+    """Three of four steps wait for the fourth."""
+    falls = curve(2.3, 0.9)
+    taken = steps(falls, ratio=1e-3)
+    waiting = tuple(
+        step.model_copy(
+            update={
+                "weights": tuple(
+                    row.model_copy(update={"update_ratio": 0.0}) for row in step.weights
+                )
+            }
+        )
+        if at % 40
+        else step
+        for at, step in enumerate(taken)
+    )
+    (run,) = trainings(trace(LAYERS, falls, taken=waiting))
+    assert update_ratio(run) == pytest.approx(1e-3)
 
 
 @pytest.mark.parametrize(("most", "told"), [(40.0, True), (400.0, False)])

@@ -5,6 +5,7 @@ our own. Momentum counts: a step of SGD is rate / (1 - momentum) in the long run
 """
 
 import math
+from itertools import chain
 from statistics import median
 
 from bot.kernel.training_types import Optimizer
@@ -58,17 +59,21 @@ def effective(optimizer: Optimizer, rate: float) -> float:
 
 def update_ratio(training: Training) -> float | None:
     """The median over early steps and kernels of the update's norm over the weight's. Later ones
-    tell of units that died.
+    tell of units that died; steps that only add to a gradient change nothing.
     """
     sampled_steps = [step for step in training.steps if step.weights][:_EARLY]
-    ratios = [
-        weight.update_ratio
+    by_step = [
+        [
+            weight.update_ratio
+            for weight in step.weights
+            if weight.update_ratio is not None
+            and math.isfinite(weight.update_ratio)
+            and weight.role in ("kernel", "recurrent")
+        ]
         for step in sampled_steps
-        for weight in step.weights
-        if weight.update_ratio is not None and weight.role in ("kernel", "recurrent")
     ]
-    finite_ratios = [x for x in ratios if math.isfinite(x)]
-    return median(finite_ratios) if finite_ratios else None
+    ratios = list(chain(*filter(any, by_step))) or list(chain(*by_step))
+    return median(ratios) if ratios else None
 
 
 def in_band(training: Training) -> bool:

@@ -232,6 +232,11 @@ class MadeOptimizer:
         self.schedule = rate if callable(rate) else None
         self.rate = _number(rate)
         self.settings = settings
+        self.every = 1
+
+    def rate_at(self, step):
+        """The rate of a step; a schedule counts those that change the parameters."""
+        return self.rate if self.schedule is None else float(self.schedule(step // self.every))
 
 
 OPTIMIZERS = []
@@ -258,6 +263,13 @@ def making(name):
         return optimizer
 
     return make
+
+
+@contained("optimizers of JAX")
+def note_accumulation(every):
+    """The optimizer made last takes a step for several batches."""
+    if OPTIMIZERS and isinstance(every, int) and every > 0:
+        OPTIMIZERS[-1].every = every
 
 
 @contained("optimizers of JAX")

@@ -4,7 +4,7 @@ import functools
 import sys
 
 from . import jax_marks, jax_records, jax_steps
-from .core import STATE, patch
+from .core import STATE, follow, patch
 from .jax_marks import MARKS, is_clean
 
 _OPTIMIZERS = (
@@ -47,11 +47,18 @@ def install_optax(optax):
     _updates(optax)
     for name in _OPTIMIZERS:
         patch(optax, name, jax_marks.making(name))
+    if hasattr(optax, "MultiSteps"):
+        follow(optax.MultiSteps, "__init__", _accumulating)
     for name in jax_records.LOSSES:
         patch(optax, name, jax_marks.comparing(name))
         losses = sys.modules.get("optax.losses")
         if losses is not None and hasattr(losses, name):
             setattr(losses, name, getattr(optax, name))
+
+
+def _accumulating(_, _made, *args, **kwargs):
+    every = kwargs.get("every_k_schedule", args[1] if len(args) > 1 else None)
+    jax_marks.note_accumulation(every)
 
 
 def install_equinox(equinox):

@@ -151,12 +151,10 @@ def _rate(at):
     optimizer = OPTIMIZERS[0] if OPTIMIZERS else None
     if optimizer is None:
         return None
-    if optimizer.schedule is None:
-        return optimizer.rate
-    if at > 20 and at % 25:
+    if optimizer.schedule is not None and at > 20 and at % 25:
         return None
     try:
-        return float(optimizer.schedule(at))
+        return optimizer.rate_at(at)
     except Exception:  # a schedule of the program that takes something else
         return None
 

@@ -21,6 +21,10 @@ from bot.kernel.bug import (
         'import torch\ntorch.manual_seed(0)\nx = torch.tensor(float("nan"))\nprint("loss", x)',
         'import torch\nx = torch.tensor(0.0)\nx.fill_(float("nan"))\nx.requires_grad_(True)\nprint(x)',
         'try:\n    raise ValueError("nan")\nexcept ValueError as e:\n    print("loss", e)',
+        (
+            "import torch\nx = torch.tensor(0.0)\ny = torch.sqrt(x)\ny.backward()\n"
+            'x.grad = torch.tensor(float("nan"))\nprint("loss", x.grad)'
+        ),
     ],
 )
 def test_values_that_are_only_written_down(source):
@@ -37,6 +41,7 @@ def test_values_that_are_only_written_down(source):
         "import torch\nw = torch.tensor(0.0)\nprint(torch.log(w))",
         "for x in run():\n    print(x)",
         "import torch\nx = torch.tensor(0.0)\ntorch.sqrt(x).backward()\nprint(x.grad)",
+        "import torch\nx = torch.tensor(0.0)\ny = torch.sqrt(x)\ny.backward()\nprint(x.grad)",
         "import torch\nx = torch.tensor(0.0)\nx.div_(0)\nprint(x)",
         "import lib\nx = [0.0]\nlib.normalise(x)\nprint(x)",
         "import lib\nx = []\nx.append(lib.f(0))\nprint(x)",

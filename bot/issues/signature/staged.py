@@ -503,7 +503,14 @@ def written_down(source: str) -> str:
     handlers = (node for node in nodes if isinstance(node, ast.ExceptHandler) and not raises)
     rebound |= {node.name for node in handlers if node.name}
 
+    attributes = [node for node in nodes if isinstance(node, ast.Attribute)]
+    # Only a backward pass gives a tensor its gradient, unless the program does.
+    gives = any(node.attr == "grad" and isinstance(node.ctx, ast.Store) for node in attributes)
+    is_derived = not gives and any(node.attr == "backward" for node in attributes)
+
     def computes(node: ast.AST) -> bool:
+        if isinstance(node, ast.Attribute) and node.attr == "grad":
+            return is_derived
         return _computes(node) or (isinstance(node, ast.Name) and node.id in rebound)
 
     flows = (*data_flow.assignment_flows(tree), *_change_flows(tree))

@@ -786,6 +786,30 @@ def test_what_keras_is_judged_by_after_training_is_seen(keras, tmp_path):
     assert finding.fault == "CPP"
 
 
+FRAMED = """\
+import keras, numpy
+keras.utils.set_random_seed(0)
+draw = numpy.random.default_rng(0)
+images = numpy.full((1024, 8, 8, 1), -1.0, "float32")
+images[:, 1:, 1:] = draw.normal(size=(1024, 7, 7, 1))
+labels = (images.mean((1, 2, 3)) > -0.2).astype("int32")
+model = keras.Sequential([keras.layers.Flatten(), keras.layers.Dense(2)])
+model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+one, other = slice(640), slice(512, None)
+model.fit(images[one], labels[one], validation_data=(images[other], labels[other]), verbose=0)
+"""
+
+
+def test_columns_of_images_are_those_of_all_their_places(keras, tmp_path):
+    """The frame of an image is not met alone."""
+    (tmp_path / "program.py").write_text(FRAMED)
+    (probed,) = keras.compare(tmp_path / "program.py").with_probe
+    columns = {one.part: one.columns for one in probed.trace.data}
+    ((mean, deviation),) = columns["validation"]
+    assert (mean, deviation) == pytest.approx(columns["train"][0], abs=0.1)
+    assert deviation > 0.5
+
+
 FRAMEWORKS = pytest.mark.parametrize("framework", ["torch", "keras"])
 
 

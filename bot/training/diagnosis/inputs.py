@@ -222,9 +222,10 @@ def _parts_apart(text: str, measurements: tuple[Measurement, ...]) -> Sign:
 
 def _columns_apart(one: Data, other: Data) -> float:
     """The share of columns that lie elsewhere, or spread far wider, in one part than in the other.
-    Columns that never change in one of them say nothing, and what grows over time may grow on.
+    Columns that never change in one of them say nothing, and what grows over time may grow on. A
+    single column is the whole.
     """
-    if len(one.columns) != len(other.columns):
+    if len(one.columns) != len(other.columns) or len(one.columns) < 2:
         return 0.0
     both = [(a, b) for a, b in zip(one.columns, other.columns, strict=True) if a[1] and b[1]]
     apart = sum(

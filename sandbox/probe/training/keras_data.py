@@ -409,4 +409,9 @@ def _summary(rows, whole):
 def as_table(values, most=None):
     """Rows by the entries of the last axis, at most about so many; one dimension is a column."""
     table = values.reshape(-1, 1) if values.ndim == 1 else values.reshape(-1, values.shape[-1])
-    return (table if most is None else table[spread_rows(len(table), most)]).astype("float64")
+    if most is None or len(table) <= most:
+        return table.astype("float64")
+    apart, inside = len(table) // most, len(table) // len(values)
+    while math.gcd(apart, inside) > 1:  # else it meets one and the same place of every image
+        apart += 1
+    return table[::apart].astype("float64")

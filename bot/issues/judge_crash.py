@@ -72,6 +72,7 @@ def _words(
         agrees = (
             alike >= wording.ENOUGH
             or _is_restyled(failure, signature, names)
+            or wording.is_cut_off(signature.message, failure.message)
             or (
                 wording.stands_in(signature.message, failure.message)
                 and (is_placed(failure, signature) or _may_be_anywhere(failure, signature))

@@ -27,7 +27,7 @@ from bot.issues.search import (
     report_programs,
     reported_statement,
 )
-from bot.issues.search.commit_fit import fitting_commit
+from bot.issues.search.commit_fit import fitting_commit, named_commit
 from bot.issues.search.reconstruct import reconstruct
 from bot.issues.search.writing import Reconstructed
 from bot.issues.signature import freeze
@@ -281,13 +281,14 @@ def _at_quoted_commit(
     options: EnvironmentOptions,
     tree: Tree,
 ) -> tuple[EnvironmentOptions, Tree]:
-    """The options and the tree at the commit that has the lines which the report quotes, where that
-    of the day has fewer.
+    """The options and the tree at the commit that the report names, or that has the lines which it
+    quotes, where that of the day has fewer.
     """
     assert spec.repo is not None
     try:
-        commit = fitting_commit(session, bug, spec.repo, environment.commit, tree)
-        if commit is None:
+        reported = named_commit(session, spec.repo)
+        commit = reported or fitting_commit(session, bug, spec.repo, environment.commit, tree)
+        if commit is None or commit.id == environment.commit:
             return options, tree
         moved_spec = spec.model_copy(
             update={"repo": spec.repo.model_copy(update={"ref": commit.id})}
@@ -295,9 +296,9 @@ def _at_quoted_commit(
         moved_tree = read_tree(session.build(moved_spec).tree)
     except (BuildError, UserError, TransientError):
         return options, tree
+    says = "the bug report names" if reported is not None else "the quoted traceback fits"
     session.note(
-        f"the quoted traceback fits commit {commit.id[:12]} of {commit.date:%Y-%m-%d}, not "
-        f"{environment.commit[:12]}"
+        f"{says} commit {commit.id[:12]} of {commit.date:%Y-%m-%d}, not {environment.commit[:12]}"
     )
     return options.model_copy(update={"ref": commit.id}), moved_tree
 

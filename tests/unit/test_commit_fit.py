@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from bot.issues.reading.issue import read_issue
-from bot.issues.search.commit_fit import fitting_commit
+from bot.issues.search.commit_fit import fitting_commit, named_commit
 from bot.kernel.bug import Commit, Issue
 from bot.kernel.environment import RepoSource
 from bot.kernel.session import Session
@@ -67,3 +67,33 @@ def test_what_the_repository_does_not_have_is_not_compared():
     assert fit(report(5, path="/usr/lib/python3/site-packages/lib/model.py")) is None
     assert fit(report(5, path="/home/me/other.py")) is None
     assert fit(report(5), None) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "is_named"),
+    [
+        ("* lib version: git 3a3b1c5d9", True),
+        ("I am at commit `3a3b1c5d9` of master", True),
+        ("revision 3a3b1c5d9, Python 3.6", True),
+        ("It was introduced in commit 3a3b1c5d9", False),
+        ("Fixed by commit 3a3b1c5d9?", False),
+        ("version 20210403", False),
+        ("commit 3a3b1c5d9 fails, commit 4a4b4c4d4 too", False),
+        ("the file 3a3b1c5d9.bin is missing", False),
+    ],
+)
+def test_a_commit_that_a_report_says_it_is_about_is_taken(body, is_named):
+    known = Commit(id="3a3b1c5d9" + "0" * 31, date=datetime(2026, 1, 3, tzinfo=UTC), subject="x")
+    history = FakeCommits((*COMMITS[:2], known), files={})
+    issue = Issue(title="A test fails", body=body, created_at=datetime(2026, 1, 5, tzinfo=UTC))
+    session = Session.begin(issue_job(issue), replace(world(None), commits=history))
+    assert named_commit(session, SOURCE) == (known if is_named else None)
+
+
+def test_a_commit_that_is_newer_than_the_report_is_not_what_it_is_about():
+    history = FakeCommits(
+        (Commit(id="3a3b1c5d9" + "0" * 31, date=datetime(2026, 1, 9, tzinfo=UTC)),), files={}
+    )
+    issue = Issue(title="x", body="commit 3a3b1c5d9", created_at=datetime(2026, 1, 5, tzinfo=UTC))
+    session = Session.begin(issue_job(issue), replace(world(None), commits=history))
+    assert named_commit(session, SOURCE) is None

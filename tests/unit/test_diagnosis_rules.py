@@ -400,6 +400,15 @@ def test_layers_with_a_function_of_any_kind_between_are_no_linear_map(
     assert told == ([(0,)] if linear else [])
 
 
+@pytest.mark.parametrize(("units", "told"), [(64, True), (None, False)])
+def test_a_layer_of_the_programs_own_class_may_apply_a_function_inside(
+    units: int | None, told: bool
+) -> None:
+    own = dense(0, 64, 64, "").model_copy(update={"units": units})
+    found = diagnose(partly_trained((own, *LAYERS[1:]))).findings
+    assert ("no-activation" in {x.rule for x in found}) is told
+
+
 def test_filters_apart_and_a_mix_of_their_channels_are_one_convolution() -> None:
     size = {"kernel_size": (1, 1)}
     mix = dense(1, 24, 32, settings=size, type="Conv2D")

@@ -832,3 +832,12 @@ def test_a_file_that_only_the_reporter_has_shows_nothing_by_its_absence(source, 
     script = Script(files={"repro.py": f"import lib\n{source}"})
     observation = seen(crash("FileNotFoundError", message))
     assert judge(observation, reported, script).match is match
+
+
+def test_a_message_cut_off_in_a_title_is_met_by_the_whole_one():
+    cut = CrashSignature(exception="AttributeError", message="'Net' object has no attribute 'siz")
+    failure = crash("AttributeError", "'Net' object has no attribute 'size'")
+    other = crash("AttributeError", "'Net' object has no attribute 'width'")
+    matches = [judge(seen(row), cut, SCRIPT).match for row in (failure, other)]
+    assert matches[0] is Match.MATCHED
+    assert matches[1] is not Match.MATCHED

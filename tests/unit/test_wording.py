@@ -144,3 +144,19 @@ def test_details_that_another_release_adds_leave_it_undecided():
 def test_the_full_stop_of_a_sentence_is_no_part_of_a_message(reported: str, observed: str) -> None:
     assert wording.likeness(reported, observed) == 1.0
     assert wording.core("the rest was cut...") == "the rest was cut..."
+
+
+@pytest.mark.parametrize(
+    ("reported", "is_cut"),
+    [
+        ("'Net' object has no attribute 'siz", True),
+        ("'Net' object has no attribute 'width", False),
+        ("'Net' object has no attribute 'size'", False),
+        ("no attribute 'siz", False),  # too short
+        ("it doesn't have the attribute 'siz", False),
+    ],
+)
+def test_a_message_that_is_cut_within_its_quotation_is_the_beginning(
+    reported: str, is_cut: bool
+) -> None:
+    assert wording.is_cut_off(reported, "'Net' object has no attribute 'size'") is is_cut

@@ -11,6 +11,7 @@ from bot.environment import releases
 from bot.issues.runner import IssueSession
 from bot.kernel.bug import AnySignature, BugReport, Commit, CrashSignature, Frame, members_of
 from bot.kernel.environment import RepoSource
+from bot.kernel.errors import UserError
 from bot.kernel.ports import Commits
 from bot.kernel.source.syntax import bound_names, module_of
 from bot.kernel.trees import Tree, tree_files
@@ -21,10 +22,44 @@ _MOST_TRACEBACKS = 8
 _FRESH = timedelta(days=7)
 """How long before a report a fix may be that its author does not have."""
 _MOST_ADDITIONS = 12
+_MOST_TEXT, _NEAR, _DAY = 20_000, 60, timedelta(days=1)
+_COMMIT_NAME = re.compile(
+    r"\b(?:git|commit|sha1?|rev(?:ision)?|hash|head|version)\b[^\w\n]{0,6}"
+    r"(?:(?:git|commit|sha1?|rev(?:ision)?|hash|id|is|at)\b[^\w\n]{0,6}){0,2}"
+    r"(?P<id>(?=[0-9]*[a-f])(?=[a-f]*[0-9])[0-9a-f]{7,40})\b",
+    re.IGNORECASE,
+)
+_OTHER_STATE = re.compile(
+    r"\b(?:fix|work|introduc|caus|regress|bisect|since|before|after|revert|merg|patch)\w*\b[^\n]*$",
+    re.IGNORECASE,
+)
 _ABSENT = re.compile(
     r"^(?:No module named '(?P<module>[A-Za-z_][\w.]{0,200})'"
     r"|cannot import name '(?P<name>\w{1,100})' from '(?P<home>[A-Za-z_][\w.]{0,200})')"
 )
+
+
+def named_commit(session: IssueSession, source: RepoSource) -> Commit | None:
+    """The one commit that a report says it is about ("version: git 33023352e"), where the
+    repository has it and it is no newer than the report; None for one that is said to work, to be
+    the fix or the cause. Raises TransientError.
+    """
+    issue, commits = session.job.issue, session.ports.commits
+    text = f"{issue.title}\n{issue.body}"[:_MOST_TEXT]
+    ids = {
+        match["id"].lower()
+        for match in _COMMIT_NAME.finditer(text)
+        if not _OTHER_STATE.search(text[max(0, match.start() - _NEAR) : match.start()])
+    }
+    if commits is None or len(ids) != 1:
+        return None
+    try:
+        commit = commits.commit(source, ids.pop())
+    except UserError:
+        return None
+    day = issue.created_at
+    is_newer = day is not None and commit.date is not None and commit.date - day > _DAY
+    return None if is_newer else commit
 
 
 def fitting_commit(

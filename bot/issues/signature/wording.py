@@ -573,6 +573,7 @@ def _says(line: str, message: str) -> bool:
 # form, or most of the same words.
 
 _FEWEST, _MOST, _NEARLY, _STEM, _SHORT = 5, 0.7, 0.75, 4, 2
+_MARKS = re.compile(r"(?<!\w)'|'(?!\w)")
 
 
 def same_stems(reported_text: str, observed_text: str, own_names: frozenset[str]) -> bool:
@@ -599,6 +600,15 @@ def stands_in(reported_text: str, observed_text: str) -> bool:
         all(_related(*words) for words in zip(phrase, neighbours, strict=True))
         for neighbours in pairwise(whole)
     )
+
+
+def is_cut_off(reported_text: str, observed_text: str) -> bool:
+    """Whether a message ends within its last quotation, as a title that is cut does, and another
+    begins with it ("'Net' object has no attribute 'siz").
+    """
+    reported = " ".join(reported_text.split())
+    is_open = len(_MARKS.findall(reported)) % 2 == 1 and len(reported.split()) >= _FEWEST
+    return is_open and " ".join(observed_text.split()).startswith(reported)
 
 
 def mostly(reported_text: str, observed_text: str, own_names: frozenset[str]) -> bool:

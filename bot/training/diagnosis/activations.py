@@ -78,8 +78,8 @@ def missing(training: Training) -> Signs:
     for layer, after in pairwise(training.learners):
         if recurrent(layer) or _projects(training, after) or _factorised(layer, after):
             continue
-        if _is_low_rank(layer, after):
-            continue
+        if layer.units is None or _is_low_rank(layer, after):
+            continue  # of a class of the program's own, which may apply a function inside
         if not _linear_between(training, layer, after) or _code(training, layer):
             continue
         narrow = layer.units is not None and after.units and layer.units < after.units / 2

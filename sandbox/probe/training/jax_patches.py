@@ -56,7 +56,7 @@ def install_optax(optax):
             setattr(losses, name, getattr(optax, name))
 
 
-def _accumulating(_, _made, *args, **kwargs):
+def _accumulating(_, _optimizer, *args, **kwargs):
     every = kwargs.get("every_k_schedule", args[1] if len(args) > 1 else None)
     jax_marks.note_accumulation(every)
 

@@ -245,7 +245,7 @@ def _programs_of_tree(session: IssueSession, draft: RunPlan, tree: Tree) -> tupl
     if draft.signature is None:
         return ()
     console = console_scripts.started_scripts(draft.bug, session.job.issue, tree)
-    scripts = (*console, *tree_programs.propose(draft.commands, tree))
+    scripts = (*console, *tree_programs.propose(draft.commands, tree, draft.bug.tracebacks))
     if scripts or draft.script is not None or _is_library(session.job):
         return scripts
     issue = session.job.issue

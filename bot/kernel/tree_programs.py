@@ -117,14 +117,16 @@ def _as_launched(command: ShellCommand, bug: BugReport) -> ShellCommand:
     return command.model_copy(update={"argv": argv})
 
 
-def propose(commands: Sequence[ShellCommand], tree: Tree) -> tuple[Script, ...]:
+def propose(
+    commands: Sequence[ShellCommand], tree: Tree, tracebacks: Sequence[Traceback] = ()
+) -> tuple[Script, ...]:
     """At most five programs of the tree, the likeliest first: those of the report's own commands
     or, where none is in it, of the files in which its tracebacks start; then those that it names
-    in words.
+    in words. Of several files of one name it is that which has the lines of the tracebacks.
     """
     rows = [
         (command.source, script)
-        for command in commands
+        for command in (_in_quoted_folder(one, tree, tracebacks) for one in commands)
         for one in _expanded(command, tree)
         if (script := _of_command(_as_starter(one, tree), tree)) is not None
     ]
@@ -152,6 +154,32 @@ def propose(commands: Sequence[ShellCommand], tree: Tree) -> tuple[Script, ...]:
     ]
     guesses = {script.digest: script for script in others if script.entry not in entries}
     return (*scripts, *list(guesses.values())[:_MOST_GUESSES])
+
+
+def _in_quoted_folder(
+    command: ShellCommand, tree: Tree, tracebacks: Sequence[Traceback]
+) -> ShellCommand:
+    """A command with the folder of its file, where several have one of its name and one alone has
+    most of the lines that the tracebacks quote of it.
+    """
+    name = PurePosixPath(command.argv[0].replace("\\", "/")).as_posix()
+    places = [path for path in tree if path.endswith(f"/{name}")]
+    if not name.endswith(".py") or posixpath.join(command.folder, name) in tree or len(places) < 2:
+        return command
+    frames = [frame for row in tracebacks for frame in row.frames if frame.path.endswith(name)]
+    counts = {path: sum(_holds(frame, tree[path]) for frame in frames) for path in places}
+    best = max(counts.values())
+    fitting = [path for path, count in counts.items() if count == best > 0]
+    if len(fitting) != 1:
+        return command
+    return command.model_copy(update={"folder": fitting[0].removesuffix(f"/{name}")})
+
+
+def _holds(frame: Frame, data: bytes) -> bool:
+    """Whether a file has the line that a frame quotes at its place."""
+    lines = data.decode("utf-8", "replace").splitlines()
+    code, at = frame.code.strip(), (frame.line or 0) - 1
+    return bool(code) and 0 <= at < len(lines) and lines[at].strip() == code
 
 
 def _is_named_test(source: str, script: Script) -> bool:

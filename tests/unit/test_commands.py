@@ -419,3 +419,19 @@ def test_a_usage_error_names_its_program_and_the_arguments_that_it_refuses():
         tree_programs.commands(read_issue(Issue(title="It fails", body=body))), {"a/fit.py": b"1"}
     )
     assert script.command == ("a/fit.py", "--size=3", "--b", "1")
+
+
+def test_of_several_files_of_one_name_it_is_that_with_the_quoted_lines():
+    body = (
+        "I ran main.py and got\n```\nTraceback (most recent call last):\n"
+        '  File "main.py", line 2, in <module>\n    run(5)\nTypeError: run() takes 0 positional '
+        "arguments but 1 was given\n```\n"
+    )
+    bug = read_issue(Issue(title="It fails", body=body))
+    tree = {"one/main.py": b"from net import run\nrun()\n", "two/main.py": b"import net\nrun(5)\n"}
+    commands = tree_programs.commands(bug)
+    assert tree_programs.propose(commands, tree) == ()
+    script, *_ = tree_programs.propose(commands, tree, bug.tracebacks)
+    assert (script.entry, script.folder, script.command) == ("two/main.py", "two", ("main.py",))
+    both = {path: b"import net\nrun(5)\n" for path in tree}
+    assert tree_programs.propose(commands, both, bug.tracebacks) == ()

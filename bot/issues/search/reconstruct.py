@@ -192,7 +192,9 @@ def _own_program(runner: Runner, material: Material) -> SearchResult | None:
         return None
     runner.note(f"a model reads the bug report as {confirm.describe(runner.signature)}")
     if material.tree:
-        scripts = tree_programs.propose(tree_programs.commands(runner.bug), material.tree)
+        scripts = tree_programs.propose(
+            tree_programs.commands(runner.bug), material.tree, runner.bug.tracebacks
+        )
     else:
         weights = runner.job.environment.weights
         proposed = report_programs.propose(runner.bug, runner.signature, weights)

@@ -433,5 +433,5 @@ def test_of_several_files_of_one_name_it_is_that_with_the_quoted_lines():
     assert tree_programs.propose(commands, tree) == ()
     script, *_ = tree_programs.propose(commands, tree, bug.tracebacks)
     assert (script.entry, script.folder, script.command) == ("two/main.py", "two", ("main.py",))
-    both = {path: b"import net\nrun(5)\n" for path in tree}
+    both = dict.fromkeys(tree, b"import net\nrun(5)\n")
     assert tree_programs.propose(commands, both, bug.tracebacks) == ()

@@ -400,6 +400,18 @@ def test_layers_with_a_function_of_any_kind_between_are_no_linear_map(
     assert told == ([(0,)] if linear else [])
 
 
+@pytest.mark.parametrize(
+    ("first", "fault", "is_certain"), [(math.nan, "LCH", False), (2.3, "HLR", True)]
+)
+def test_the_rate_is_not_to_blame_for_a_first_loss_without_a_value(
+    first: float, fault: str, is_certain: bool
+) -> None:
+    found = diagnose(trace(losses=[first, *[math.nan] * 59]))
+    rows = found.findings if is_certain else found.doubts
+    assert fault in {x.fault for x in rows if x.rule == "loss-breaks"}
+    assert ("HLR" in {x.fault for x in found.findings}) is is_certain
+
+
 @pytest.mark.parametrize(("units", "told"), [(64, True), (None, False)])
 def test_a_layer_of_the_programs_own_class_may_apply_a_function_inside(
     units: int | None, told: bool

@@ -230,6 +230,19 @@ def test_output_is_known_by_the_words_the_program_prints() -> None:
             ReportKind.BUG,
         ),
         ("Loss is wrong", "please fix", ("bug",), ReportKind.BUG),
+        (
+            "question: two results, one expected",
+            "I am stuck in a trivial error: the two calls differ. Can I ask you why?",
+            (),
+            ReportKind.QUESTION,
+        ),
+        (
+            "[Question] Wrong sum",
+            "It is wrong.\n\n```python\nimport torch\nprint(torch.ones(1).sum())\n```",
+            (),
+            ReportKind.BUG,
+        ),
+        ("Question answering crashes", "It fails with the reader.", (), ReportKind.BUG),
         ("Please add a fix", "```\nRuntimeError: x\n```", ("enhancement",), ReportKind.BUG),
     ],
 )

@@ -40,6 +40,7 @@ _QUESTION = re.compile(
     r"|'m)? (?:wonder(?:ing)?|want to know|would like to know|have a question))",
     re.I,
 )
+_QUESTION_TITLE = re.compile(r"^\W*(?:a )?questions?\W*(?::|\]|\)| - )", re.I)
 _DOCS = re.compile(
     r"\b(?:doc(?:s|umentation|string)s?\b|typos?\b|broken link|readme\b|tutorial text|spelling)",
     re.I,
@@ -79,6 +80,8 @@ def kind(
         return ReportKind.FEATURE, feature
     if not runnable and (page := _documentation(issue, words, trouble)):
         return ReportKind.DOCUMENTATION, page
+    if not runnable and _QUESTION_TITLE.match(issue.title):  # the author's own word for it
+        return ReportKind.QUESTION, Quote(text=issue.title, source="title")
     question = None if trouble else _question(issue, words, runnable)
     return (ReportKind.QUESTION, question) if question else (ReportKind.BUG, None)
 

@@ -255,7 +255,13 @@ def breaks(training: Training) -> Signs:
     if start is not None and _tiny_batches(training):
         start = max(start, learning.points[0])  # the first losses are noise
     rose = start is not None and end is not None and start > 0 and end > 3 * start
-    if learning.broken and breaks_at_once(learning):
+    if learning.broken and _begins_broken(training):
+        text = (
+            "The first loss, before any step, is NaN or infinite: something in the data, the model "
+            "or the loss has no value, as the logarithm of zero or a division by it."
+        )
+        yield Sign("LCH", _GUESS, text, change=change("loss", (), "Look for the first such value."))
+    elif learning.broken and breaks_at_once(learning):
         text = (
             f"The loss fell to {learning.points[-1]:.3g} and became NaN or infinite at once, as "
             "when a root, a norm, a logarithm or a quotient meets a zero."
@@ -266,6 +272,12 @@ def breaks(training: Training) -> Signs:
             f"The loss {'became NaN or infinite' if learning.broken else 'rose during training'}."
         )
         yield rate_sign(training, 0.75, False, text, symptom=True)
+
+
+def _begins_broken(training: Training) -> bool:
+    """Whether no step can be to blame, since there was none before the first loss."""
+    first = next((step.loss for step in training.steps if step.loss is not None), None)
+    return first is not None and not math.isfinite(first)
 
 
 def breaks_at_once(learning: Learning) -> bool:

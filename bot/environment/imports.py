@@ -133,6 +133,11 @@ def _table(text: str) -> dict[str, str]:
 
 MODULES, MEMBERS = _table(_MODULES), _table(_MEMBERS)
 _LINEN = re.compile(r"\bnn\.(?:compact|nowrap|Dense|Conv)\b(?!\w)|\bflax\b")
+_OTHER_RANDOM = {
+    "jax": re.compile(r"\brandom\.(?:PRNGKey|fold_in|categorical|truncated_normal)\("),
+    "numpy": re.compile(r"\brandom\.(?:rand|randn|default_rng|RandomState|permutation)\("),
+}
+"""What `random` has only where it is a part of another package."""
 
 
 @lru_cache(maxsize=64)
@@ -152,10 +157,13 @@ def conventional(name: str, source: str) -> str:
     """The customary import statement for a name, or "".
 
     A class of torch is imported only into a program that already mentions torch; `nn` is flax's
-    where the program is written for it.
+    where the program is written for it, `random` that of the package whose functions are called.
     """
     if name == "nn" and _LINEN.search(source):
         return "import flax.linen as nn"
+    owners = [package for package, calls in _OTHER_RANDOM.items() if calls.search(source)]
+    if name == "random" and owners:
+        return f"from {owners[0]} import random"
     if name in MODULES:
         module = MODULES[name]
         return f"import {module}" if module == name else f"import {module} as {name}"

@@ -434,3 +434,15 @@ def test_a_build_from_a_folder_gives_way_to_no_release_of_the_index():
     following = fallbacks._neighbour(draft, text, world)
     assert following is not None
     assert [row.specifier for row in following.requirements] == ["==2.13.0+cpu", "==1.0"]
+
+
+@pytest.mark.parametrize(
+    ("source", "statement"),
+    [
+        ("key = random.PRNGKey(0)", "from jax import random"),
+        ("x = random.randn(3)", "from numpy import random"),
+        ("x = random.random()", "import random"),
+    ],
+)
+def test_random_is_that_of_the_package_whose_functions_are_called(source, statement):
+    assert imports.conventional("random", source) == statement

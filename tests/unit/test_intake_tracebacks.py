@@ -559,3 +559,17 @@ def test_an_error_in_mixed_emphasis_is_read_without_it():
     body = "I got:\n**_IndexError: list index out of range_**\nand `__init__` is fine.\n"
     (row,) = read_issue(Issue(title="x", body=body, repository="a/b")).tracebacks
     assert (row.exception, row.message) == ("IndexError", "list index out of range")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("The error is: `Module instance is frozen outside of setup method.` Odd.",
+         ["Module instance is frozen outside of setup method."]),
+        ("The full error message was `the window of the scheduler is closed`.",
+         ["the window of the scheduler is closed"]),
+        ("The error is `a - b + c * d`, far more than the tolerance.", []),
+    ],
+)  # fmt: skip
+def test_what_a_sentence_calls_the_error_is_its_message(body, message):
+    assert [row.message for row in read_issue(Issue(title="x", body=body)).tracebacks] == message

@@ -125,7 +125,8 @@ _CALLED_ERROR = re.compile(
 )
 _CALLED_FAILURE = re.compile(
     r"\b(?:throws?|raises?|raised|complains?"
-    r"|(?:fail|crash|die|error|stop)(?:s|ed|d|es)?(?: out)? with)"
+    r"|(?:fail|crash|die|error|stop)(?:s|ed|d|es)?(?: out)? with"
+    r"|the (?:full |whole |exact )?(?:error|exception)(?: message)? (?:is|was|reads|says))"
     r"(?:\s+that)?[:,]?\s*$",
     re.I,
 )

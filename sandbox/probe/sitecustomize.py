@@ -26,7 +26,8 @@ def _install_hooks(key):
 
     import _reprise_trace
 
-    before, before_thread, owner = sys.excepthook, threading.excepthook, os.getpid()
+    before, owner = sys.excepthook, os.getpid()
+    before_thread = getattr(threading, "excepthook", None)  # Python 3.8
 
     def write(error, where):
         try:
@@ -56,7 +57,8 @@ def _install_hooks(key):
     _AT_EXIT = at_exit
     sys.excepthook = on_exception
     atexit.register(at_exit)
-    threading.excepthook = on_thread_exception
+    if before_thread is not None:
+        threading.excepthook = on_thread_exception
 
 
 def _numpy(module, seed):

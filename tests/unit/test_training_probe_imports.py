@@ -30,3 +30,19 @@ def test_a_look_at_a_framework_does_not_disarm(tmp_path: Path):
         check=True,
     )
     assert told.stdout.strip() == "{'import of torch': 1}"  # an empty module cannot be watched
+
+
+def test_the_probe_is_there_before_python_had_a_hook_for_threads(tmp_path: Path) -> None:
+    """Python 3.7 has none."""
+    folder = _PROBE.parent
+    source = (
+        "import sys, threading\ndel threading.excepthook\n"
+        f"sys.path.insert(0, {str(folder)!r})\nsys.modules.pop('sitecustomize', None)\n"
+        "import sitecustomize\nraise KeyError('x')\n"
+    )
+    environment = {**os.environ, "REPRISE_TRACE": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", source], env=environment, capture_output=True, text=True
+    )
+    assert "not armed" not in done.stderr
+    assert len([*tmp_path.glob("trace-*-main.json")]) == 1

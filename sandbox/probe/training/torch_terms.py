@@ -178,8 +178,9 @@ def _look_for_roots(root):
         if node in visited or node in FORWARD.known:
             continue
         visited.add(node)
-        value = torch_forward.saved_tensor(node, "_saved_result")
-        if torch_forward.name(node) == "sqrt" and records.is_tensor(value) and value.numel():
+        is_root = torch_forward.name(node) == "sqrt"
+        value = torch_forward.saved_tensor(node, "_saved_result") if is_root else None
+        if records.is_tensor(value) and value.numel():
             low = float(value.detach().min())
             TERMS.root = low if TERMS.root is None else min(low, TERMS.root)
         waiting += torch_forward.parents(node)

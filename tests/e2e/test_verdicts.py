@@ -353,7 +353,7 @@ def test_a_model_runs_what_a_repository_has_or_a_program_beside_it(
     report = of_tree(interpreter, tree, PROSE, model, max_attempts=1)
     assert (report.verdict.kind == "reproduced") is shows
     asked = model.asked[-1].messages[-1].content
-    assert "tools/: train.py (5)" in asked
+    assert "run.sh (4), train.py (5)" in asked
     assert "commit aaaaaaaaaaaa" in asked
 
 

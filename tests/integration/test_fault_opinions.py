@@ -87,8 +87,8 @@ def test_what_a_model_adds_is_told_apart_and_a_replay_is_the_same(bench: Path) -
         assert "It stays at 10 %" in json.dumps(endpoint.asked[0].body)
     flat, good = first.cases
     assert flat.tools["model"] == ("CPP",)
-    assert "CPP" in flat.found
-    assert flat.tools["rules"] == tuple(x for x in flat.found if x != "HBS")
+    assert flat.found == ("CPP",)
+    assert flat.tools["rules"] == (), "a flat curve alone is a doubt"
     assert "1 fault dropped for lack of evidence" in flat.opinion
     assert (flat.usage.calls, flat.usage.input_tokens, first.summary.usage.output_tokens) == (
         1,

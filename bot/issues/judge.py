@@ -130,7 +130,9 @@ def _left_open(failure: Failure | None, member: Member, script: Script) -> str:
     is_unsaid = isinstance(member, CrashSignature) and not (member.exception or member.message)
     guesses = [fix.what for fix in script.fixes if fix.why == imports.LOCATED]
     if is_unsaid and guesses:
-        return f"{guesses[0]}, which is a guess, and nothing says how the statement fails"
+        return (
+            f"{guesses[0]}, which is a guess; the bug report does not say how the statement fails"
+        )
     return ""
 
 

@@ -217,7 +217,7 @@ def judge_crash(observation: Observation, signature: CrashSignature, script: Scr
         return _doubtful(signature, closest, reworded_failure, elsewhere)
     if signature.checks and not signature.exception:
         if not (observation.exit_code or observation.escaped or observation.timed_out):
-            return passed("the statement that is said to fail did not")
+            return passed("the statement that is said to fail did not fail")
         inconclusive = undecided("the bug report names a statement that fails, but not how")
         return inconclusive.model_copy(update={"weighed": closest, "failure": observation.escaped})
     why = closest[-1].says if closest else "the reported exception did not occur"

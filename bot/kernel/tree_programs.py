@@ -39,6 +39,7 @@ BY_PYTEST = "it runs the same tests and lets their exceptions be seen"
 _MOST = 3
 _MOST_GUESSES = 2
 _MOST_NAMED = 8
+_MOST_QUOTED = 40
 _MOST_MODULES = 200
 _MOST_LISTED, _MOST_FOLDERS = 48, 12
 _BINARY = 4_096
@@ -167,7 +168,7 @@ def _in_quoted_folder(
     if not name.endswith(".py") or posixpath.join(command.folder, name) in tree or len(places) < 2:
         return command
     frames = [frame for row in tracebacks for frame in row.frames if frame.path.endswith(name)]
-    counts = {path: sum(_holds(frame, tree[path]) for frame in frames) for path in places}
+    counts = {path: _lines_held(frames[-_MOST_QUOTED:], tree[path]) for path in places}
     best = max(counts.values())
     fitting = [path for path, count in counts.items() if count == best > 0]
     if len(fitting) != 1:
@@ -175,11 +176,13 @@ def _in_quoted_folder(
     return command.model_copy(update={"folder": fitting[0].removesuffix(f"/{name}")})
 
 
-def _holds(frame: Frame, data: bytes) -> bool:
-    """Whether a file has the line that a frame quotes at its place."""
+def _lines_held(frames: Sequence[Frame], data: bytes) -> int:
+    """How many frames quote the line that a file has at their place."""
     lines = data.decode("utf-8", "replace").splitlines()
-    code, at = frame.code.strip(), (frame.line or 0) - 1
-    return bool(code) and 0 <= at < len(lines) and lines[at].strip() == code
+    rows = ((frame.code.strip(), (frame.line or 0) - 1) for frame in frames)
+    return sum(
+        bool(code) and 0 <= at < len(lines) and lines[at].strip() == code for code, at in rows
+    )
 
 
 def _is_named_test(source: str, script: Script) -> bool:

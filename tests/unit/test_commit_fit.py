@@ -97,3 +97,11 @@ def test_a_commit_that_is_newer_than_the_report_is_not_what_it_is_about():
     issue = Issue(title="x", body="commit 3a3b1c5d9", created_at=datetime(2026, 1, 5, tzinfo=UTC))
     session = Session.begin(issue_job(issue), replace(world(None), commits=history))
     assert named_commit(session, SOURCE) is None
+
+
+def test_a_tag_with_the_form_of_an_id_is_not_the_commit_that_a_report_names():
+    history = replace(FakeCommits(COMMITS[:2], files={}), tagged={"3a3b1c5d9": IDS[0]})
+    issue = Issue(title="x", body="commit 3a3b1c5d9", created_at=datetime(2026, 1, 5, tzinfo=UTC))
+    session = Session.begin(issue_job(issue), replace(world(None), commits=history))
+    assert history.commit(SOURCE, "3a3b1c5d9") == COMMITS[0]
+    assert named_commit(session, SOURCE) is None

@@ -15,6 +15,7 @@ from bot.report.report_json import diagnosis_text
 from bot.report.svg import training as svg
 from bot.training.diagnosis.rules import diagnose
 from tests.support.code_pairs import CODE_PAIRS
+from tests.support.trace_pairs import TRACE_PAIRS
 from tests.support.traces import FLAT, dense, loss, steps, trace, weight
 
 NAME = ".reprise/training-7.jsonl"
@@ -75,10 +76,13 @@ def test_odd_values_lead_to_a_diagnosis(seed: int):
         codes(tool, read)
 
 
-@pytest.mark.parametrize("name", CODE_PAIRS)
+PAIRS = {**CODE_PAIRS, **{name: pair for name, pair in TRACE_PAIRS.items() if pair[0].code}}
+
+
+@pytest.mark.parametrize("name", PAIRS)
 def test_odd_facts_of_the_code_lead_to_a_diagnosis(name: str):
     """Where one of our own would be: each fact in turn has each odd value."""
-    buggy, _ = CODE_PAIRS[name]
+    buggy, *_ = PAIRS[name]
     others, code = lines(buggy), buggy.code.model_dump(mode="json")
     for key in code["facts"]:
         for odd in ODD_FACTS:

@@ -216,7 +216,7 @@ def test_a_well_known_data_set_that_cannot_be_downloaded_is_random(fails_so, kin
     )
     found = decide(report(source), program)
     assert found.verdict.kind == kind
-    assert "random values in its form" in found.script.fixes[0].what
+    assert "random values of the same form" in found.script.fixes[0].what
 
 
 def test_a_part_of_a_package_that_the_program_takes_is_imported():

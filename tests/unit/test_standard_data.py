@@ -44,7 +44,7 @@ def test_a_data_set_of_keras_has_its_shapes() -> None:
     assert names["v"] == ("int", 10, (10_000, 1), "uint8")
     assert text.rstrip().endswith(FILLED)
     assert [fix.what for fix in fixes] == [
-        "`tf.keras.datasets.cifar10.load_data()` → random values in its form"
+        "`tf.keras.datasets.cifar10.load_data()` → random values of the same form"
     ]
 
 
@@ -61,6 +61,7 @@ def test_a_table_of_seaborn_has_its_columns() -> None:
     [
         'sns.load_dataset("geyser")',
         'datasets.load_dataset("tips")',
+        'from datasets import load_dataset\nload_dataset("tips")',
         "name = 'tips'\nsns.load_dataset(name)",
         "model.load_data()",
         "mnist.read()",
@@ -69,3 +70,11 @@ def test_a_table_of_seaborn_has_its_columns() -> None:
 def test_what_nobody_knows_is_left(source: str) -> None:
     assert with_random_data(source) == (source, ())
     assert ast.parse(source)
+
+
+def test_a_bare_call_counts_in_a_program_that_names_seaborn() -> None:
+    text, fixes = with_random_data(
+        'from seaborn import load_dataset\ntips = load_dataset("tips")\n'
+    )
+    assert "DataFrame" in text
+    assert len(fixes) == 1

@@ -365,7 +365,7 @@ def _remark(lines: list[str], at: int) -> ProgramRepair | None:
     """Make a comment of what is said beside the statement on the line of the complaint."""
     for place in (at, at - 1):
         if place >= 0 and (line := _with_remark(lines[place])):
-            what = f"made a comment of the words in `{lines[place].strip()[:100]}`"
+            what = f"turned the words in `{lines[place].strip()[:100]}` into a comment"
             new_lines = [*lines[:place], line, *lines[place + 1 :]]
             return _repaired(new_lines, what, "they are about the statement, not a part of it")
     return None

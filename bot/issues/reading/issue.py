@@ -208,10 +208,7 @@ def tracebacks(
         imports = named_programs.find_failing_imports(words, fences)
         out = [row for one in imports for row in one.failures] or out
         out = [*named_programs.find_assertions(issue, words)] or out
-    # A message of Python's own tells its class.
-    by_message = {row.message: row for row in find_bare_messages(issue, words)}
-    classless = [by_message.get(row.message, row) for row in exceptions.without_class(words)]
-    candidates = out or classless or [*exceptions.find_caught(fences)]
+    candidates = out or [*exceptions.without_class(words)] or [*exceptions.find_caught(fences)]
     blocks = [*zip(document.codes, fences, strict=True)]
     candidates = candidates or [*exceptions.in_blocks(blocks)]
     candidates = candidates or [*map(without_place, exceptions.in_title(issue, words, fences))]

@@ -53,13 +53,14 @@ def named_commit(session: IssueSession, source: RepoSource) -> Commit | None:
     }
     if commits is None or len(ids) != 1:
         return None
+    name, day = ids.pop(), issue.created_at
     try:
-        commit = commits.commit(source, ids.pop())
+        commit = commits.commit(source, name)
     except UserError:
         return None
-    day = issue.created_at
     is_newer = day is not None and commit.date is not None and commit.date - day > _DAY
-    return None if is_newer else commit
+    is_its_id = commit.id.startswith(name)  # and no branch or tag of that name
+    return commit if is_its_id and not is_newer else None
 
 
 def fitting_commit(

@@ -13,7 +13,14 @@ from bot.issues.missing_inputs import WRITES
 from bot.issues.search.parsed_arguments import VALUE as PARSED, ParsedArguments
 from bot.kernel.attempt import Script
 from bot.kernel.bug import CrashSignature
-from bot.kernel.source.syntax import bound_names, dotted, module_of, name_of, nodes
+from bot.kernel.source.syntax import (
+    bound_names,
+    dotted,
+    module_of,
+    name_of,
+    nodes,
+    root_name,
+)
 from bot.kernel.trees import Tree
 
 ANY = '__import__("unittest.mock").mock.MagicMock()'
@@ -79,13 +86,13 @@ class NameFailure:
             names = {row.id for row in nodes(node, ast.Name)}
             return self.name in names and self.name not in unsure
         if self.kind in {"argument", "member"}:
-            return any(_root(owner) not in {"", *unsure} for owner in self._owners(node))
+            return any(root_name(owner) not in {"", *unsure} for owner in self._owners(node))
         if self.kind == "folder":
             return any(saves(row) for row in nodes(node, ast.Call))
         if self.kind == "attribute":
             owners = (row.value for row in nodes(node, ast.Attribute) if row.attr == self.name)
-            return any(_root(owner) in certain - unsure for owner in owners)
-        calls = [row for row in nodes(node, ast.Call) if _root(row.func) in certain - unsure]
+            return any(root_name(owner) in certain - unsure for owner in owners)
+        calls = [row for row in nodes(node, ast.Call) if root_name(row.func) in certain - unsure]
         if self.name:
             return any(word.arg == self.name for row in calls for word in row.keywords)
         return bool(calls) and not any(map(_is_open, calls))
@@ -200,11 +207,6 @@ def folder_of(path: str, tree: Tree, program: Script | None) -> str:
     return folder.as_posix().removeprefix(".")
 
 
-def _root(node: ast.AST) -> str:
-    """The first name of a dotted one, "" for any other expression."""
-    return dotted(node).partition(".")[0]
-
-
 def misses(call: ast.Call, function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str] | None:
     """The arguments without a default that a call does not give to a function; None where it may
     give more than it writes.
@@ -242,8 +244,3 @@ def bound(node: ast.AST) -> set[str]:
         inner = (row for row in ast.iter_child_nodes(node) if isinstance(row, ast.stmt))
         return head.union(*(bound(row) for row in inner))
     return {*bound_names(ast.Module([node], []))} if isinstance(node, ast.stmt) else set()
-
-
-def loaded(node: ast.AST) -> list[str]:
-    """The names that code reads."""
-    return [row.id for row in nodes(node, ast.Name) if isinstance(row.ctx, ast.Load)]

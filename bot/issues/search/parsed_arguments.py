@@ -11,7 +11,14 @@ from itertools import chain
 
 from bot.kernel import tree_programs
 from bot.kernel.attempt import Script
-from bot.kernel.source.syntax import bound_names, dotted, module_of, name_of, nodes
+from bot.kernel.source.syntax import (
+    bound_names,
+    loaded_names,
+    module_of,
+    name_of,
+    nodes,
+    root_name,
+)
 from bot.kernel.trees import Tree
 
 MODULE, NAME = "reprise_arguments", "parsed"
@@ -151,7 +158,7 @@ def _text_of(rows: Sequence[ast.stmt], outer: Sequence[ast.stmt]) -> str:
     it; "" where a name comes from elsewhere.
     """
     assert isinstance(rows[-1], ast.Assign)
-    needed = {*_loaded(rows[-1])}
+    needed = {*loaded_names(rows[-1])}
     declared = {id(row) for row in _declaring(rows[-1], (*outer, *rows))}
     inner = list(_needed(rows[:-1], needed, declared))
     around = list(_needed(outer, needed, declared))
@@ -166,10 +173,10 @@ def _declaring(parsing: ast.Assign, rows: Sequence[ast.stmt]) -> Iterator[ast.st
     """
     imported = {name for row in rows if isinstance(row, _IMPORTS) for name in _bound(row)}
     call = parsing.value
-    parsers = {_root(call.func)} - imported if isinstance(call, ast.Call) else set[str]()
+    parsers = {root_name(call.func)} - imported if isinstance(call, ast.Call) else set[str]()
     for row in rows:
         calls = nodes(row, ast.Call) if not isinstance(row, _DEFINITIONS) else []
-        if any(parsers & {_root(one.func), *map(_root, one.args)} for one in calls):
+        if any(parsers & {root_name(one.func), *map(root_name, one.args)} for one in calls):
             parsers |= _bound(row) if isinstance(row, ast.Assign) and row is not parsing else set()
             yield row
 
@@ -180,12 +187,8 @@ def _needed(rows: Sequence[ast.stmt], needed: set[str], declared: Set[int]) -> I
     """
     for row in reversed(rows):
         if needed & _bound(row) or id(row) in declared:
-            needed |= {*_loaded(row)}
+            needed |= {*loaded_names(row)}
             yield row
-
-
-def _root(node: ast.AST) -> str:
-    return dotted(node).partition(".")[0]
 
 
 def _bound(row: ast.stmt) -> set[str]:
@@ -197,7 +200,3 @@ def _bound(row: ast.stmt) -> set[str]:
 def _head_names(row: ast.With) -> set[str]:
     parts = (one.optional_vars for one in row.items if one.optional_vars is not None)
     return {name.id for part in parts for name in nodes(part, ast.Name)}
-
-
-def _loaded(row: ast.AST) -> Iterator[str]:
-    return (one.id for one in nodes(row, ast.Name) if isinstance(one.ctx, ast.Load))

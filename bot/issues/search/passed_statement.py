@@ -58,7 +58,7 @@ def if_passed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> AnyV
         one.script == script.digest and one.environment == environment.id for one in runner.attempts
     )
     reason = f"the program goes past {where} with Python {environment.python}{_remark(member)}"
-    after = f"what ended it later is no part of the bug report: {verdict.reason}"
+    after = f"what ended it later is not what the bug report describes: {verdict.reason}"
     return NotReproduced(
         runs=runs,
         failures=0,
@@ -71,7 +71,7 @@ def if_passed(runner: Runner, result: SearchResult, verdict: AnyVerdict) -> AnyV
 
 def _remark(member: CrashSignature) -> str:
     if _PYTHON_2.match(member.message):
-        return "; the reported message is worded as Python 2 words it"
+        return "; the reported message is in the words of Python 2"
     name = member.exception.rpartition(".")[2]
     return "; an older Python may be unable to read that file" if name in _SYNTAX else ""
 
@@ -145,7 +145,7 @@ def _is_passed(runner: Runner, result: SearchResult, statement: _Statement) -> b
         for frame in frames
     ):
         return False
-    runner.say("confirm", f"looking whether a run goes past the reported line of {statement.path}")
+    runner.say("confirm", f"checking whether a run gets past the reported line of {statement.path}")
     run = runner.execute(
         launch.reached_spec(result.script, result.environment, runner.job, runner.signature, ())
     )

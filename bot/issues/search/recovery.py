@@ -279,7 +279,7 @@ def _in_program(
         change = f"with a made-up {failure.variable}"
     elif failure.id == "offline" and not script.command and _is_crash(runner):
         fixed = _edit(script, *standard_data.with_random_data(script.source))
-        change = "with random values in the form of the data set"
+        change = "with random values of the form of the data set"
     elif failure.names:
         fixed = _import_names(runner, environment, script, failure.names)
         change = f"importing {', '.join(failure.names)}"

@@ -21,7 +21,6 @@ from bot.issues.search.name_errors import (
     files_defining,
     folder_of,
     home_of,
-    loaded,
     may_be_there,
     read_name_failure,
 )
@@ -34,7 +33,7 @@ from bot.issues.search.statement_file import SourceFile, StatementFile
 from bot.kernel.attempt import Script
 from bot.kernel.bug import AnySignature, BugReport, CrashSignature, Issue, ScriptFix, members_of
 from bot.kernel.source import index as source_index
-from bot.kernel.source.syntax import module_of, name_of, nodes, source_lines
+from bot.kernel.source.syntax import loaded_names, module_of, name_of, nodes, source_lines
 from bot.kernel.trees import Tree, tree_files
 
 ALONE = "what comes before it cannot run here, and the reported error does not depend on that"
@@ -116,8 +115,8 @@ def run_snippet_alone(bug: BugReport, signature: AnySignature, program: Script) 
             if alone is not None:
                 lacking = imports.undefined(alone.text)
                 head = "".join(f"{name} = {ANY}\n" for name in lacking)
-                text = re.sub(r"\n{3,}", "\n\n", head + alone.text)
-                files = {**program.files, program.entry: text}
+                short_text = re.sub(r"\n{3,}", "\n\n", head + alone.text)
+                files = {**program.files, program.entry: short_text}
                 what = f"ran line {alone.line} alone, with the imports that it needs"
                 fixes = (*program.fixes, ScriptFix(what=what, why=ALONE))
                 return program.model_copy(update={"files": files, "fixes": fixes})
@@ -388,7 +387,7 @@ def _script_of_call(span: str, name: str, node: ast.stmt, path: str, tree: Tree)
     module = PurePosixPath(path).relative_to(folder or ".").with_suffix("").parts
     if not all(part.isidentifier() for part in module):
         return None
-    lacking = sorted({*loaded(node)} - {name} - {*dir(builtins)})
+    lacking = sorted({*loaded_names(node)} - {name} - {*dir(builtins)})
     lines = [
         f"from {'.'.join(module)} import {name}",
         *(f"{row} = {ANY}" for row in lacking),

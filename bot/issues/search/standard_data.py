@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bot.environment.imports import Edit, Text, apply, apply_noted
 from bot.issues.script_fixes import FILLED
 from bot.kernel.bug import ScriptFix
-from bot.kernel.source.syntax import dotted, module_of, name_of, nodes
+from bot.kernel.source.syntax import module_of, name_of, nodes, root_name
 
 RANDOM = "the data set cannot be downloaded here"
 """Why random values are used. What passes with them says nothing."""
@@ -120,9 +120,9 @@ def with_random_data(source: str) -> tuple[str, tuple[ScriptFix, ...]]:
     text, changes, ends = Text(source), list[tuple[Edit, str]](), set[int]()
     tree = module_of(source)
     for call in nodes(tree, ast.Call):
-        new = _keras(call) or _seaborn(call)
+        new = _keras(call) or _seaborn(call, has_its_name="seaborn" in source)
         if new:
-            what = f"`{' '.join(text.of(call).split())[:80]}` → random values in its form"
+            what = f"`{' '.join(text.of(call).split())[:80]}` → random values of the same form"
             changes.append(((*text.span(call), new), what))
             ends.add(call.end_lineno or 0)
     if not changes:
@@ -160,12 +160,15 @@ def _numbers(shape: str, kind: str, high: int) -> str:
     return f'{_DRAW}.randint(0, {high}, {shape}, dtype="{kind}")'
 
 
-def _seaborn(call: ast.Call) -> str:
-    """What `sns.load_dataset("tips")` returns, in random values; "" for another call."""
-    owner = dotted(call.func).partition(".")[0]
+def _seaborn(call: ast.Call, *, has_its_name: bool) -> str:
+    """What `sns.load_dataset("tips")` returns, in random values; "" for another call. Other
+    libraries have a `load_dataset` too: alone, it counts in a program that names seaborn.
+    """
+    owner = root_name(call.func)
     first = call.args[0] if call.args else None
     name = first.value if isinstance(first, ast.Constant) else None
-    is_known = name_of(call.func) == "load_dataset" and owner in {"sns", "seaborn", "load_dataset"}
+    owners = {"sns", "seaborn", *(["load_dataset"] if has_its_name else [])}
+    is_known = name_of(call.func) == "load_dataset" and owner in owners
     if not is_known or not isinstance(name, str) or name not in _SEABORN or len(call.args) > 1:
         return ""
     count, columns = _SEABORN[name]

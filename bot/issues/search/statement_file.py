@@ -16,10 +16,9 @@ from bot.issues.search.name_errors import (
     LOOPS,
     NameFailure,
     bound,
-    loaded,
     misses,
 )
-from bot.kernel.source.syntax import bound_names, dotted, name_of, nodes
+from bot.kernel.source.syntax import bound_names, dotted, loaded_names, name_of, nodes
 
 
 class SourceFile(NamedTuple):
@@ -102,9 +101,9 @@ class StatementFile:
     def text(self) -> str:
         """The file's text: the other lines are blank."""
         text = [""] * (len(self.lines) + 1)
-        needed = {*loaded(self.core), *(self.values if self.bindings else ())}
+        needed = {*loaded_names(self.core), *(self.values if self.bindings else ())}
         bases = self._bases()
-        needed |= {name for base in bases for name in loaded(base)}
+        needed |= {name for base in bases for name in loaded_names(base)}
         needed |= {self.home} - {"", self.owner.name if self.owner is not None else ""}
         self._write_outer(text, needed - self._parameters() - self._local_names(needed))
         depth = 0
@@ -152,7 +151,7 @@ class StatementFile:
         always = [node for node in self.outer if _is_always(node)]
         for node in always:
             selection[node.lineno] = node
-            waiting += loaded(node)
+            waiting += loaded_names(node)
         nodes_by_name = defaultdict[str, list[ast.stmt]](list)
         for node in self.outer:
             for name in bound(node):
@@ -180,8 +179,8 @@ class StatementFile:
         arguments of a call, those of its head: its body is not run.
         """
         if not isinstance(node, FUNCTIONS) or node.name != self.called:
-            return loaded(node)
-        return [name for part in (node.args, *node.decorator_list) for name in loaded(part)]
+            return loaded_names(node)
+        return [name for part in (node.args, *node.decorator_list) for name in loaded_names(part)]
 
     def gives(self, missing: frozenset[str]) -> bool:
         """Whether each call that the statement makes of the function of the error, as the file has

@@ -66,7 +66,7 @@ from bot.kernel.ports import SourceIndex
 from bot.kernel.report import Claim
 from bot.kernel.session import CompletedRun, SearchResult
 from bot.kernel.source import symbols, syntax
-from bot.kernel.source.syntax import nodes
+from bot.kernel.source.syntax import nodes, root_name
 from bot.kernel.trees import Tree
 from bot.model.budget import ModelBudget, question
 from prompts import load, shared
@@ -178,18 +178,12 @@ def _patched_target(tree: ast.Module, api: tuple[str, ...]) -> str:
     for node in ast.walk(tree):
         match node:
             case ast.Attribute(attr=name, ctx=ast.Store()):
-                if name != "default_dtype" and _root(node) in ours:
+                if name != "default_dtype" and root_name(node) in ours:
                     return ast.unparse(node)
-            case ast.Call(args=[target, *_]) if _root(target) in ours:
+            case ast.Call(args=[target, *_]) if root_name(target) in ours:
                 if _PATCHES.match(ast.unparse(node)[:60]):
                     return ast.unparse(node)[:80]
     return ""
-
-
-def _root(node: ast.expr) -> str:
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return node.id if isinstance(node, ast.Name) else ""
 
 
 # What a model is asked while it writes a program, and its answers as values. Pure.

@@ -244,6 +244,16 @@ def name_of(node: ast.AST) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
+def root_name(node: ast.AST) -> str:
+    """The first name of a dotted one, "" for any other expression."""
+    return dotted(node).partition(".")[0]
+
+
+def loaded_names(node: ast.AST) -> list[str]:
+    """The names that code reads, in no order."""
+    return [row.id for row in nodes(node, ast.Name) if isinstance(row.ctx, ast.Load)]
+
+
 def is_test_method(node: ast.AST) -> bool:
     """Whether a function is a test that takes nothing but the case that it is a method of."""
     if not isinstance(node, ast.FunctionDef) or not node.name.startswith("test"):

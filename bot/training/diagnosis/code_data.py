@@ -228,8 +228,8 @@ def leaked_target(training: Training) -> Signs:
     code, loss = training.code, training.loss
     if code is not None and _number(code, "copied_targets") > _MOST:
         text = (
-            "The second codes that the model reads, as a decoder does, are the very targets, each"
-            " at its own place: it learns to copy them, not to predict the next."
+            "The decoder reads the very targets that it has to predict, each at its own position:"
+            " it learns to copy them, not to predict the next one."
         )
         words = "Feed `tgt[:, :-1]` and compare with `tgt[:, 1:]`"
         line = loss.line if loss else 0
@@ -404,8 +404,8 @@ def measured(training: Training) -> Signs:
             words = f"Compare with 0, or apply `torch.sigmoid` first, in line {use.line}."
         elif use.name == "argmax of all" and loss and _has_classes(use, loss):
             text = (
-                f"`argmax`{in_line(use.line)} has no axis: of {use.before} it picks one number for"
-                " all samples, not a class for each."
+                f"`argmax`{in_line(use.line)} has no axis: from a tensor of {use.before} it picks"
+                " one index for all samples, not a class for each."
             )
             words = f"Pass `dim=1`{in_line(use.line)}."
         elif use.name in ("argmax", "max") and loss and _is_of_one(use, loss):
@@ -433,8 +433,8 @@ def _judged_as_it_began(training: Training, code: ProgramCode) -> Signs:
     if not line:
         return
     text = (
-        f"The function in line {line} evaluates the initial parameters: it holds them fast, or is"
-        " given them again, while training has changed them since."
+        f"The function in line {line} evaluates the initial parameters: it has captured them, or is"
+        " passed them again, although training has changed them since."
     )
     words = f"Pass the trained parameters to the function in line {line}, and use those."
     yield code_sign(training, "metric-wrong", 0.95, text, words, line=line, always=True)
@@ -445,8 +445,8 @@ def _measured_by_keras(training: Training, code: ProgramCode) -> Signs:
     if code.facts.get("labels_of_training"):
         line = code.integer("labels_of_training")
         text = (
-            f"`evaluate`{in_line(line)} is given other inputs, but the labels of the training data:"
-            " what it measures says nothing."
+            f"`evaluate`{in_line(line)} is given other inputs, but the labels of the training data,"
+            " so its result means nothing."
         )
         words = f"Pass the labels of the same rows{in_line(line)}."
     elif code.facts.get("predicted_shuffled"):

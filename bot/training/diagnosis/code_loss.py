@@ -135,7 +135,7 @@ def stale_target(training: Training) -> Signs:
     line = next(iter(unused), code.site("load").line)
     text = (
         f"The network that gives the targets never changes in {training.updates} steps: it is a"
-        " copy of the one that learns, made before it has learned anything."
+        " copy of the one that learns, from before it had learned anything."
     )
     words = "Copy the weights into it again every few hundred steps, and check that this happens."
     yield code_sign(
@@ -165,8 +165,8 @@ def singular_gradient(training: Training) -> Signs:
         return
     where = f"a root or norm{in_line(line)}" if line else "a root, a norm or a quotient"
     text = (
-        f"The loss became NaN at once, by a gradient that is no number while the loss still was: "
-        f"{where} meets a zero, where its slope has no bound."
+        f"The loss became NaN at once, by a gradient that was NaN while the loss was still finite: "
+        f"{where} meets a zero, where its slope is unbounded."
     )
     words = f"Add a small constant under the root{in_line(line)}: `sqrt(x + 1e-8)`."
     measurements = (evidence("smallest root", "0", "above 0"),) if is_zero else ()

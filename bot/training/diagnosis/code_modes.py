@@ -122,8 +122,8 @@ def incomplete_state(training: Training) -> Signs:
     line = code.integer("gap_all") if code else 0
     if code is not None and line:
         text = (
-            f"`load_state_dict`{in_line(line)} loads nothing: no name in the state is one of the"
-            " model, and `strict=False` hides it. The model keeps its random weights."
+            f"`load_state_dict`{in_line(line)} loads nothing: no name in the state matches one in"
+            " the model, and `strict=False` hides it. The model keeps its random weights."
         )
         words = f"Make the names match (often a prefix), and load with `strict=True`{in_line(line)}"
         yield code_sign(
@@ -138,8 +138,7 @@ def incomplete_state(training: Training) -> Signs:
         return  # the averages settle while it is trained further
     text = (
         f"The state that `load_state_dict`{in_line(line)} loads lacks the running averages of batch"
-        " normalization: `strict=False` hides it, and the model is judged with those that it began"
-        " with."
+        " normalization: `strict=False` hides it, and the model is evaluated with the initial ones."
     )
     words = "Save `model.state_dict()`, which has buffers beside the parameters."
     yield code_sign(training, "state-incomplete", 0.95, text, words, line=line, always=True)

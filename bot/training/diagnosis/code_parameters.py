@@ -79,8 +79,8 @@ def other_parameters(training: Training) -> Signs:
 def _applied_to_others(training: Training, code: ProgramCode) -> Sign:
     line = code.integer("applied_to_others")
     text = (
-        f"The optimizer{in_line(line)} changes the variables of another model than that whose"
-        " gradients it is given."
+        f"The optimizer{in_line(line)} is given the gradients of one model and the variables of"
+        " another."
     )
     words = f"Pass the variables that the gradients were computed for{in_line(line)}."
     return code_sign(training, "optimizer-holds-others", 0.97, text, words, line=line, always=True)

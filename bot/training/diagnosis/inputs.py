@@ -149,7 +149,7 @@ def growing(training: Training) -> Signs:
             continue
         text = (
             f"The outputs of {label(layer)} start {times:.2g} times as large as its inputs and"
-            " weights make them: it also multiplies by something that is not scaled."
+            " weights explain: it also multiplies by something that is not scaled."
         )
         words = "Scale what the layer multiplies by: divide each row of a matrix by its sum, say."
         measurement = evidence("outputs over what the weights make", times, "about 1")
@@ -349,9 +349,9 @@ def _small_buffer(training: Training, code: ProgramCode) -> Signs:
     line = training.plan.line if training.plan else 0
     text = (
         f"The data is sorted by class, and `shuffle` draws from {buffer} of {rows} rows at a time:"
-        " batches hold one class for long."
+        " for long stretches a batch holds one class only."
     )
-    better = change("preprocessing", ("shuffle",), f"Shuffle within all rows: `shuffle({rows})`.")
+    better = change("preprocessing", ("shuffle",), f"Shuffle all rows: `shuffle({rows})`.")
     measurement = evidence("rows that a shuffle draws from", buffer, rows)
     yield Sign("CPP", 0.85, text, evidence=(measurement,), change=better, line=line)
 

@@ -41,8 +41,8 @@ def contradicting(training: Training) -> Signs:
     if rows < _LEAST_ROWS or twice < _MANY * rows or training.is_policy:
         return
     text = (
-        f"{twice / rows:.0%} of the inputs come with one label and with another: the same input is"
-        " loaded for several classes, so nothing tells them apart."
+        f"{twice / rows:.0%} of the inputs come with more than one label: the same input is loaded"
+        " for several classes, so nothing tells them apart."
     )
     measurement = evidence("inputs with several labels", f"{twice} of {rows}", "0")
     yield Sign("CPP", 0.93, text, evidence=(measurement,), change=_CHECK)
@@ -69,8 +69,8 @@ def large_mask(training: Training) -> Signs:
     if not isinstance(high, int | float) or high <= 1:
         return
     text = (
-        f"The masks that the loss multiplies predictions by are 0 and {number(high)}, but the"
-        " predictions are shares from 0 to 1: an overlap counts far more than all."
+        f"The loss multiplies the predictions by masks of 0 and {number(high)}, but they lie"
+        " between 0 and 1: an overlap counts far more than everything else."
     )
     words = f"Divide the masks by {number(high)}, or compare them: `(mask > 0).float()`."
     better = change("preprocessing", ("labels",), words)
@@ -91,11 +91,11 @@ def alike_in_batches(training: Training) -> Signs:
     if end is None or training.judged is None or training.judged < _WORSE * abs(end):
         return
     text = (
-        f"Rows differ between batches and little within them ({share:.0%} of the spread of their"
-        f" means): what {label(norms[0])} takes away in training is the mean of one part of the"
-        " data, in evaluation that of all."
+        f"Rows differ between batches and hardly within them ({share:.0%} of the spread of their"
+        f" means): {label(norms[0])} subtracts the mean of one part of the data in training, and"
+        " the mean of all of it in evaluation."
     )
-    words = "Shuffle the rows of all parts together before they are cut into batches."
+    words = "Shuffle all rows together before you split them into batches."
     better = change("preprocessing", ("shuffle",), words)
     measurements = (
         evidence("spread between batches", share, "under 0.2"),
@@ -141,7 +141,7 @@ def _constant_columns(training: Training) -> Signs:
         return
     text = (
         f"Column {ones[0]} of the targets is 1 in every row, and column {shares.index(0)} is 0: the"
-        " classes that they stand for never change, so there is nothing to tell apart."
+        " classes they stand for never change, so there is nothing to learn."
     )
     words = "Check how classes are numbered, and which number stands for none (the background)."
     better = change("preprocessing", ("labels",), words)
@@ -202,7 +202,7 @@ def disagreeing(training: Training) -> Signs:
         f"Two losses are given different answers: in {agreed} of {rows} rows the likeliest class of"
         " the one is the label of the other, as often as by chance. They belong to other rows."
     )
-    words = "Compute both for the same batch; what was computed before stands in another order."
+    words = "Compute both for the same batch; what was computed earlier is in another order."
     yield code_sign(
         training, "labels-shuffled", 0.93, text, words, line=shares.line, always=True,
         measurements=(evidence("rows that agree", f"{agreed} of {rows}", f"{chance:.0f}"),),
@@ -231,8 +231,8 @@ def _swapped(training: Training, name: str, line: int) -> Signs:
     if name in _SYMMETRIC:
         return
     text = (
-        f"`{name}`{in_line(line)} is given the targets in the place of the predictions, and the"
-        " predictions in that of the targets."
+        f"`{name}`{in_line(line)} is given the targets as predictions and the predictions as"
+        " targets."
     )
     words = f"Swap its two arguments{in_line(line)}."
     yield code_sign(training, "arguments-swapped", 0.95, text, words, line=line, always=True)

@@ -258,9 +258,14 @@ def breaks(training: Training) -> Signs:
     if learning.broken and _begins_broken(training):
         text = (
             "The first loss, before any step, is NaN or infinite: something in the data, the model "
-            "or the loss has no value, as the logarithm of zero or a division by it."
+            "or the loss has no value, such as the logarithm of zero or a division by zero."
         )
-        yield Sign("LCH", _GUESS, text, change=change("loss", (), "Look for the first such value."))
+        yield Sign(
+            "LCH",
+            _GUESS,
+            text,
+            change=change("loss", (), "Find the first operation that returns it."),
+        )
     elif learning.broken and breaks_at_once(learning):
         text = (
             f"The loss fell to {learning.points[-1]:.3g} and became NaN or infinite at once, as "

@@ -87,20 +87,25 @@ def _terms(root):
 # A vector times a column.
 
 
-def _look_for_outer(root):
+def _nodes_above(root):
+    """The nodes of a graph between a loss and the layers, the nearest to the loss first."""
     waiting, visited = [root], set()
     while waiting and len(visited) < _MOST_NODES:
         node = waiting.pop(0)
-        if node in visited or node in FORWARD.known:
-            continue
-        visited.add(node)
+        if node not in visited and node not in FORWARD.known:
+            visited.add(node)
+            yield node
+            waiting += torch_forward.parents(node)
+
+
+def _look_for_outer(root):
+    for node in _nodes_above(root):
         shapes = _operands(node) if torch_forward.name(node) in ("mul", "div") else ()
         shapes = shapes or _compared(node)
         if shapes and _is_outer(*shapes):
             TERMS.outer = " and ".join(str(one) for one in shapes)
             TERMS.outer_line = source.line_of_product(TERMS.line)
             return
-        waiting += torch_forward.parents(node)
 
 
 def _operands(node):
@@ -172,18 +177,12 @@ def _is_outer(one, other):
 
 def _look_for_roots(root):
     """The smallest root between a loss and the layers: its slope has no bound near zero."""
-    waiting, visited = [root], set()
-    while waiting and len(visited) < _MOST_NODES:
-        node = waiting.pop(0)
-        if node in visited or node in FORWARD.known:
-            continue
-        visited.add(node)
+    for node in _nodes_above(root):
         is_root = torch_forward.name(node) == "sqrt"
         value = torch_forward.saved_tensor(node, "_saved_result") if is_root else None
         if records.is_tensor(value) and value.numel():
             low = float(value.detach().min())
             TERMS.root = low if TERMS.root is None else min(low, TERMS.root)
-        waiting += torch_forward.parents(node)
 
 
 # Masks.
@@ -191,19 +190,13 @@ def _look_for_roots(root):
 
 def _look_for_masks(root):
     """A mask of zeros and one larger number than one, by which shares are multiplied."""
-    waiting, visited = [root], set()
-    while waiting and len(visited) < _MOST_NODES:
-        node = waiting.pop(0)
-        if node in visited or node in FORWARD.known:
-            continue
-        visited.add(node)
+    for node in _nodes_above(root):
         below = torch_forward.parents(node)
         if torch_forward.name(node) == "mul" and len(below) == 1:
             mask = _mask_of(node)
             if mask is not None and _are_shares(_base(below[0]), mask.shape):
                 TERMS.mask = float(mask.max())
                 return
-        waiting += below
 
 
 def _mask_of(node):

@@ -23,6 +23,7 @@ from rich.text import Text
 from benchmarks.cassettes import Cassettes
 from benchmarks.paper_mutants import CONSEQUENCES, Mutant, mutants
 from bot.app import bootstrap
+from bot.kernel import files
 from bot.kernel.errors import RepriseError
 from bot.kernel.job import EnvironmentOptions, ModelLimits, ReproducePaper
 from bot.kernel.paper import Criterion, PaperResult
@@ -325,8 +326,7 @@ def run_mutants(
                 continue
             row = _run_mutant(name, path, base, mutant, stated, sandbox, settings, minutes)
             if kept is not None:
-                kept.parent.mkdir(parents=True, exist_ok=True)
-                kept.write_text(row.model_dump_json(), encoding="utf-8")
+                files.write(kept, row.model_dump_json())
             yield row
 
 

@@ -80,7 +80,7 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "divergence-negative": "a divergence becomes negative",
     "terminal-ignored": "ends of episodes are ignored",
     "arguments-swapped": "arguments of the loss are swapped",
-    "gradient-singular": "a gradient without a bound",
+    "gradient-singular": "an unbounded gradient",
     "labels-shuffled": "labels belong to other rows",
     "scaling-mismatch": "data on different scales",
     "state-incomplete": "a loaded state is incomplete",

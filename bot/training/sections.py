@@ -101,7 +101,7 @@ def _rest(run: DiagnosedRun) -> Iterator[Block]:
         f"{phrases.fault_name(finding)}: {finding.message}" for finding in diagnosis.doubts
     )
     lists = {
-        "Doubts (nothing that was measured decides them):": guesses,
+        "Doubts (no measurement decides them):": guesses,
         "Refuted by trainings (the change does not help):": refuted,
         "Advice (habits, not faults):": first_items(ours, _ADVICE),
         "Doubts of a model (the run learned its training data):": doubts,

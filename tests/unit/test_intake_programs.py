@@ -310,7 +310,7 @@ def test_a_program_without_a_fence_may_call_what_the_repository_is_called() -> N
 def test_words_beside_a_statement_become_a_comment(line: str, comment: str) -> None:
     fence = program(f"```\nimport numpy as np\n{line}\nnp.take([1], 0)\n```\n")
     assert fence.text.split("\n")[1] == comment
-    assert any("made a comment" in fix.what for fix in fence.fixes)
+    assert any("into a comment" in fix.what for fix in fence.fixes)
 
 
 def test_what_fails_before_another_that_works_is_the_reproducer() -> None:

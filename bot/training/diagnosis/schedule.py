@@ -318,7 +318,7 @@ def unbounded(training: Training) -> Signs:
     better = change(
         "loss",
         ("cross_entropy",),
-        "Compare logarithms of shares, as after `log_softmax`, or use a distance.",
+        "Compare log-probabilities, as after `log_softmax`, or use a distance.",
     )
     line = loss.line if loss else 0
     measurement = evidence("loss at the end", end, "bounded")

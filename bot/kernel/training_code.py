@@ -21,9 +21,12 @@ CodeFault = Literal[
     "step-uphill", "layer-repeated", "future-leak", "mask-inverted", "positions-missing",
     "best-not-copied", "self-compared", "weights-swapped", "divergence-negative",
     "terminal-ignored", "arguments-swapped", "gradient-singular", "labels-shuffled",
-    "scaling-mismatch", "state-incomplete", "target-stale",
+    "scaling-mismatch", "state-incomplete", "target-stale", "wrong-code",
 ]  # fmt: skip
-"""Faults that are code and no hyperparameter: stable names, one rule each."""
+"""Faults that are code and no hyperparameter: stable names, one rule each. `wrong-code` is any
+other, which only a model names.
+"""
+OTHER_CODE: CodeFault = "wrong-code"
 CODE_FAULTS: frozenset[str] = frozenset(get_args(CodeFault))
 
 # Numbers and texts that hostile code may have written: bounded.

@@ -40,7 +40,7 @@ Fault = FaultType | CodeFault
 HyperparameterKind = Literal[
     "learning_rate", "optimizer", "momentum", "weight_decay", "clipping", "loss", "batch_size",
     "epochs", "activation", "kernel_initializer", "bias_initializer", "weight_regularizer",
-    "dropout", "units", "kernel_size", "layers", "preprocessing", "code",
+    "dropout", "units", "kernel_size", "layers", "preprocessing", "code", "lines",
 ]  # fmt: skip
 
 OPERATORS: dict[HyperparameterKind, FaultType] = {
@@ -49,12 +49,15 @@ OPERATORS: dict[HyperparameterKind, FaultType] = {
     "kernel_initializer": "WCI", "bias_initializer": "BCI", "weight_regularizer": "RAW",
     "dropout": "LAD", "units": "LCN", "kernel_size": "LCF", "layers": "LRM", "preprocessing": "CPP",
 }  # fmt: skip
-"""The fault type of the study that a change of each kind repairs; "code" repairs its own."""
+"""The fault type of the study that a change of each kind repairs; "code" and "lines" repair their
+own.
+"""
 
 
 class Edit(Record):
     """One hyperparameter with another value. `parameter` is its id; `line` is in the program, or in
-    the `file` beside it.
+    the `file` beside it. Of the kind "lines" it is whole lines of that file, which stand there
+    once, and what a model puts in their place.
     """
 
     parameter: str
@@ -67,7 +70,7 @@ class Edit(Record):
     @property
     def operator(self) -> str:
         """The fault that the edit repairs."""
-        if self.kind == "code":
+        if self.kind in ("code", "lines"):
             return self.parameter.partition("(")[2].partition(")")[0]
         return OPERATORS[self.kind]
 
@@ -133,12 +136,14 @@ class Measurement(Record):
 
 class Change(Record):
     """The edit that a finding suggests: which hyperparameter, and the values to try in this
-    order. The repair tries them; `words` says the same to people.
+    order. The repair tries them; `words` says the same to people. `edit` are lines that a model
+    would replace.
     """
 
     parameter: str
     values: tuple[str, ...] = ()
     words: str
+    edit: Edit | None = None
 
 
 Status = Literal["confirmed", "likely", "refuted"]
@@ -199,13 +204,20 @@ class Diagnosis(Record):
 
 
 class SuspectedFault(Record):
-    """A fault that a model suspects. `quote` are words of what it was shown."""
+    """A fault that a model suspects. `quote` are words of what it was shown; `before` are whole
+    lines of a file of the program ("" for the program itself) and `after` what should stand in
+    their place, both "" for no edit.
+    """
 
-    fault: FaultType
+    fault: Fault
     layers: tuple[int, ...] = Field((), max_length=8)
+    file: str = Field("", max_length=300)
+    line: int = 0
     quote: str = Field(max_length=300)
     reason: str = Field(max_length=400)
     change: str = Field(max_length=300)
+    before: str = Field("", max_length=3000)
+    after: str = Field("", max_length=3000)
 
 
 class Opinion(Record):
@@ -218,13 +230,15 @@ class Opinion(Record):
 class SecondOpinion(Record):
     """What came of asking a model about a run. `agreed` are codes of the rules that it names too;
     `unsupported` counts faults for which it quoted nothing that it was shown, or a layer that
-    does not exist. `missing` is why there is no answer, "" when there is one.
+    does not exist; `refused` says why edits that it proposed are not tried. `missing` is why there
+    is no answer, "" when there is one.
     """
 
     model: str = ""
     prompt: str = ""
     agreed: tuple[str, ...] = ()
     unsupported: int = 0
+    refused: tuple[str, ...] = ()
     usage: Usage = Usage()
     missing: str = ""
 

@@ -21,6 +21,7 @@ from bot.program.arrays import one_sided, scaling
 from bot.program.code_edits import code_places
 from bot.program.epochs_and_batches import batches, epochs, fitting
 from bot.program.keras_layers import keras_activations, keras_settings
+from bot.program.line_edits import EditRefused, apply_edit
 from bot.program.literals import Observation
 from bot.program.losses import keras_losses, torch_losses
 from bot.program.modules import ProgramFile, own_modules
@@ -104,20 +105,35 @@ def patch_program(
     moved: Container[str] = (),
 ) -> PatchedText:
     """The program with other values where they are used, found as `find` does; the uses that are
-    `moved` stay. Raises NotApplicable for an edit that cannot be written, and where nothing would
-    change.
+    `moved` stay, and whole lines are replaced last. Raises NotApplicable for an edit that cannot be
+    written, and where nothing would change.
     """
-    program = _program(source, files, observed)
-    if program is None:
-        raise NotApplicable("The program cannot be parsed.")
-    rewriting = _rewriting(program, edits, trace, moved)
-    text = rewriting.text()
-    texts = program.joined.parted(text)
-    before = {file.name: file.text for file in files}
+    edits = tuple(edits)
+    lines = [edit for edit in edits if edit.kind == "lines"]
+    before = {"": source, **{file.name: file.text for file in files}}
+    texts, replaced = dict(before), dict[str, UseChange]()
+    if len(lines) < len(edits) or not lines:
+        program = _program(source, files, observed)
+        if program is None:
+            raise NotApplicable("The program cannot be parsed.")
+        values = [edit for edit in edits if edit.kind != "lines"]
+        rewriting = _rewriting(program, values, trace, moved)
+        texts |= program.joined.parted(rewriting.text())
+        replaced = rewriting.replaced
+    for edit in lines:
+        texts[edit.file] = _with_lines(texts, edit)
     changed_files = {name: texts[name] for name in texts if name and texts[name] != before[name]}
-    if (texts[""] == source and not changed_files and not moved) or not _parses(text):
+    is_same = texts[""] == source and not changed_files and not moved
+    if is_same or not all(_parses(texts[name]) for name in ("", *changed_files)):
         raise NotApplicable("The patch does not change the program.")
-    return PatchedText(texts[""], changed_files, rewriting.replaced)
+    return PatchedText(texts[""], changed_files, replaced)
+
+
+def _with_lines(texts: Mapping[str, str], edit: Edit) -> str:
+    try:
+        return apply_edit(texts[edit.file], edit)
+    except (EditRefused, KeyError) as error:
+        raise NotApplicable(f"The lines cannot be replaced: {error}.") from error
 
 
 def _rewriting(

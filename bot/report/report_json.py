@@ -115,6 +115,9 @@ class OpinionOut(PublishedData):
     prompt: str = Field(description="stage@version#sha of the prompt; empty if no model was asked.")
     agreed: tuple[str, ...] = Field(description="Codes that both the rules and the model name.")
     unsupported: int = Field(description="Faults dropped because their quote was never shown.")
+    refused: tuple[str, ...] = Field(
+        (), description="Why edits that the model proposed were not tried by trainings."
+    )
     calls: int = Field(validation_alias=AliasPath("usage", "calls"))
     input_tokens: int = Field(validation_alias=AliasPath("usage", "input_tokens"))
     output_tokens: int = Field(validation_alias=AliasPath("usage", "output_tokens"))

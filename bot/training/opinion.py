@@ -1,7 +1,9 @@
 """A model's second opinion on a diagnosed run, for what a trace cannot know."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
+from typing import NamedTuple
 
 from bot.kernel import plain_text
 from bot.kernel.dialogue import ModelAnswer, Question
@@ -10,11 +12,13 @@ from bot.kernel.markdown import contains, cut
 from bot.kernel.outside_text import one_line
 from bot.kernel.redaction import redact
 from bot.kernel.session import Session
+from bot.kernel.training_code import CODE_FAULTS, OTHER_CODE
 from bot.kernel.training_types import (
     Change,
     Data,
     DiagnosedRun,
     Diagnosis,
+    Edit,
     Finding,
     Layer,
     Loss,
@@ -29,8 +33,11 @@ from bot.kernel.training_types import (
     TrainingTrace,
 )
 from bot.model.budget import BudgetExceeded, ModelBudget, question
+from bot.program.line_edits import EditRefused, make_edit
+from bot.program.modules import own_modules
 from bot.training.diagnosis import rules as diagnosis_rules
 from bot.training.diagnosis.rule import Training, number, trainings
+from bot.training.phrases import CODE_FAULTS as PHRASES
 from prompts import load
 from prompts.catalog import fence
 
@@ -235,7 +242,7 @@ def _fence(what: str, rows: Iterable[str]) -> str:
 # data that was held out, nobody is asked; where it learned its training data, a model's words are
 # advice.
 
-_MOST_TOKENS = 3_000
+_MOST_TOKENS = 4_000
 _MOST_FILES, _MOST_CHARACTERS = 6, 16_000
 _WHOLE_RUN = {"HLR", "HNE", "HBS", "LCH", "OCH", "CPP"}
 
@@ -253,37 +260,134 @@ def build(
         configuration=configuration(trace),
         trace=lines(trace),
         program=_program(program),
+        code_faults=", ".join(
+            f"`{name}` {words}" for name, words in PHRASES.items() if name != OTHER_CODE
+        ),
     )
 
 
 def parse(
-    answer: ModelAnswer, question: Question, trace: TrainingTrace, diagnosis: Diagnosis
+    answer: ModelAnswer,
+    question: Question,
+    trace: TrainingTrace,
+    diagnosis: Diagnosis,
+    program: TrainingProgram,
 ) -> tuple[Diagnosis, SecondOpinion]:
-    """What the model alone says behind the rules' findings, up to four; behind their advice where
-    the run learned its training data.
+    """The diagnosis with what the model adds: findings among the rules', up to four in all; behind
+    their advice where the run learned its training data. Where it agrees with a rule, its edit is
+    one more way to test that rule.
     """
-    faults, content = Opinion.model_validate(answer.data).faults, question.messages[-1].content
+    faults = Opinion.model_validate(answer.data).faults
+    texts = _texts(program)
+    shown = "\n".join((question.messages[-1].content, *texts.values()))
     indices = {layer.index for model in trace.models for layer in model.layers}
-    faults_with_layers = [_with_layers(fault) for fault in faults if contains(content, fault.quote)]
+    faults_with_layers = [_with_layers(fault) for fault in faults if contains(shown, fault.quote)]
     sound = [fault for fault in faults_with_layers if set(fault.layers) <= indices]
-    codes = [code for finding in diagnosis.findings for code in finding.codes]
-    additions, agreed_codes = list[Finding](), list[str]()
+    findings, additions = list(diagnosis.findings), list[Finding]()
+    agreed_codes, refused = list[str](), list[str]()
     for fault in sound:
+        location = _location(fault, texts, program.entry)
+        refused += [location.refusal] if location.refusal else []
+        if (same := _same_code(fault, location, findings)) is not None:
+            agreed_codes += findings[same].codes
+            findings[same] = _with_edit(findings[same], fault, location)
+            continue
+        codes = [code for finding in findings for code in finding.codes]
         agreed_codes += _repeated_codes(fault, codes)
         said_before = [*codes, *(code for finding in additions for code in finding.codes)]
-        if (new := _additional_finding(fault, said_before)) is not None:
+        if _same_code(fault, location, additions) is None and (
+            new := _additional_finding(fault, said_before, location)
+        ):
             additions.append(new)
     opinion = SecondOpinion(
         model=answer.model,
         prompt=question.prompt,
         agreed=tuple(dict.fromkeys(agreed_codes)),
         unsupported=len(faults) - len(sound),
+        refused=tuple(refused),
         usage=answer.usage,
     )
     if diagnosis_rules.success(trace):
-        return diagnosis.model_copy(update={"advice": (*diagnosis.advice, *additions)}), opinion
-    findings = (*diagnosis.findings, *additions)[: diagnosis_rules.MOST]
-    return diagnosis.model_copy(update={"findings": findings}), opinion
+        advice = (*diagnosis.advice, *additions)
+        update = {"findings": tuple(findings), "advice": advice}
+    else:
+        update = {"findings": diagnosis_rules.ordered((*findings, *additions))}
+    return diagnosis.model_copy(update=update), opinion
+
+
+# Where in the program a fault is.
+
+_NEAR = 2  # lines between two names of one place
+_LINE_NUMBER = re.compile(r"^\s*\d+\| ?")
+
+
+class _Location(NamedTuple):
+    """The line of a fault in the program, 0 where it is none or in another `file`; the edit that
+    the model proposes, or why there is none.
+    """
+
+    line: int = 0
+    file: str = ""
+    edit: Edit | None = None
+    refusal: str = ""
+
+
+def _texts(program: TrainingProgram) -> dict[str, str]:
+    """The program ("") and the modules that it imports."""
+    modules = own_modules(program.files, program.entry)
+    return {"": program.source, **{file.name: file.text for file in modules}}
+
+
+def _location(fault: SuspectedFault, texts: dict[str, str], entry: str) -> _Location:
+    file = "" if fault.file in (entry, entry.rpartition("/")[2]) else fault.file
+    edit, refusal = None, ""
+    if fault.before.strip():
+        try:
+            edit = make_edit(texts, file, fault.before, fault.after, fault.fault, fault.line)
+        except EditRefused as error:
+            refusal = f"{fault.fault}: {one_line(str(error))}"
+    line = edit.line if edit is not None else _quoted_line(fault, texts.get(file, ""))
+    return _Location(line, file if file in texts else "", edit, refusal)
+
+
+def _quoted_line(fault: SuspectedFault, text: str) -> int:
+    """The line that the quote is of, the nearest to that which the model gives; where it quotes no
+    line of the program, that one.
+    """
+    lines = text.split("\n")
+    rows = (_LINE_NUMBER.sub("", row) for row in fault.quote.split("\n"))
+    first = next((row for row in rows if row.strip()), "")
+    places = [at for at, row in enumerate(lines, 1) if contains(row, first)]
+    own = fault.line if 0 < fault.line <= len(lines) else 0
+    return min(places, key=lambda at: abs(at - own), default=own)
+
+
+def _same_code(
+    fault: SuspectedFault, location: _Location, findings: Sequence[Finding]
+) -> int | None:
+    """Which of the findings is the same fault that is code: one of the same name, or of the same
+    place in the program. A name for any fault names none.
+    """
+    if fault.fault not in CODE_FAULTS:
+        return None
+    for at, finding in enumerate(findings):
+        names = {finding.fault, *finding.also} & CODE_FAULTS
+        lines = (finding.line, location.line)
+        is_near = all(lines) and abs(lines[0] - lines[1]) <= _NEAR
+        is_same_name = fault.fault in names and fault.fault != OTHER_CODE
+        if names and (is_near or (is_same_name and not all(lines))):
+            return at
+        if is_same_name and finding.by == "rules":
+            return at
+    return None
+
+
+def _with_edit(finding: Finding, fault: SuspectedFault, location: _Location) -> Finding:
+    if location.edit is None:
+        return finding
+    change = finding.change or Change(parameter="", words=_plain_text(fault.change))
+    change = change.model_copy(update={"edit": location.edit})
+    return finding.model_copy(update={"change": change})
 
 
 def second_opinion(
@@ -312,7 +416,7 @@ def second_opinion(
     except ModelUnavailable as error:
         missing = SecondOpinion(prompt=question.prompt, usage=error.usage, missing=str(error))
         return run.model_copy(update={"opinion": missing})
-    diagnosis, opinion = parse(answer, question, trace, run.diagnosis)
+    diagnosis, opinion = parse(answer, question, trace, run.diagnosis, program)
     return run.model_copy(update={"diagnosis": diagnosis, "opinion": opinion})
 
 
@@ -322,16 +426,23 @@ def _unasked(run: DiagnosedRun, why: str) -> DiagnosedRun:
 
 def _with_layers(fault: SuspectedFault) -> SuspectedFault:
     """The fault without layers where its type has none."""
-    return fault.model_copy(update={"layers": ()}) if fault.fault in _WHOLE_RUN else fault
+    is_whole = fault.fault in _WHOLE_RUN or fault.fault in CODE_FAULTS
+    return fault.model_copy(update={"layers": ()}) if is_whole else fault
 
 
 def _repeated_codes(fault: SuspectedFault, codes: list[str]) -> list[str]:
-    """Those of the codes that a fault names; without a layer it names its type anywhere."""
+    """Those of the codes that a fault of the study names; without a layer it names its type
+    anywhere.
+    """
+    if fault.fault in CODE_FAULTS:
+        return []
     own = {f"{fault.fault}({layer})" for layer in fault.layers}
     return [x for x in codes if x in own or (not own and x[:3] == fault.fault)]
 
 
-def _additional_finding(fault: SuspectedFault, codes: list[str]) -> Finding | None:
+def _additional_finding(
+    fault: SuspectedFault, codes: list[str], location: _Location
+) -> Finding | None:
     """What a fault adds to these codes, in a model's words: without what the eye cannot see, and
     without credentials.
     """
@@ -342,14 +453,19 @@ def _additional_finding(fault: SuspectedFault, codes: list[str]) -> Finding | No
     if repeated_codes and not layers:
         return None
     quote, change = _plain_text(fault.quote).replace("`", "'"), _plain_text(fault.change)
+    evidence = [Measurement(name="quoted", value=f"`{quote}`")]
+    if location.file and location.line:
+        evidence.append(Measurement(name="in", value=f"{location.file}:{location.line}"))
+    has_change = change or location.edit is not None
     return Finding(
         fault=fault.fault,
         layers=layers,
         rule="",
         confidence=0.0,
         message=_plain_text(fault.reason),
-        evidence=(Measurement(name="quoted", value=f"`{quote}`"),),
-        change=Change(parameter="", words=change) if change else None,
+        evidence=tuple(evidence),
+        change=Change(parameter="", words=change, edit=location.edit) if has_change else None,
+        line=0 if location.file else location.line,
         by="model",
     )
 
@@ -374,6 +490,11 @@ def _files(program: TrainingProgram, names: list[str]) -> Iterator[str]:
         if remaining <= 0:
             return
         source = plain_text.readable(program.files[name].decode("utf-8", "replace"))
-        excerpt = cut(redact(source), remaining)
+        excerpt = cut(_numbered(redact(source)), remaining)
         remaining -= len(excerpt)
         yield fence(f"file {name}", excerpt)
+
+
+def _numbered(source: str) -> str:
+    """A text with the number of each line before it."""
+    return "\n".join(f"{at}| {row}" for at, row in enumerate(source.rstrip().split("\n"), 1))

@@ -85,12 +85,15 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "scaling-mismatch": "data on different scales",
     "state-incomplete": "a loaded state is incomplete",
     "target-stale": "the target network never changes",
+    "wrong-code": "wrong code",
 }
 """Faults that are code, in plain words."""
 _CODE: dict[Fault, str] = dict(CODE_FAULTS.items())
 
+_LONGEST_LINE = 80
 _ALIKE = 0.1
 """Of what is left to gain: changes whose gains differ by less help alike."""
+_BY_NO_RULE = "Found by no rule and confirmed by no run"
 _UNTIL_THEN = "; the diagnosis covers what it did until then"
 _FRAMEWORKS = {"torch": "PyTorch", "keras": "Keras", "jax": "JAX"}
 
@@ -118,7 +121,11 @@ def diagnosis_headline(run: DiagnosedRun) -> str:
 
 
 def _by_model(run: DiagnosedRun) -> int:
-    return sum(finding.by == "model" for finding in run.diagnosis.findings)
+    """How many findings a model alone names: what trainings confirm is no longer its word alone."""
+    return sum(
+        finding.by == "model" and finding.status != "confirmed"
+        for finding in run.diagnosis.findings
+    )
 
 
 def course(run: DiagnosedRun) -> str:
@@ -184,17 +191,15 @@ def evidence(finding: Finding) -> str:
 
 def origin(finding: Finding) -> str:
     """Who found it: the rule with its source, and how certain it is; or only a model."""
+    line = f", line {finding.line} of the program" if finding.line else ""
     if finding.by == "model":
-        return f"Found by no rule{_unconfirmed(finding)}"
+        is_confirmed = finding.status == "confirmed"
+        found = "Named by a model, confirmed by trainings" if is_confirmed else _BY_NO_RULE
+        return f"{found}{line}"
     if finding.by == "runs":
         return "Found by trainings alone"
-    line = f", line {finding.line} of the program" if finding.line else ""
     source = f" ({finding.source})" if finding.source else ""
     return f"Found by rule `{finding.rule}`{source}, confidence {finding.confidence:.0%}{line}"
-
-
-def _unconfirmed(finding: Finding) -> str:
-    return "" if finding.status == "confirmed" else " and confirmed by no run"
 
 
 def trial_gain(finding: Finding) -> str:
@@ -202,7 +207,7 @@ def trial_gain(finding: Finding) -> str:
     gain = finding.gain
     if gain is None:
         return ""
-    edits = " and ".join(f"{hyperparameter_name(edit)} {edit.after}" for edit in gain.patch)
+    edits = " and ".join(map(edit_words, gain.patch))
     before, after = spread_text(gain.before), spread_text(gain.after)
     numbers = f"{gain.metric} {before} → {after} with {edits}"
     seeds = count(len(gain.after), "seed")
@@ -252,13 +257,15 @@ def opinion(run: DiagnosedRun) -> str:
         cost = f" ({usage_text(answer.usage)})" if answer.usage.calls else ""
         return sentence(f"no second opinion from a model: {answer.missing}") + cost
     parts = [f"agrees with {', '.join(answer.agreed)}"] if answer.agreed else []
-    parts += (
-        [f"names {count(more_faults, 'more fault')}"] if (more_faults := _by_model(run)) else []
-    )
+    if more_faults := sum(finding.by == "model" for finding in run.diagnosis.findings):
+        parts.append(f"names {count(more_faults, 'more fault')}")
     doubts = sum(doubt.by == "model" for doubt in run.diagnosis.advice)
     parts += [f"has {count(doubts, 'doubt')}"] if doubts else []
     if answer.unsupported:
         parts.append(f"{count(answer.unsupported, 'fault')} dropped for lack of evidence")
+    if answer.refused:
+        edits = count(len(answer.refused), "edit")
+        parts.append(f"{edits} not tried ({'; '.join(answer.refused)})")
     says = "; ".join(parts) or "names no fault"
     return f"Second opinion from {answer.model or 'a model'}: {says} ({usage_text(answer.usage)})."
 
@@ -388,14 +395,40 @@ def hyperparameter_name(edit: Edit) -> str:
     """What an edit changes: "activation of layer 3"."""
     _, _, place = edit.parameter.partition("(")
     layer = place.rstrip(")")
-    if edit.kind == "code":
-        return f"code: {layer}"
+    if edit.kind in ("code", "lines"):
+        return f"code: {edit.operator}"
     what = _KINDS.get(edit.kind, edit.kind)
     return f"{what} of layer {layer}" if layer.isdigit() else what
+
+
+def edit_words(edit: Edit) -> str:
+    """An edit in a few words: what it changes, and to what."""
+    if edit.kind == "lines":
+        return f"{hyperparameter_name(edit)} (line {edit_location(edit)})"
+    return f"{hyperparameter_name(edit)} {edit.after}"
+
+
+def edit_values(edit: Edit) -> tuple[str, str]:
+    """What an edit replaces and by what; of lines the first that differ."""
+    if edit.kind != "lines":
+        return edit.before, edit.after
+    before, after = ([x.strip() for x in text.split("\n")] for text in (edit.before, edit.after))
+    sides = (
+        [x for x in one if x not in other] for one, other in ((before, after), (after, before))
+    )
+    old, new = (_first_line([x for x in side if x]) for side in sides)
+    return old, new
+
+
+def _first_line(rows: list[str]) -> str:
+    if not rows:
+        return "nothing"
+    text = rows[0] if len(rows[0]) <= _LONGEST_LINE else f"{rows[0][:_LONGEST_LINE]}…"
+    return f"{text} …" if len(rows) > 1 else text
 
 
 def trained(trial: Trial) -> str:
     """One training that has ended, as progress."""
     value = trial.error if trial.value is None else f"{trial.value:.4g}"
-    edits = ", ".join(f"{hyperparameter_name(edit)} {edit.after}" for edit in trial.patch)
+    edits = ", ".join(map(edit_words, trial.patch))
     return f"{edits or 'unchanged'}: {value}"

@@ -49,7 +49,7 @@ def diagnosis_section(report: IssueReport, page: str = "") -> Section | None:
 def diagnosis_document(run: DiagnosedRun, *, name: str, folder: str = "") -> Document:
     """A diagnosis on its own; `name` is the program's, `folder` has what its run left."""
     tone = "inconclusive" if run.undecided else "not_reproduced"
-    ours = any(finding.by != "model" for finding in run.diagnosis.findings)
+    ours = any(x.by != "model" or x.status == "confirmed" for x in run.diagnosis.findings)
     tone = "reproduced" if ours else "inconclusive" if run.diagnosis.findings else tone
     head: list[Block] = [
         Headline(f"{phrases.diagnosis_headline(run)} in {name}", phrases.course(run), tone)
@@ -81,7 +81,7 @@ def _details(finding: Finding, run: DiagnosedRun) -> Iterator[Text]:
     yield from filter(None, (phrases.trial_gain(finding), phrases.alternatives(finding, run)))
     if numbers := phrases.evidence(finding):
         yield f"Evidence: {numbers}"
-    if finding.change is not None:
+    if finding.change is not None and finding.change.words:
         yield f"Suggested change: {finding.change.words}"
     yield phrases.origin(finding)
 
@@ -193,8 +193,7 @@ def _edits(result: Repair) -> DataTable:
     rows = [
         (
             phrases.hyperparameter_name(edit),
-            edit.before,
-            edit.after,
+            *phrases.edit_values(edit),
             phrases.edit_location(edit),
             edit.operator,
         )
@@ -221,8 +220,7 @@ def _figures(result: Repair) -> DataTable:
 def _trials(trials: tuple[Trial, ...], metric: Metric) -> DataTable:
     rows = [
         (
-            ", ".join(f"{phrases.hyperparameter_name(x)} {x.after}" for x in trial.patch)
-            or "unchanged",
+            ", ".join(map(phrases.edit_words, trial.patch)) or "unchanged",
             trial.error if trial.value is None else f"{trial.value:.4g}",
             trial.part,
             str(trial.seed),

@@ -43,8 +43,8 @@ for _ in range(200):
 OPINION = {
     "purpose": "Four classes from eight numbers.",
     "faults": [
-        {"fault": "HLR", "layers": [], "quote": "lr=1e-6", "reason": "It crawls.", "change": "lr=0.1"},
-        {"fault": "CPP", "layers": [], "quote": "[torch.randperm(256)]",
+        {"fault": "HLR", "layers": [], "file": "", "line": 0, "before": "", "after": "", "quote": "lr=1e-6", "reason": "It crawls.", "change": "lr=0.1"},
+        {"fault": "CPP", "layers": [], "file": "", "line": 0, "before": "", "after": "", "quote": "[torch.randperm(256)]",
          "reason": "Labels are shuffled apart from their inputs.", "change": "Leave that out."},
     ],
 }  # fmt: skip

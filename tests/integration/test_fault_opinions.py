@@ -22,9 +22,9 @@ PROGRAM = "import keras\nlabels = labels[::-1]\nmodel.fit(inputs, labels)\n"
 OPINION = {
     "purpose": "It classifies digits.",
     "faults": [
-        {"fault": "CPP", "layers": [], "quote": "labels = labels[::-1]",
+        {"fault": "CPP", "layers": [], "file": "", "line": 0, "before": "", "after": "", "quote": "labels = labels[::-1]",
          "reason": "Labels are reversed, inputs are not.", "change": "Leave them."},
-        {"fault": "HBS", "layers": [], "quote": "batch_size=4096", "reason": "x", "change": ""},
+        {"fault": "HBS", "layers": [], "file": "", "line": 0, "before": "", "after": "", "quote": "batch_size=4096", "reason": "x", "change": ""},
     ],
 }  # fmt: skip
 

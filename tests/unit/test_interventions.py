@@ -10,11 +10,22 @@ import pytest
 from bot.environment import provided
 from bot.kernel.job import DiagnoseProgram
 from bot.kernel.session import Session
-from bot.kernel.training_types import Change, Diagnosis, Finding, RepairRequest, TrainingProgram
+from bot.kernel.training_types import (
+    Change,
+    Diagnosis,
+    Finding,
+    RepairRequest,
+    SecondOpinion,
+    TrainingProgram,
+)
+from bot.program.line_edits import make_edit
+from bot.report.terminal import print_document
 from bot.training.diagnose import diagnose_recording, record_run
+from bot.training.diagnosis import rules
 from bot.training.repair.interventions import gained_share, intervene, rank_test
 from bot.training.repair.repair import repair
 from bot.training.repair.trials import TRIALS
+from bot.training.sections import diagnosis_document
 from tests.unit.test_pipeline import world
 from tests.unit.test_repair import FAULTY, Landscape, by_rate, by_rate_and_epochs, rate
 
@@ -41,9 +52,10 @@ def begun(landscape, *kept, source=FAULTY):
     return program, record_run(program, provided.spec(program, job.environment), session), session
 
 
-def diagnosed(landscape, *findings, budget=40, source=FAULTY):
+def diagnosed(landscape, *findings, budget=40, source=FAULTY, advice=(), opinion=None):
     program, recorded, session = begun(landscape, source=source)
-    run = diagnose_recording(recorded, lambda _: Diagnosis(findings=findings))
+    run = diagnose_recording(recorded, lambda _: Diagnosis(findings=findings, advice=advice))
+    run = run.model_copy(update={"opinion": opinion})
     return intervene(program, recorded, run, session, budget)
 
 
@@ -196,3 +208,70 @@ def test_an_edit_that_does_not_help_does_not_refute_what_a_run_shows_of_code(con
     assert (judged.status, len(judged.gain.after)) == (status, 2)
     beside = diagnosed(Landscape(by_rate), seen, RATE)
     assert [x.fault for x in beside.diagnosis.refuted] == ["gradients-not-reset"]
+
+
+# What a model reads in the code.
+
+
+def proposed(before, after, fault="wrong-code"):
+    edit = make_edit({"": FAULTY}, "", before, after, fault)
+    change = Change(parameter="", words="w", edit=edit)
+    return Finding(
+        fault=fault, rule="", confidence=0.0, message="m", by="model", line=edit.line,
+        change=change,
+    )  # fmt: skip
+
+
+def mended(text):
+    return 0.9 if "cross_entropy(model(x * 2), y)" in text else 0.3
+
+
+LOSS_LINE = "        loss = nn.functional.cross_entropy(model(x), y)"
+MENDED = proposed(LOSS_LINE, LOSS_LINE.replace("model(x)", "model(x * 2)"))
+USELESS = proposed("        loss.backward()", "        loss.backward()\n        x = x + 0")
+HOSTILE = proposed('print("test accuracy:", accuracy(model))', 'print("test accuracy: 1.0")')
+
+
+def test_an_edit_of_a_model_is_confirmed_or_refuted_like_that_of_a_rule():
+    """What is confirmed comes first, with its line."""
+    run = diagnosed(Landscape(mended), WIDTH, USELESS, MENDED)
+    assert told(run) == [("wrong-code", "confirmed")]
+    (finding,) = run.diagnosis.findings
+    assert (finding.by, finding.line, finding.gain.p) == ("model", 9, 1 / 35)
+    assert sorted(x.fault for x in run.diagnosis.refuted) == ["LCN", "wrong-code"]
+    shown = print_document(diagnosis_document(run, name="a.py"), 100, "utf-8")
+    assert "1 finding in a.py" in shown
+    assert "1. wrong-code, wrong code, confirmed: M." in shown
+    assert "with code: wrong-code (line 9) (3 seeds" in " ".join(shown.split())
+    assert "Named by a model, confirmed by trainings, line 9 of the program" in shown
+
+
+def test_an_edit_that_changes_what_is_measured_is_never_trained():
+    """However much better its number is."""
+    landscape = Landscape(lambda text: 1.0 if "accuracy: 1.0" in text else 0.3)
+    run = diagnosed(landscape, HOSTILE, WIDTH)
+    assert told(run) == [("wrong-code", "likely")]
+    assert not any("accuracy: 1.0" in text for text, _, _ in landscape.runs)
+    found = diagnosed(landscape, HOSTILE, WIDTH, opinion=SecondOpinion(model="m"))
+    assert found.opinion.refused == ("wrong-code: it changes what the program prints",)
+
+
+def test_in_a_run_that_learned_only_a_large_gain_makes_a_finding(monkeypatch):
+    """What a model says of it is a remark until trainings confirm it."""
+    monkeypatch.setattr(rules, "success", lambda _: "trained")
+    for gained, status in ((0.9, ["confirmed"]), (0.42, [])):
+        landscape = Landscape(lambda text: gained if "x * 2" in text else 0.3)  # noqa: B023
+        run = diagnosed(landscape, advice=(MENDED,))
+        assert [x.status for x in run.diagnosis.findings] == status
+        assert len(run.diagnosis.advice) == 1 - len(status)
+    assert diagnosed(Landscape(mended)).interventions is None
+
+
+def test_a_rule_is_tested_with_the_edit_of_a_model_that_agrees():
+    """Where the edit that Reprise knows does not help, or there is none."""
+    shown = finding("state-carried", "code(state-carried)", "repaired")
+    both = shown.model_copy(
+        update={"change": shown.change.model_copy(update={"edit": MENDED.change.edit})}
+    )
+    assert told(diagnosed(Landscape(mended), shown)) == [("state-carried", "likely")]
+    assert told(diagnosed(Landscape(mended), both)) == [("state-carried", "confirmed")]

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Literal
 
+from bot.kernel.training_code import CODE_FAULTS
 from bot.kernel.training_types import Diagnosis, Fault, Finding, TrainingTrace
 from bot.training.diagnosis import (
     activations,
@@ -146,6 +147,21 @@ def diagnose(trace: TrainingTrace) -> Diagnosis:
         examined=_examined_parts(runs),
         unseen=trace.end.unseen if trace.end else (),
     )
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """At most four findings: what rules are certain of, then what a model reads in the code, then
+    all else. A curve tells that a run learns badly, and seldom why: where code is wrong, what only
+    curves suggest comes last.
+    """
+    return tuple(sorted(findings, key=_standing)[:MOST])
+
+
+def _standing(finding: Finding) -> int:
+    if finding.by == "model":
+        return 1 if finding.fault in CODE_FAULTS and finding.line else 2
+    is_measured = _SEVERITIES.get(finding.rule) != "dynamics"
+    return 0 if finding.confidence >= _CERTAIN and is_measured else 2
 
 
 def is_without_step(trace: TrainingTrace) -> bool:

@@ -101,12 +101,15 @@ class BudgetUsed(Exception):
 
 @dataclass(slots=True)
 class Suspicion:
-    """A finding with the patches that would repair it, and the best of those that were trained."""
+    """A finding with the patches that would repair it, and the best of those that were trained; it
+    has to gain at `least` this part of what was left.
+    """
 
     finding: Finding
     patches: Sequence[Patch]
     best: Patch = ()
     unclear: bool = False
+    least: float = _ENOUGH
 
 
 @dataclass(slots=True)
@@ -354,14 +357,24 @@ def weighed(race: Race, diagnosis: Diagnosis) -> Diagnosis:
     confirmed = sorted(confirmed, key=lambda x: x.gain.share if x.gain else 0.0, reverse=True)
     likely = [x for x in verdicts if x.status == "likely"]
     tested = {id(suspicion.finding) for suspicion in race.suspicions}
+    remarks = {id(x.finding) for x in race.suspicions if x.finding in diagnosis.advice}
+    advice = [x for x in diagnosis.advice if id(x) not in tested]
+    advice += [
+        x for x, suspicion in zip(verdicts, race.suspicions, strict=True)
+        if x.status == "likely" and id(suspicion.finding) in remarks
+    ]  # fmt: skip
+    likely = [x for x in likely if x not in advice]
     likely += [x for x in diagnosis.findings if id(x) not in tested]
     doubts = [x for x in likely if x.rule and x.confidence < rules.MIN_CONFIDENCE]
     likely = [x for x in likely if x not in doubts]
     doubts += [x for x in diagnosis.doubts if id(x) not in tested]
     refuted = [x for x in verdicts if x.status == "refuted"]
     others = () if confirmed else _structural(race)
-    findings = (*confirmed, *others, *likely)[: rules.MOST]
-    update = {"findings": findings, "doubts": tuple(doubts), "refuted": tuple(refuted)}
+    findings = (*confirmed, *others, *rules.ordered(likely))[: rules.MOST]
+    update = {
+        "findings": findings, "doubts": tuple(doubts), "advice": tuple(advice),
+        "refuted": tuple(refuted),
+    }  # fmt: skip
     return diagnosis.model_copy(update=update)
 
 
@@ -371,10 +384,10 @@ def _judged_finding(suspicion: Suspicion, race: Race) -> Finding:
         return finding
     own = {edit.parameter for edit in patch}
     is_needed = bool(race.joint) and own <= {edit.parameter for edit in race.joint}
-    if race.is_confirmed(patch):
-        return finding.model_copy(update={"status": "confirmed", "gain": race.gain(patch)})
-    if is_needed and race.is_confirmed(race.joint):
-        return finding.model_copy(update={"status": "confirmed", "gain": race.gain(race.joint)})
+    for tested in (patch, *([race.joint] if is_needed else [])):
+        gain = race.gain(tested)
+        if race.is_confirmed(tested) and gain.share >= suspicion.least:
+            return finding.model_copy(update={"status": "confirmed", "gain": gain})
     gain = race.gain(patch)
     unsure = is_needed or suspicion.unclear or not race.is_combined
     unsure = unsure or (_is_seen(finding) and not race.has_cause)
@@ -441,8 +454,9 @@ def intervene(
     """
     race, missing = None, ""
     learned = bool(rules.success(recording.trace))
-    diagnosis = run.diagnosis
-    if run.undecided or (learned and not (diagnosis.findings or diagnosis.doubts)):
+    diagnosis, refused = run.diagnosis, tuple[str, ...]()
+    is_suspected = diagnosis.findings or diagnosis.doubts or _remarks(diagnosis)
+    if run.undecided or (learned and not is_suspected):
         return run
     request = RepairRequest(budget=max(1.0, budget))
     seconds = min(budget * recording.result.seconds, session.job.limits.training_s)
@@ -458,7 +472,8 @@ def intervene(
                 if isinstance(trials, str):
                     missing = trials
                 else:
-                    race = _race(trials, run.diagnosis, seconds, learned=learned)
+                    diagnosis, refused = search.vetted(diagnosis, trials.subject)
+                    race = _race(trials, diagnosis, seconds, learned=learned)
                     race.run()
         except Stopped:
             session.context.check()
@@ -468,8 +483,19 @@ def intervene(
             update={"interventions": Interventions(budget=budget, missing=missing)}
         )
     race.missing = missing or race.missing
-    update = {"diagnosis": weighed(race, run.diagnosis), "interventions": _summary(race, budget)}
+    opinion = run.opinion and run.opinion.model_copy(
+        update={"refused": (*run.opinion.refused, *refused)}
+    )
+    update = {
+        "diagnosis": weighed(race, diagnosis), "interventions": _summary(race, budget),
+        "opinion": opinion,
+    }  # fmt: skip
     return run.model_copy(update=update)
+
+
+def _remarks(diagnosis: Diagnosis) -> list[Finding]:
+    """What a model reads in the code of a run that learned, and how it would mend it."""
+    return [x for x in diagnosis.advice if x.by == "model" and x.change and x.change.edit]
 
 
 def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool) -> Race:
@@ -481,6 +507,11 @@ def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool
         if finding.fault not in _BESIDE and (patches := search.patches_of(finding, places))
     ]
     tested = {id(suspicion.finding) for suspicion in suspicions}
+    suspicions += [
+        Suspicion(finding, [(finding.change.edit,)], least=_ENOUGH_ALONE)
+        for finding in _remarks(diagnosis)
+        if finding.fault not in _BESIDE and finding.change and finding.change.edit
+    ]
     untested = [finding for finding in diagnosis.findings if id(finding) not in tested]
     return Race(trials, places, suspicions, learned or any(map(_is_seen, untested)))
 

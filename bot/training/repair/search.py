@@ -10,6 +10,7 @@ from itertools import islice
 
 from bot.kernel.training_types import (
     OPERATORS,
+    Change,
     Diagnosis,
     Edit,
     Finding,
@@ -20,7 +21,7 @@ from bot.kernel.training_types import (
 from bot.program import hyperparameters
 from bot.program.text import parse_number
 from bot.training.repair.metric import score
-from bot.training.repair.trials import TrialRequest, Trials
+from bot.training.repair.trials import FaultyProgram, TrialRequest, Trials
 
 # Patches to try, from what a diagnosis found, the textbook, and steps beside the best so far.
 #
@@ -102,6 +103,24 @@ def from_diagnosis(
     together = [merge_patches(*likely), merge_patches(*firsts)]
     last = [patch for finding in suspicions for patch in patches_of(finding, hyperparameters)]
     return _distinct([*singles[:1], *together, *singles[1:], *last])
+
+
+def vetted(diagnosis: Diagnosis, subject: FaultyProgram) -> tuple[Diagnosis, tuple[str, ...]]:
+    """The diagnosis without the edits of a model that prove nothing, and why each is refused."""
+    refusals: list[str] = []
+
+    def of(finding: Finding) -> Finding:
+        edit = finding.change.edit if finding.change is not None else None
+        if finding.change is None or edit is None or not (why := subject.refusal(edit)):
+            return finding
+        refusals.append(f"{edit.operator}: {why}")
+        change = finding.change.model_copy(update={"edit": None})
+        return finding.model_copy(update={"change": change})
+
+    update = {
+        name: tuple(map(of, getattr(diagnosis, name))) for name in ("findings", "doubts", "advice")
+    }
+    return diagnosis.model_copy(update=update), tuple(refusals)
 
 
 def elsewhere(
@@ -227,8 +246,17 @@ def _suggested(finding: Finding, hyperparameters: Sequence[Hyperparameter]) -> l
     change = finding.change
     if change is None:
         return []
+    exact: list[Patch] = [(change.edit,)] if change.edit is not None else []
     if finding.by == "model":
-        return _edits_of_words(finding, change.words, hyperparameters)
+        own = [one for one in hyperparameters if one.id == f"code({finding.fault})"]
+        repairs = [patch for one in own if (patch := _edit_all((one,), one.choices[0]))]
+        return [*exact, *repairs, *_edits_of_words(finding, change.words, hyperparameters)]
+    return [*_of_rule(finding, change, hyperparameters), *exact]
+
+
+def _of_rule(
+    finding: Finding, change: Change, hyperparameters: Sequence[Hyperparameter]
+) -> list[Patch]:
     if change.parameter.startswith("code("):
         own = [one for one in hyperparameters if one.id == change.parameter]
         return [patch for one in own if (patch := _edit_all((one,), one.choices[0]))]

@@ -22,6 +22,7 @@ from bot.kernel.journal import EntryKind
 from bot.kernel.launch import Part
 from bot.kernel.session import Session
 from bot.kernel.training_types import (
+    Edit,
     Hyperparameter,
     KeptTrial,
     Metric,
@@ -31,6 +32,7 @@ from bot.kernel.training_types import (
     Trial,
 )
 from bot.program import hyperparameters
+from bot.program.line_edits import EditRefused, check_edit
 from bot.program.literals import Observation
 from bot.program.modules import ProgramFile
 from bot.training.repair import metric
@@ -195,11 +197,33 @@ class FaultyProgram:
         """Those of the program and its modules."""
         return hyperparameters.find(self.program.source, self.trace, self.files, self.observed)
 
+    def refusal(self, edit: Edit) -> str:
+        """Why lines that a model would replace are not tried; "" where they may be."""
+        texts = {"": self.program.source, **{file.name: file.text for file in self.files}}
+        try:
+            check_edit(texts, edit, self.metric, is_loss=self._may_be_loss)
+        except EditRefused as error:
+            return str(error)
+        return ""
+
+    @property
+    def _may_be_loss(self) -> bool:
+        """Whether the loss is what is compared, perhaps by what `evaluate` of Keras returns."""
+        trace = self.trace
+        is_keras = any(model.framework == "keras" for model in trace.models)
+        names = (loss.name for loss in trace.losses)
+        return self.loss or (is_keras and metric.may_be_loss(self.metric, names))
+
     def patched(self, patch: Patch) -> TrainingProgram:
-        """The program with a patch. Raises NotApplicable."""
+        """The program with a patch. Raises NotApplicable, also for lines that a model may not
+        replace.
+        """
         program = self.program
         if not patch:
             return program
+        for edit in patch:
+            if edit.kind == "lines" and (why := self.refusal(edit)):
+                raise hyperparameters.NotApplicable(f"The edit is refused: {why}.")
         patched_program = hyperparameters.patch_program(
             program.source, patch, self.trace, self.files, self.observed
         )

@@ -283,29 +283,29 @@ class Slicer:
 
     def _walk(self, waiting: list[_Row], parts: frozenset[int]) -> Measured:
         """All that flows into some expressions, but for what is trained and the `parts` of it."""
-        found = Measured()
+        measured = Measured()
         entered = set[tuple[str, int]]()
         while waiting:
             one, names, calls = waiting.pop()
-            if one not in found.statements:
+            if one not in measured.statements:
                 waiting += map(self._row, self._heads(one))
-            found.statements.add(one)
+            measured.statements.add(one)
             for name in names:
                 if (name, one.at) not in entered and not self.is_trained(name, one.function):
                     entered.add((name, one.at))
-                    waiting += self._defined(one, name, found)
+                    waiting += self._defined(one, name, measured)
             for called in calls:
                 for function in self._called(called):
-                    if function not in found.functions and id(function.node) not in parts:
-                        found.functions.add(function)
+                    if function not in measured.functions and id(function.node) not in parts:
+                        measured.functions.add(function)
                         waiting += self._returned(function)
-        return found
+        return measured
 
-    def _defined(self, one: Statement, name: str, found: Measured) -> Iterator[_Row]:
+    def _defined(self, one: Statement, name: str, measured: Measured) -> Iterator[_Row]:
         for definition in self.definitions(one, name):
-            found.definitions.add((name, definition))
+            measured.definitions.add((name, definition))
             if isinstance(definition.node, Function):
-                found.statements.add(definition)
+                measured.statements.add(definition)
             elif not isinstance(definition.node, ast.ClassDef):
                 yield self._row(definition)
 

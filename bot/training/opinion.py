@@ -279,9 +279,11 @@ def parse(
     """
     faults = Opinion.model_validate(answer.data).faults
     texts = _texts(program)
-    shown = "\n".join((question.messages[-1].content, *texts.values()))
+    material = "\n".join((question.messages[-1].content, *texts.values()))
     indices = {layer.index for model in trace.models for layer in model.layers}
-    faults_with_layers = [_with_layers(fault) for fault in faults if contains(shown, fault.quote)]
+    faults_with_layers = [
+        _with_layers(fault) for fault in faults if contains(material, fault.quote)
+    ]
     sound = [fault for fault in faults_with_layers if set(fault.layers) <= indices]
     findings, additions = list(diagnosis.findings), list[Finding]()
     agreed_codes, refused = list[str](), list[str]()

@@ -194,8 +194,8 @@ def origin(finding: Finding) -> str:
     line = f", line {finding.line} of the program" if finding.line else ""
     if finding.by == "model":
         is_confirmed = finding.status == "confirmed"
-        found = "Named by a model, confirmed by trainings" if is_confirmed else _BY_NO_RULE
-        return f"{found}{line}"
+        origin_text = "Named by a model, confirmed by trainings" if is_confirmed else _BY_NO_RULE
+        return f"{origin_text}{line}"
     if finding.by == "runs":
         return "Found by trainings alone"
     source = f" ({finding.source})" if finding.source else ""

@@ -21,7 +21,8 @@ CodeFault = Literal[
     "step-uphill", "layer-repeated", "future-leak", "mask-inverted", "positions-missing",
     "best-not-copied", "self-compared", "weights-swapped", "divergence-negative",
     "terminal-ignored", "arguments-swapped", "gradient-singular", "labels-shuffled",
-    "scaling-mismatch", "state-incomplete", "target-stale",
+    "scaling-mismatch", "state-incomplete", "target-stale", "result-lost", "seed-repeated",
+    "batches-unused", "averages-short", "value-undefined",
 ]  # fmt: skip
 """Faults that are code and no hyperparameter: stable names, one rule each."""
 CODE_FAULTS: frozenset[str] = frozenset(get_args(CodeFault))

@@ -5,7 +5,7 @@
 import itertools
 import weakref
 
-from . import keras_data, keras_layers, keras_probe, numbers, program, source
+from . import keras_data, keras_layers, keras_probe, numbers, program, reading, source
 from .core import NO_MODEL, STATE, contained, patch, quiet, sampled
 from .records import WRITER
 from .row_labels import RowLabels, keys_of
@@ -35,6 +35,13 @@ def tell_code(modes=(), **facts):
     CODE["modes"] += modes
     CODE["facts"].update(facts)
     WRITER.put("code", **CODE)
+
+
+def finish():
+    """Tell what is known of the code at the end."""
+    fields = {**source.roots(), **reading.facts()} if STATE.steps else {}
+    if fields or STATE.facts:
+        tell_code(**fields)
 
 
 MODELS, _NUMBERS = weakref.WeakKeyDictionary(), itertools.count()

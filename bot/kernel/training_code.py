@@ -148,7 +148,8 @@ class ModeUse(ProbeRecord):
 
 class Schedule(ProbeRecord):
     """A learning rate scheduler: how often it was stepped, how many of those calls came before the
-    optimizer's first step, and what it was made with.
+    optimizer's first step, and what it was made with. `optimizer_steps` are those of the optimizer
+    that it was given.
     """
 
     name: str
@@ -156,6 +157,7 @@ class Schedule(ProbeRecord):
     early: Count = 0
     settings: dict[str, Setting] = {}
     line: Count = 0
+    optimizer_steps: Count | None = None
 
 
 class Clipping(ProbeRecord):

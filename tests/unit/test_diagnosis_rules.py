@@ -1727,6 +1727,10 @@ def test_a_run_that_diverged_is_not_too_short():
         ({"dead_line": 8, "dead_by": 0, "dead_name": "kind"}, "result-lost", 8),
         ({"loop_ends": (11.0, 18.0, 1.0, 0.0)}, "batches-unused", 18),
         ({"loop_ends": (11.0, 18.0, 0.0, 0.0)}, "", 0),
+        ({"loop_ends": (30.0, 34.0, 1.0, 1.0)}, "metric-wrong", 34),
+        ({"loop_ends": (30.0, 34.0, 1.0, 0.0)}, "", 0),
+        ({"key_inside": (14.0,)}, "seed-repeated", 14),
+        ({"same_key_looks": 20, "key_line": 12}, "seed-repeated", 12),
         ({"kept_alias": (9.0,)}, "best-not-copied", 9),
         ({"seeded_again": 30, "seed_line": 4}, "", 0),
     ],
@@ -1766,3 +1770,27 @@ def test_parameters_of_a_loss_that_no_optimizer_holds_are_named():
     within = centers.model_copy(update={"root": 0})
     found = diagnose(coded(parameters=(*held, within))).findings
     assert not [x.fault for x in found if x.fault == "optimizer-holds-others"]
+
+
+@pytest.mark.parametrize(
+    ("steps_of_its_own", "rates", "is_told"),
+    [(0, (0.1, 0.1), True), (500, (0.1, 0.1), False), (0, (0.1, 0.05), False)],
+    ids=["of another", "of the one that steps", "within a wrapper"],
+)
+def test_a_scheduler_of_an_optimizer_that_never_steps(steps_of_its_own, rates, is_told):
+    use = Schedule(name="StepLR", steps=20, line=6, optimizer_steps=steps_of_its_own)
+    seen = coded(schedules=(use,))
+    taken = tuple(x.model_copy(update={"rate": rates[x.step >= 250]}) for x in seen.steps)
+    found = diagnose(seen.model_copy(update={"steps": taken})).findings
+    assert any(x.fault == "schedule-stepped-wrong" for x in found) is is_told
+
+
+@pytest.mark.parametrize(("zero", "is_told"), [(0.0, True), (0.9, False)])
+def test_weights_that_begin_as_an_identity_have_no_one_sign(zero, is_told):
+    (first, *rest) = LAYERS
+    (own, *others) = first.weights
+    start = own.initial.model_copy(update={"minimum": 0.0, "maximum": 1.0, "zero": zero})
+    changed = own.model_copy(update={"initial": start})
+    layer = first.model_copy(update={"weights": (changed, *others)})
+    found = diagnose(trace((layer, *rest), FLAT)).findings
+    assert any(x.rule == "one-signed-kernel" for x in found) is is_told

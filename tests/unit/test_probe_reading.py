@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.probe.training import program, reading, seeds
+from sandbox.probe.training import program, reading, seeds, source
 from sandbox.probe.training.core import STATE
 
 
@@ -198,3 +198,36 @@ def test_a_seed_that_comes_again(
     assert [getattr(library, name)(x) for x in given] == given
     assert STATE.facts.get("seeded_again") == again
     assert STATE.facts.get("seed_line") == (9 if again else None)
+
+
+@pytest.mark.parametrize(
+    ("decorator", "key", "is_told"),
+    [
+        ("@jax.jit", "jax.random.PRNGKey(0)", True),
+        ("@jax.jit", "jax.random.fold_in(jax.random.PRNGKey(0), i)", False),
+        ("@jax.jit", "key", False),
+        ("@plain", "jax.random.PRNGKey(0)", False),
+    ],
+)
+def test_a_key_of_a_fixed_number_in_a_compiled_step(
+    monkeypatch: pytest.MonkeyPatch, decorator: str, key: str, is_told: bool
+) -> None:
+    text = f"""
+    {decorator}
+    def step(params, x, key, i):
+        return jax.value_and_grad(loss)(params, x, {key})
+    """
+    assert ("key_inside" in _facts(monkeypatch, text)) is is_told
+
+
+@pytest.mark.parametrize(("read", "line"), [("flow.classes", 2), ("labels", 0), ("other.y", 0)])
+def test_labels_that_are_read_beside_shuffled_predictions(
+    monkeypatch: pytest.MonkeyPatch, read: str, line: int
+) -> None:
+    text = f"""
+    flow = Flow(x, y)
+    shares = model.predict(flow)
+    right = (shares.argmax(1) == {read}).mean()
+    """
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(textwrap.dedent(text)))
+    assert source.line_of_read_labels(3) == line  # type: ignore[no-untyped-call]

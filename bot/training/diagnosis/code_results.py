@@ -73,6 +73,8 @@ def repeated_seed(training: Training) -> Signs:
     """A seed that is set again and again while the program trains."""
     code = training.code
     again = code.integer("seeded_again") if code else 0
+    if code is not None:
+        yield from _one_key(training, code)
     if code is None or again < max(_LEAST_REPEATS, _HALF * training.updates):
         return
     line = code.integer("seed_line")
@@ -88,11 +90,31 @@ def repeated_seed(training: Training) -> Signs:
     yield replace(sign, also=("same-batch",))
 
 
+def _one_key(training: Training, code: ProgramCode) -> Signs:
+    """A compiled step that draws by one random key each time."""
+    inside, looks = code.integer("key_inside"), code.integer("same_key_looks")
+    line = inside or code.integer("key_line")
+    if not (inside or looks):
+        return
+    how = f"makes its random key from a fixed number{in_line(line)}"
+    if not inside:
+        how = (
+            f"gets the same random key at each of {looks} steps that were looked at{in_line(line)}"
+        )
+    text = f"The training step {how}: what it draws, as by dropout, is the same each time."
+    words = "Split the key in each step: `key, subkey = jax.random.split(key)`."
+    sign = code_sign(training, "seed-repeated", 0.88, text, words, line=line, always=True)
+    yield replace(sign, also=("same-batch",))
+
+
 def unused_batches(training: Training) -> Signs:
     """A loop over batches that is left after the first ones."""
     code = training.code
     loops = code.site("backward").loops if code else ()
-    if code is None or not loops:
+    if code is None:
+        return
+    yield from _judged_by_one(training, code)
+    if not loops:
         return
     inner = int(loops[-1].rpartition(":")[2])
     ends = {line: (end, plain) for line, end, plain, _ in _loop_ends(code)}
@@ -112,6 +134,21 @@ def unused_batches(training: Training) -> Signs:
         training, "batches-unused", 0.93, text, words, line=end, always=True,
         measurements=(evidence("batches in a pass", share),) if length else (),
     )  # fmt: skip
+
+
+def _judged_by_one(training: Training, code: ProgramCode) -> Signs:
+    """A sum over batches, beside those of training, that is returned in its first turn."""
+    around = {name.rpartition(":")[2] for site in code.calls for name in site.loops}
+    for line, end, plain, sums in _loop_ends(code):
+        if not plain or not sums or str(line) in around:
+            continue
+        text = (
+            f"Line {end} leaves the loop{in_line(line)} in its first turn: what is added up there"
+            " is that of the first batch alone."
+        )
+        words = f"Move line {end} behind the loop."
+        yield code_sign(training, "metric-wrong", 0.85, text, words, line=end, always=True)
+        return
 
 
 def _loop_ends(code: ProgramCode) -> list[tuple[int, ...]]:
@@ -211,7 +248,7 @@ RULES: tuple[Rule, ...] = (
          "A result that is computed and that nothing reads.", lost_results),
     Rule("seed-repeated", "code", ("seed-repeated", "same-batch"), _SOURCE,
          "A seed that is set again and again during training.", repeated_seed),
-    Rule("batches-unused", "code", ("batches-unused",), _SOURCE,
+    Rule("batches-unused", "code", ("batches-unused", "metric-wrong"), _SOURCE,
          "A loop over batches that is left after the first ones.", unused_batches),
     Rule("averages-short", "code", ("averages-short",), _SOURCE,
          "Averages of batch normalization that hold hardly more than the last batch.",

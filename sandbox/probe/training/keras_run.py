@@ -345,6 +345,11 @@ def _look_at_labels(model, x, y):
 def _look_at_order(model, x):
     """Predictions of a set of data with labels that comes in another order each time."""
     entry, spec = MODELS.get(model), getattr(x, "element_spec", None)
+    line = program.line()
+    if entry is not None and entry.steps and getattr(x, "shuffle", None) is True:
+        place = source.line_of_read_labels(line)
+        if place and hasattr(x, "__getitem__"):
+            tell_code(predicted_shuffled=True, predicted_line=place)
     if entry is None or not entry.steps or not isinstance(spec, tuple) or len(spec) < 2:
         return
     if _is_reshuffled(x):

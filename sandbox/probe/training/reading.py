@@ -50,6 +50,7 @@ def facts():
     for name, rows in (
         ("kept_alias", _aliases(tree)), ("loop_ends", _loop_ends(tree)), ("logs", _logs(tree)),
         ("quotients", _quotients(tree)), ("lost_state", _lost_states(tree)),
+        ("key_inside", _constant_keys(tree)),
     ):  # fmt: skip
         rows = [float(one) for one in rows][: 4 * _MOST]
         if rows:
@@ -272,6 +273,31 @@ def _mentions_state(node):
 def _is_initial(node):
     """Whether a value is that of a state itself, as `batch_stats=state.batch_stats`."""
     return getattr(node, "attr", "") == "batch_stats" and _root(node) == "state"
+
+
+_DIFFERENTIATING = ("grad", "value_and_grad", "filter_value_and_grad", "filter_grad")
+
+
+def _constant_keys(tree):
+    """Random keys of a fixed number that a compiled step makes: the same at each call."""
+    compiled = {
+        one.id for call in ast.walk(tree) if isinstance(call, ast.Call)
+        and _name_of(call.func) == "jit" for one in call.args if isinstance(one, ast.Name)
+    }  # fmt: skip
+    for node in ast.walk(tree):
+        if not isinstance(node, _FUNCTION):
+            continue
+        decorators = {_name_of(one) for tag in node.decorator_list for one in ast.walk(tag)}
+        if "jit" not in decorators and node.name not in compiled:
+            continue
+        calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
+        names = {_name_of(call.func) for call in calls}
+        if not names & set(_DIFFERENTIATING) or "fold_in" in names:
+            continue
+        for call in calls:
+            is_key = _name_of(call.func) in ("PRNGKey", "key") and _root(call.func) in _LIBRARIES
+            if is_key and call.args and isinstance(call.args[0], ast.Constant):
+                yield call.lineno
 
 
 # A model that is kept under a second name.

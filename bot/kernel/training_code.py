@@ -21,7 +21,8 @@ CodeFault = Literal[
     "step-uphill", "layer-repeated", "future-leak", "mask-inverted", "positions-missing",
     "best-not-copied", "self-compared", "weights-swapped", "divergence-negative",
     "terminal-ignored", "arguments-swapped", "gradient-singular", "labels-shuffled",
-    "scaling-mismatch", "state-incomplete", "target-stale", "wrong-code",
+    "scaling-mismatch", "state-incomplete", "target-stale", "result-lost", "seed-repeated",
+    "batches-unused", "averages-short", "value-undefined", "wrong-code",
 ]  # fmt: skip
 """Faults that are code and no hyperparameter: stable names, one rule each. `wrong-code` is any
 other, which only a model names.
@@ -150,7 +151,8 @@ class ModeUse(ProbeRecord):
 
 class Schedule(ProbeRecord):
     """A learning rate scheduler: how often it was stepped, how many of those calls came before the
-    optimizer's first step, and what it was made with.
+    optimizer's first step, and what it was made with. `optimizer_steps` are those of the optimizer
+    that it was given.
     """
 
     name: str
@@ -158,6 +160,7 @@ class Schedule(ProbeRecord):
     early: Count = 0
     settings: dict[str, Setting] = {}
     line: Count = 0
+    optimizer_steps: Count | None = None
 
 
 class Clipping(ProbeRecord):

@@ -85,6 +85,11 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "scaling-mismatch": "data on different scales",
     "state-incomplete": "a loaded state is incomplete",
     "target-stale": "the target network never changes",
+    "result-lost": "a result is thrown away",
+    "seed-repeated": "the same random numbers again and again",
+    "batches-unused": "most batches are never used",
+    "averages-short": "averages of batch normalization forget too fast",
+    "value-undefined": "an operation without a value",
     "wrong-code": "wrong code",
 }
 """Faults that are code, in plain words."""

@@ -24,7 +24,8 @@ WITHOUT_EDIT = WITHOUT_LINE | {
     "state-carried", "metric-wrong", "layer-repeated", "future-leak", "mask-inverted",
     "positions-missing", "accumulation-wrong", "weights-swapped", "self-compared",
     "divergence-negative", "terminal-ignored", "best-not-copied", "labels-shuffled",
-    "state-incomplete", "target-stale",
+    "state-incomplete", "target-stale", "result-lost", "seed-repeated", "batches-unused",
+    "averages-short", "value-undefined",
 }  # fmt: skip
 FORMS_WITHOUT_EDIT = (
     "gradients-not-reset.own",

@@ -193,6 +193,15 @@ def _answered(agreed: int) -> TrainingTrace:
     return _with_loss(coded(facts=facts), name="kld", targets=summary((32, 10), 0.0, 1.0))
 
 
+def _averaged(momentum: float) -> TrainingTrace:
+    """A model with batch normalization of a momentum."""
+    seen = coded()
+    (model,) = seen.models
+    norm = dense(1, 64, 64, "", type="BatchNorm1d", settings={"momentum": momentum})
+    layers = (model.layers[0], norm, *model.layers[2:])
+    return seen.model_copy(update={"models": (model.model_copy(update={"layers": layers}),)})
+
+
 _PICKED = {"picked_values": 20}
 
 CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
@@ -321,6 +330,30 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
     "gradient-singular": (
         coded(losses=[2.3, 1.2, 0.6, 0.5, 0.4, math.nan], facts={"root_low": 0.0}),
         coded(losses=[2.3, 1.2, 0.6, 0.5, 0.4, 0.3], facts={"root_low": 0.0}),
+    ),
+    "result-lost": (coded(facts={"dropped_line": 8, "dropped_call": "clamp"}), coded()),
+    "seed-repeated": (
+        coded(facts={"seeded_again": 499, "seed_line": 9}),
+        coded(facts={"seeded_again": 9, "seed_line": 9}),
+    ),
+    "batches-unused": (
+        coded(
+            facts={
+                "loop_ends": (11.0, 18.0, 0.0, 0.0), "loader_begun": 500, "loader_steps": 500,
+                "loader_length": 40,
+            }
+        ),
+        coded(
+            facts={
+                "loop_ends": (11.0, 18.0, 0.0, 0.0), "loader_begun": 20, "loader_steps": 500,
+                "loader_length": 40,
+            }
+        ),
+    ),
+    "averages-short": (_averaged(0.99), _averaged(0.1)),
+    "value-undefined": (
+        coded(losses=[math.nan] * 60, facts={"broken_by": "div", "quotients": (9.0,)}),
+        coded(facts={"quotients": (9.0,)}),
     ),
     "dropout-in-evaluation": (
         coded(dropped_out=(CallSite(name="dropout", line=9, calls=20),)),

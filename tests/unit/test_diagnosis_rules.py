@@ -5,7 +5,15 @@ from time import process_time
 
 import pytest
 
-from bot.kernel.training_code import CallSite, Clipping, Mention, ModeUse, Schedule, TensorUse
+from bot.kernel.training_code import (
+    CODE_FAULTS,
+    CallSite,
+    Clipping,
+    Mention,
+    ModeUse,
+    Schedule,
+    TensorUse,
+)
 from bot.kernel.training_types import (
     Data,
     Epoch,
@@ -74,22 +82,23 @@ def test_what_begins_at_zero_and_leaves_it_as_in_an_adapter_is_no_fault(losses, 
 
 
 @pytest.mark.parametrize(
-    ("losses", "is_rate"),
+    ("losses", "is_rate", "is_at_once"),
     [
-        ([*curve(2.3, 0.2), math.nan], False),
-        ([*curve(2.3, 0.2), 3.0, 40.0, 9e3, 5e8, math.nan], True),
-        ([2.3, 2.2, math.nan], True),
-        ([*curve(2.3, 2.0), math.nan], True),
+        ([*curve(2.3, 0.2), math.nan], False, True),
+        ([*curve(2.3, 0.2), 3.0, 40.0, 9e3, 5e8, math.nan], True, False),
+        ([2.3, 2.2, math.nan], False, False),
+        ([2.3, 9.0, math.nan], True, False),
+        ([*curve(2.3, 2.0), math.nan], False, False),
     ],
-    ids=["at once", "after it grew", "at the beginning", "before it fell"],
+    ids=["at once", "after it grew", "at the beginning", "after one step", "before it fell"],
 )
-def test_a_loss_that_breaks_at_once_blames_the_rate_but_little(losses, is_rate):
+def test_a_loss_that_breaks_blames_the_rate_only_where_it_grew(losses, is_rate, is_at_once):
     """The gradient of a root at zero, say: no rate that is too high lets a loss fall for so long."""
     told = diagnose(trace(losses=losses))
     assert bool(told.findings) == is_rate
     (found, *_) = told.findings or told.doubts
     assert (found.rule, found.confidence >= 0.7) == ("loss-breaks", is_rate)
-    assert ("at once" in found.message) is not is_rate
+    assert ("at once" in found.message) is is_at_once
 
 
 @pytest.mark.parametrize("name", [rule.id for rule in RULES])
@@ -401,12 +410,14 @@ def test_layers_with_a_function_of_any_kind_between_are_no_linear_map(
 
 
 @pytest.mark.parametrize(
-    ("first", "fault", "is_certain"), [(math.nan, "LCH", False), (2.3, "HLR", True)]
+    ("first", "ratio", "fault", "is_certain"),
+    [(math.nan, 2e-3, "LCH", False), (2.3, 0.5, "HLR", True), (2.3, 2e-3, "HLR", False)],
 )
-def test_the_rate_is_not_to_blame_for_a_first_loss_without_a_value(
-    first: float, fault: str, is_certain: bool
+def test_the_rate_is_to_blame_for_a_loss_that_breaks_at_once_only_where_steps_are_large(
+    first: float, ratio: float, fault: str, is_certain: bool
 ) -> None:
-    found = diagnose(trace(losses=[first, *[math.nan] * 59]))
+    losses = [first, *[math.nan] * 59]
+    found = diagnose(trace(losses=losses, taken=steps(losses, ratio)))
     rows = found.findings if is_certain else found.doubts
     assert fault in {x.fault for x in rows if x.rule == "loss-breaks"}
     assert ("HLR" in {x.fault for x in found.findings}) is is_certain
@@ -1666,3 +1677,120 @@ def test_of_a_flat_curve_more_steps_promise_nothing(losses: list[float], told: b
 @pytest.mark.parametrize(("share", "told"), [(1.0, True), (0.0, False)])
 def test_a_decoder_that_reads_its_targets_copies_them(share: float, told: bool) -> None:
     assert ("target-in-inputs" in _code_faults(coded(facts={"copied_targets": share}))) is told
+
+
+def _falling(added: float | None, start: float) -> TrainingTrace:
+    seen = trace(losses=curve(start, 1.2, fall=0.004))
+    taken = tuple(step.model_copy(update={"added": added}) for step in seen.steps)
+    return seen.model_copy(update={"steps": taken})
+
+
+@pytest.mark.parametrize(
+    ("added", "start", "is_told"),
+    [(None, 2.3, True), (0.5, 2.3, False), (None, 7.4, False)],
+    ids=["one loss", "a term beside it", "several losses"],
+)
+def test_a_curve_of_several_terms_asks_for_no_more_epochs(added, start, is_told):
+    found = diagnose(_falling(added, start)).findings
+    assert any(x.rule == "still-falling" for x in found) is is_told
+
+
+@pytest.mark.parametrize(("ratio", "is_told"), [(0.05, True), (2e-3, False)])
+def test_a_loss_that_jumps_blames_the_rate_only_where_steps_are_large(ratio, is_told):
+    losses = [x for _ in range(10) for x in [2.0] * 25 + [1.0] * 25]
+    found = diagnose(trace(losses=losses, taken=steps(losses, ratio))).findings
+    assert any(x.rule == "loss-jumps" for x in found) is is_told
+
+
+@pytest.mark.parametrize(("finite", "is_told"), [(0.99, True), (0.0, False)])
+def test_inputs_that_break_after_the_loss_had_a_value_are_computed(finite, is_told):
+    seen = trace(losses=[2.3, *[math.nan] * 59])
+    (given,) = seen.data
+    inputs = given.inputs.model_copy(update={"finite": finite})
+    data = (given.model_copy(update={"inputs": inputs}),)
+    found = diagnose(seen.model_copy(update={"data": data})).findings
+    assert any(x.rule == "invalid-inputs" for x in found) is is_told
+
+
+def test_a_run_that_diverged_is_not_too_short():
+    losses = [2.0 * 3**at for at in range(20)]
+    found = diagnose(trace(losses=losses)).findings
+    assert found[0].rule == "loss-breaks"
+    assert not any(x.rule == "few-updates" for x in found)
+
+
+@pytest.mark.parametrize(
+    ("facts", "fault", "line"),
+    [
+        ({"dropped_line": 8, "dropped_call": "self.norm"}, "result-lost", 8),
+        ({"dead_line": 8, "dead_by": 10, "dead_name": "total"}, "result-lost", 10),
+        ({"dead_line": 8, "dead_by": 0, "dead_name": "kind"}, "result-lost", 8),
+        ({"loop_ends": (11.0, 18.0, 1.0, 0.0)}, "batches-unused", 18),
+        ({"loop_ends": (11.0, 18.0, 0.0, 0.0)}, "", 0),
+        ({"loop_ends": (30.0, 34.0, 1.0, 1.0)}, "metric-wrong", 34),
+        ({"loop_ends": (30.0, 34.0, 1.0, 0.0)}, "", 0),
+        ({"key_inside": (14.0,)}, "seed-repeated", 14),
+        ({"same_key_looks": 20, "key_line": 12}, "seed-repeated", 12),
+        ({"kept_alias": (9.0,)}, "best-not-copied", 9),
+        ({"seeded_again": 30, "seed_line": 4}, "", 0),
+    ],
+)
+def test_what_a_program_computes_for_nothing_is_named_with_its_line(facts, fault, line):
+    found = diagnose(coded(facts=facts)).findings
+    rows = [(x.fault, x.line) for x in found if x.fault in CODE_FAULTS]
+    assert rows == ([(fault, line)] if fault else [])
+
+
+def test_a_state_of_flax_that_is_thrown_away_is_an_update_lost():
+    seen = coded(facts={"lost_state": (44.0,)})
+    model = seen.models[0].model_copy(update={"framework": "jax"})
+    (first, *_) = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert (first.fault, first.also, first.line) == ("result-lost", ("update-lost",), 44)
+
+
+def test_the_first_step_that_breaks_a_weight_is_named():
+    seen = coded(losses=[2.3, *[math.nan] * 59], facts={"quotients": (24.0,)})
+    row = WeightStep(layer=0, role="kernel", norm=0.0, update_ratio=math.nan)
+    taken = (seen.steps[0].model_copy(update={"weights": (row,)}), *seen.steps[1:])
+    own = seen.optimizers[0].model_copy(update={"name": "normuon"})
+    (first, *_) = diagnose(seen.model_copy(update={"steps": taken, "optimizers": (own,)})).findings
+    assert (first.fault, first.line) == ("value-undefined", 24)
+
+
+def test_parameters_of_a_loss_that_no_optimizer_holds_are_named():
+    centers = LEARNER.model_copy(
+        update={
+            "name": "centers", "module": "CenterLoss", "size": 2, "optimizers": 0, "root": 1,
+            "changed": False,
+        }
+    )  # fmt: skip
+    held = [LEARNER, HEAD]
+    found = diagnose(coded(parameters=(*held, centers))).findings
+    assert [x.fault for x in found if x.fault == "optimizer-holds-others"]
+    within = centers.model_copy(update={"root": 0})
+    found = diagnose(coded(parameters=(*held, within))).findings
+    assert not [x.fault for x in found if x.fault == "optimizer-holds-others"]
+
+
+@pytest.mark.parametrize(
+    ("steps_of_its_own", "rates", "is_told"),
+    [(0, (0.1, 0.1), True), (500, (0.1, 0.1), False), (0, (0.1, 0.05), False)],
+    ids=["of another", "of the one that steps", "within a wrapper"],
+)
+def test_a_scheduler_of_an_optimizer_that_never_steps(steps_of_its_own, rates, is_told):
+    use = Schedule(name="StepLR", steps=20, line=6, optimizer_steps=steps_of_its_own)
+    seen = coded(schedules=(use,))
+    taken = tuple(x.model_copy(update={"rate": rates[x.step >= 250]}) for x in seen.steps)
+    found = diagnose(seen.model_copy(update={"steps": taken})).findings
+    assert any(x.fault == "schedule-stepped-wrong" for x in found) is is_told
+
+
+@pytest.mark.parametrize(("zero", "is_told"), [(0.0, True), (0.9, False)])
+def test_weights_that_begin_as_an_identity_have_no_one_sign(zero, is_told):
+    (first, *rest) = LAYERS
+    (own, *others) = first.weights
+    start = own.initial.model_copy(update={"minimum": 0.0, "maximum": 1.0, "zero": zero})
+    changed = own.model_copy(update={"initial": start})
+    layer = first.model_copy(update={"weights": (changed, *others)})
+    found = diagnose(trace((layer, *rest), FLAT)).findings
+    assert any(x.rule == "one-signed-kernel" for x in found) is is_told

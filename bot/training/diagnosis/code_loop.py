@@ -240,6 +240,7 @@ def schedule(training: Training) -> Signs:
             or _too_slow(training, code, one)
             or _never_warm(training, code, one)
             or _to_nothing(training, one)
+            or _of_another(training, code, one)
         )
         if sign is not None:
             yield sign
@@ -330,6 +331,22 @@ def _to_nothing(training: Training, one: Schedule) -> Sign | None:
         training, "schedule-stepped-wrong", 0.93, text, words, line=one.line, always=True,
         measurements=(evidence("learning rate", f"{number(max(rates.values()))} to 0"),),
     )  # fmt: skip
+
+
+def _of_another(training: Training, code: ProgramCode, one: Schedule) -> Sign | None:
+    """A scheduler of an optimizer that never steps, while the rate of the one that does stays."""
+    rates = {step.rate for step in training.steps if step.rate is not None}
+    if one.optimizer_steps != 0 or one.steps < _LEAST_LOOKS or len(rates) != 1:
+        return None
+    if code.totals.get("step", 0) < _LEAST_LOOKS:
+        return None
+    text = (
+        f"`{one.name}`{in_line(one.line)} schedules an optimizer that never steps: the learning"
+        f" rate of the one that does stays {number(rates.pop())}, though `step` was called"
+        f" {one.steps} times."
+    )
+    words = f"Make the scheduler for the optimizer that is stepped{in_line(one.line)}."
+    return code_sign(training, "schedule-stepped-wrong", 0.9, text, words, line=one.line)
 
 
 def clipped(training: Training) -> Signs:

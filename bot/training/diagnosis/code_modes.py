@@ -100,6 +100,14 @@ def dropping(training: Training) -> Signs:
 def uncopied(training: Training) -> Signs:
     """A best state that is the model's own tensors: it changes with every further step."""
     code = training.code
+    alias = code.integer("kept_alias") if code else 0
+    if code is not None and alias and "restored_line" not in code.facts:
+        text = (
+            f"Line {alias} keeps the best model under a second name, and no copy of it: it goes on"
+            " to be trained, so what is judged later is the last model, not the best."
+        )
+        words = f"Keep a copy: `copy.deepcopy(…)`, in line {alias}."
+        yield code_sign(training, "best-not-copied", 0.93, text, words, line=alias, always=True)
     if code is None or "restored_line" not in code.facts:
         return
     restored = code.integer("restored_line")

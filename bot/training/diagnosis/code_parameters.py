@@ -72,8 +72,23 @@ def other_parameters(training: Training) -> Signs:
     blind = next((x for x in code.optimizers if x.steps and x.held and not x.reached), None)
     if blind is not None:
         yield _blind(training, blind, left_out)
-    elif _share(left_out, code) >= _LEAST_SHARE and not any(x.restored for x in left_out):
+    elif any(x.restored for x in left_out):
+        return
+    elif _share(left_out, code) >= _LEAST_SHARE or _are_of_a_loss(left_out, code):
         yield _incomplete(training, code, left_out)
+
+
+def _are_of_a_loss(some: Sequence[ParameterUse], code: ProgramCode) -> bool:
+    """Whether parameters stand beside the model, in a module of the program's own that holds them
+    itself, as the centers of a loss: it has no other, and the optimizer none of it.
+    """
+    optimized_roots = {x.root for x in code.parameters if x.optimizers}
+    own = (x for x in some if "." not in x.name and x.module not in _LAYERS)
+    return (
+        bool(optimized_roots)
+        and all(x.root not in optimized_roots for x in some)
+        and len([*own]) == len(some)
+    )
 
 
 def _applied_to_others(training: Training, code: ProgramCode) -> Sign:

@@ -51,10 +51,18 @@ def invalid(training: Training) -> Signs:
     data = training.data
     parts = {"inputs": data.inputs, "targets": data.targets} if data else {}
     for name, values in parts.items():
-        if values is not None and values.finite < 1:
+        if values is not None and values.finite < 1 and not _are_results(training, values):
             share, text = f"{1 - values.finite:.2%}", f"The {name} contain NaN or infinity."
             words = f"Remove or replace the invalid {name}."
             yield _sign(0.97, text, evidence(f"share of invalid {name}", share, "0"), words)
+
+
+def _are_results(training: Training, values: Summary) -> bool:
+    """Whether invalid values came after a loss that had a value: where inputs are computed from
+    what is learned, they break with it.
+    """
+    first = next((step.loss for step in training.steps if step.loss is not None), None)
+    return first is not None and math.isfinite(first) and values.finite < _MOSTLY
 
 
 def alike(training: Training) -> Signs:

@@ -55,6 +55,8 @@ def one_row(training: Training) -> Signs:
     distinct = code.facts.get("distinct_batches", 2) if code else 0
     if batches < _LEAST_BATCHES or alike < _MOST * batches or distinct == 1:
         return
+    if training.data is not None and training.data.inputs.finite < _MOST:
+        return  # rows without values are no rows
     text = f"All rows of a batch are the same, in {alike} of {batches} batches."
     measurement = evidence("batches of one row", f"{alike} of {batches}", "0")
     words = "Copy each row when it is read: a buffer that is used again holds the last one only."

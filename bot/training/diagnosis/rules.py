@@ -15,6 +15,7 @@ from bot.training.diagnosis import (
     code_loss,
     code_modes,
     code_parameters,
+    code_results,
     inputs,
     labels,
     loss_contract,
@@ -63,6 +64,7 @@ RULES: tuple[Rule, ...] = (
     *code_data.RULES,
     *code_attention.RULES,
     *code_loss.RULES,
+    *code_results.RULES,
     *pairing.RULES,
     *loss_contract.RULES,
     *labels.RULES,
@@ -107,7 +109,7 @@ _BY_VALUE = frozenset(("decay-outweighs",))
 _DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _BESIDE_TRAINING: frozenset[Fault] = frozenset((
     "train-while-evaluating", "dropout-in-evaluation", "split-leak", "metric-wrong",
-    "target-in-inputs", "padding-counts", "future-leak", "best-not-copied",
+    "target-in-inputs", "padding-counts", "future-leak", "best-not-copied", "averages-short",
 ))  # fmt: skip
 """Faults of code that spoil what is measured, not what is learned."""
 _UNITS = frozenset({"dead-units", "killed-units", "saturated"})

@@ -4,7 +4,7 @@ jump or never move.
 
 import math
 
-from bot.training.diagnosis.learning import Learning
+from bot.training.diagnosis.learning import ENTROPIES, Learning
 from bot.training.diagnosis.rates import (
     BANDS,
     in_band,
@@ -35,6 +35,7 @@ _ANNEALED = 0.05
 _SHORT, _VERY_SHORT = 100, 60
 _UNSETTLED, _WORSE = 0.25, 1.1
 _MANY = 10_000  # so many updates are no short run, whatever they still gain
+_FAR_ABOVE = 2.5  # times the loss of a constant prediction
 _PLAIN = ("adadelta", "adagrad", "ftrl", "sgd")
 _DECAYING = ("adagrad", "ftrl")  # they divide steps by all gradients so far
 
@@ -70,7 +71,7 @@ def few(training: Training) -> Signs:
     unsettled = unsettled_averages(training)
     if not (learning.poor or _short(training) or unsettled) or learning.broken:
         return
-    if not training.updates or training.cut:
+    if not training.updates or training.cut or _rose(training):
         return
     epochs = plan.epochs if plan else None
     confidence = next((x for most, x in _FEW_UPDATES if training.updates < most), 0.0)
@@ -128,9 +129,24 @@ def still_falling(training: Training) -> Signs:
         return
     text = "The loss was still falling when training ended."
     strong = min(0.45 + 2 * learning.pace, 0.75)  # a curve is never certain of its cause
+    if _has_other_terms(training):
+        strong = _GUESS  # what is still to be gained may be in terms that nothing is known of
     yield _more_epochs(training, strong, text, symptom=True)
     if small_steps(training):
         yield rate_sign(training, strong - 0.1, True, text, symptom=True)
+
+
+def _has_other_terms(training: Training) -> bool:
+    """Whether steps follow more than the loss function that is known: a term is added to it, or it
+    begins far above what an untrained classifier has.
+    """
+    learning, loss = training.learning, training.loss
+    if any(step.added for step in training.steps):
+        return True
+    is_classes = loss is not None and loss.name in ENTROPIES
+    if not is_classes or learning.start is None or not learning.trivial:
+        return False
+    return learning.start > _FAR_ABOVE * learning.trivial
 
 
 def _is_annealed(training: Training) -> bool:
@@ -245,17 +261,14 @@ _LONG, _SEVERAL = 100, 5
 _DEEP = 50.0  # times as far below zero as the loss began from it
 _GUESS = 0.33
 _LITTLE, _NEAR = 0.35, 0.2
+_OVER = 0.1  # of the weights, changed by a step
 _CHANCE, _CLEAR = 2.0, 5.0
 
 
 def breaks(training: Training) -> Signs:
     """A loss that became invalid or ended far above its start."""
     learning = training.learning
-    start, end = learning.start, learning.end
-    if start is not None and _tiny_batches(training):
-        start = max(start, learning.points[0])  # the first losses are noise
-    rose = start is not None and end is not None and start > 0 and end > 3 * start
-    if learning.broken and _begins_broken(training):
+    if learning.broken and begins_broken(training):
         text = (
             "The first loss, before any step, is NaN or infinite: something in the data, the model "
             "or the loss has no value, such as the logarithm of zero or a division by zero."
@@ -272,14 +285,32 @@ def breaks(training: Training) -> Signs:
             "when a root, a norm, a logarithm or a quotient meets a zero."
         )
         yield rate_sign(training, _GUESS, False, text, symptom=True)
-    elif learning.broken or rose:
-        text = (
-            f"The loss {'became NaN or infinite' if learning.broken else 'rose during training'}."
-        )
-        yield rate_sign(training, 0.75, False, text, symptom=True)
+    elif learning.broken:
+        text = "The loss became NaN or infinite."
+        yield rate_sign(training, 0.75 if _grew(training) else _GUESS, False, text, symptom=True)
+    elif _rose(training):
+        yield rate_sign(training, 0.75, False, "The loss rose during training.", symptom=True)
 
 
-def _begins_broken(training: Training) -> bool:
+def _rose(training: Training) -> bool:
+    """Whether the loss ended far above its start."""
+    start, end = training.learning.start, training.learning.end
+    if start is not None and _tiny_batches(training):
+        start = max(start, training.learning.points[0])  # the first losses are noise
+    return start is not None and end is not None and start > 0 and end > 3 * start
+
+
+def _grew(training: Training) -> bool:
+    """Whether losses grew, or steps were far too large for the weights, before the loss broke: what
+    has no value at once is no matter of the rate.
+    """
+    losses = [x.loss for x in training.steps if x.loss is not None and math.isfinite(x.loss)]
+    is_larger = bool(losses) and max(losses) > 2 * abs(losses[0])
+    is_usual = training.optimizer is not None and training.optimizer.name in BANDS
+    return is_larger or (is_usual and (update_ratio(training) or 0.0) >= _OVER)
+
+
+def begins_broken(training: Training) -> bool:
     """Whether no step can be to blame, since there was none before the first loss."""
     first = next((step.loss for step in training.steps if step.loss is not None), None)
     return first is not None and not math.isfinite(first)
@@ -329,7 +360,10 @@ def jumps(training: Training) -> Signs:
     """A loss that falls and rises again and again."""
     learning = training.learning
     if learning.poor and learning.points and learning.rises >= _JUMPS * len(learning.points):
-        yield rate_sign(training, 0.5, False, "The loss jumps up and down.", symptom=True)
+        ratio = update_ratio(training)
+        is_fast = not in_band(training) if ratio is None else ratio > _SOUND[1]
+        text = "The loss jumps up and down."
+        yield rate_sign(training, 0.5 if is_fast else _GUESS, False, text, symptom=True)
 
 
 def never_below_constant(training: Training) -> Signs:

@@ -123,6 +123,9 @@ def scale(training: Training) -> Signs:
             yield _wrong(layer, weight, confidence, text)
 
 
+_MOSTLY = 0.5
+
+
 def one_signed(training: Training) -> Signs:
     """Kernels without a sign to tell inputs apart: every unit begins as a large sum of them."""
     if not training.learning.below(0.97):
@@ -134,6 +137,8 @@ def one_signed(training: Training) -> Signs:
         low, high = weight.initial.minimum, weight.initial.maximum
         if low is None or high is None or math.prod(weight.initial.shape) < _ENOUGH:
             continue
+        if weight.initial.zero > _MOSTLY:
+            continue  # an identity, say
         if low >= 0 or high <= 0:
             yield _wrong(layer, weight, 0.8, "all weights start with the same sign")
 

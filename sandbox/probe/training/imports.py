@@ -52,6 +52,15 @@ def _equinox(module):
     jax_patches.install_equinox(module)
 
 
+def _seeds(*names):
+    def begin(module):
+        from . import seeds
+
+        seeds.watch(module, *names)
+
+    return begin
+
+
 _ARMS = {
     "jax": _jax,
     "optax": _optax,
@@ -60,6 +69,10 @@ _ARMS = {
     "torch.utils.data": _torch_data,
     "keras": _keras,
     "keras._tf_keras.keras.losses": _keras_losses,
+    "numpy.random": _seeds("seed", "default_rng"),
+    "torch.random": _seeds("manual_seed"),
+    "keras.utils": _seeds("set_random_seed"),
+    "jax.random": _seeds("PRNGKey", "key"),
 }
 
 
@@ -103,6 +116,9 @@ def _end():
     has_backward = torch_steps is not None and torch_steps.LOSSES.any
     if not WRITER.begun and not STATE.unseen and not has_backward:
         return
+    keras_run = sys.modules.get(__package__ + ".keras_run")
+    if keras_run is not None:
+        keras_run.finish()
     if torch_steps is not None:
         torch_steps.finish()
     WRITER.put(

@@ -3,7 +3,7 @@
 import os
 import sys
 
-from . import numbers, program, source
+from . import numbers, program, reading, source
 from .core import STATE, is_sampled
 from .jax_graph import some_rows
 from .jax_marks import MARKS, OPTIMIZERS, jax, path_of
@@ -547,6 +547,8 @@ def finish():
             **RUN.pairs.facts(),
             **_outer_facts(),
             **_judged_facts(),
+            **reading.facts(),
+            **STATE.facts,
         },
     )
 

@@ -6,12 +6,15 @@ gradients, updates and the outputs of layers. What the program computes is not t
 import functools
 import sys
 
-from . import jax_graph, jax_records, program
-from .core import STATE, quiet
+from . import jax_graph, jax_records, program, reading
+from .core import STATE, contained, quiet
 from .jax_marks import MARKS, OPTIMIZERS, is_clean, is_staged, jax
 
 _FIRST, _EVERY, _MOST_LOOKS = frozenset((0, 1, 2, 3, 5, 8, 12, 19)), 25, 60
 _MOST_KEPT = 64
+_LEAST_LOOKS = 6
+_STEPS = []
+"""The functions that train, with their uses."""
 
 
 class StepFunction:
@@ -24,6 +27,7 @@ class StepFunction:
         self.compiled = {}
         self.loss_at = self.judging = None
         self.failed = self.rounds = 0
+        self.keys, self.key_looks, self.same_keys = {}, 0, set()
 
 
 class Followed:
@@ -97,12 +101,45 @@ def _before(followed, args, kwargs):
     due = not uses.kind or (_is_due(STATE.steps) and jax_records.RUN.looks < _MOST_LOOKS)
     if not due or uses.failed >= 3:
         return (None, None)
+    _look_at_keys(uses, jax().tree_util.tree_leaves((args, kwargs)))
     options = followed._options
     donating = ("donate_argnums", "donate_argnames", "donate")
     if any(options.get(name) not in (None, (), "none") for name in donating):
         copy = functools.partial(jax().tree_util.tree_map, _copied)
         return copy(args), copy(kwargs)
     return args, kwargs
+
+
+@contained("random keys of JAX")
+def _look_at_keys(uses, leaves):
+    """Which random keys are the same as at every earlier look."""
+    keys = {at: _bits(one) for at, one in enumerate(leaves) if _is_key(one)}
+    uses.same_keys = {
+        at for at, bits in keys.items()
+        if uses.keys.get(at, bits) == bits and (at in uses.same_keys or not uses.key_looks)
+    }  # fmt: skip
+    uses.keys = keys
+    uses.key_looks += 1
+
+
+def _is_key(leaf):
+    kind = str(getattr(leaf, "dtype", ""))
+    is_plain = kind == "uint32" and getattr(leaf, "shape", ()) == (2,)
+    return (is_plain or kind.startswith("key<")) and not is_staged(leaf)
+
+
+def _bits(key):
+    numpy = sys.modules["numpy"]
+    plain = key if str(key.dtype) == "uint32" else jax().random.key_data(key)
+    return numpy.asarray(plain).tobytes()
+
+
+def key_facts(uses, function):
+    """What is written down of a step that was given one random key each time."""
+    is_same = uses.kind == "step" and uses.same_keys and uses.key_looks >= _LEAST_LOOKS
+    if not is_same or any(map(reading.mentions, ("fold_in", "nnx", "Rngs"))):
+        return {}
+    return {"same_key_looks": uses.key_looks, "key_line": program.line_of_function(function)}
 
 
 def _copied(value):
@@ -122,6 +159,8 @@ def _after(followed, arguments, result):
         kinds = jax_graph.kinds_in(closed.jaxpr)
         uses.kind = "step" if "gradient" in kinds else "other"
         uses.loss_at = jax_graph.loss_output(closed.jaxpr)
+        if uses.kind == "step" and len(_STEPS) < _MOST_KEPT:
+            _STEPS.append((uses, followed._function))
         uses.rounds = jax_graph.rounds(closed.jaxpr)
         if uses.kind == "step" and not uses.rounds:
             uses.kind = "other"
@@ -233,4 +272,6 @@ def finish():
     """Tell what is known at the end."""
     if OPTIMIZERS and not STATE.steps and MARKS.counts.get("gradient"):
         STATE.cannot_see("updates of JAX that no followed function makes")
+    for uses, function in _STEPS:
+        STATE.facts.update(key_facts(uses, function))
     jax_records.finish()

@@ -5,7 +5,7 @@
 import itertools
 import weakref
 
-from . import keras_data, keras_layers, keras_probe, numbers, program, source
+from . import keras_data, keras_layers, keras_probe, numbers, program, reading, source
 from .core import NO_MODEL, STATE, contained, patch, quiet, sampled
 from .records import WRITER
 from .row_labels import RowLabels, keys_of
@@ -35,6 +35,13 @@ def tell_code(modes=(), **facts):
     CODE["modes"] += modes
     CODE["facts"].update(facts)
     WRITER.put("code", **CODE)
+
+
+def finish():
+    """Tell what is known of the code at the end."""
+    fields = {**source.roots(), **reading.facts()} if STATE.steps else {}
+    if fields or STATE.facts:
+        tell_code(**fields)
 
 
 MODELS, _NUMBERS = weakref.WeakKeyDictionary(), itertools.count()
@@ -338,6 +345,11 @@ def _look_at_labels(model, x, y):
 def _look_at_order(model, x):
     """Predictions of a set of data with labels that comes in another order each time."""
     entry, spec = MODELS.get(model), getattr(x, "element_spec", None)
+    line = program.line()
+    if entry is not None and entry.steps and getattr(x, "shuffle", None) is True:
+        place = source.line_of_read_labels(line)
+        if place and hasattr(x, "__getitem__"):
+            tell_code(predicted_shuffled=True, predicted_line=place)
     if entry is None or not entry.steps or not isinstance(spec, tuple) or len(spec) < 2:
         return
     if _is_reshuffled(x):

@@ -81,6 +81,29 @@ def line_of_shuffle(line):
     return max(lines, default=line)
 
 
+_LABELS = ("classes", "labels", "y", "targets")
+
+
+def line_of_read_labels(line):
+    """Where the data that a call in a line reads is made, if the program also reads labels from it
+    as they stand there; 0 where it does not.
+    """
+    tree = program.tree() or ast.Module([], [])
+    calls = [one for one in ast.walk(tree) if isinstance(one, ast.Call) and one.lineno == line]
+    names = {inner.id for one in calls for inner in one.args if isinstance(inner, ast.Name)}
+    labelled = {
+        node.value.id for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and node.attr in _LABELS
+        and isinstance(node.value, ast.Name) and isinstance(node.ctx, ast.Load)
+    }  # fmt: skip
+    lines = [
+        node.lineno for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and node.lineno < line
+        and any(isinstance(one, ast.Name) and one.id in names & labelled for one in node.targets)
+    ]  # fmt: skip
+    return max(lines, default=0)
+
+
 def line_of_keyword(called, keyword):
     """Where a call of a method gives an argument, 0 where none does."""
     tree = program.tree()

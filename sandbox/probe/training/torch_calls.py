@@ -337,6 +337,7 @@ class ScheduleUse:
         self.line = program.line()
         self.steps = self.early = 0
         self.settings = {}
+        self.optimizer = CALLS.optimizers.get(getattr(scheduler, "optimizer", None))
 
 
 _SETTINGS = (
@@ -425,6 +426,7 @@ def fields():
             {
                 "name": one.name, "steps": one.steps, "early": one.early,
                 "settings": one.settings, "line": one.line,
+                "optimizer_steps": one.optimizer.steps if one.optimizer else None,
             }
             for one in CALLS.schedules
         ],

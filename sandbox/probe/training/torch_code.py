@@ -1,6 +1,7 @@
 """Facts of the code around a training in PyTorch: calls, parameters and modes, as one record."""
 
 from . import (
+    reading,
     source,
     torch_attention,
     torch_calls,
@@ -74,6 +75,7 @@ def write():
             **torch_calls.restored(),
             **source.roots(),
             **source.unused_ends(),
+            **reading.facts(),
             **STATE.facts,
         },
     )

@@ -1,6 +1,6 @@
 """What a loss that the program writes out is made of: vectors that are broadcast against columns,
-terms that lead to nothing that is stepped, roots of what may be zero, and the place of a sequence
-that it is read from.
+terms that lead to nothing that is stepped, roots of what may be zero, what first has no value, and
+the place of a sequence that it is read from.
 """
 
 from . import program, records, source, torch_forward
@@ -8,6 +8,9 @@ from .core import contained
 from .torch_forward import FORWARD
 
 _MOST_NODES, _MOST_LOOKS, _MOST_TERMS, _RANK = 300, 60, 16, 3
+_MOST_BROKEN = 4000
+_BREAKING = {"log": "_saved_self", "log2": "_saved_self", "log10": "_saved_self",
+             "div": "_saved_other"}  # fmt: skip
 _RECURRENT = ("LSTM", "GRU", "RNN")
 _DISTANCES = ("mseloss", "smoothl1loss", "huberloss", "l1loss", "pow", "abs")
 
@@ -25,6 +28,7 @@ class Terms:
         self.ends = self.padded = 0.0
         self.picked = 0
         self.root = None
+        self.broken = ""
         self.mask = 0.0
 
 
@@ -50,6 +54,8 @@ def begin_backward(tensors):
         _look_for_outer(root)
     _look_for_ends(root)
     _look_for_roots(root)
+    if not TERMS.broken and not bool(tensors[0].detach().isfinite().all()):
+        TERMS.broken = _first_break(root)
     if not TERMS.mask:
         _look_for_masks(root)
     TERMS.picked += _is_of_picked(root)
@@ -185,6 +191,24 @@ def _look_for_roots(root):
             TERMS.root = low if TERMS.root is None else min(low, TERMS.root)
 
 
+def _first_break(root):
+    """The first operation on the way to a loss without a value that had none to give: the logarithm
+    of zero, or a division by zero; "none" where it is another.
+    """
+    waiting, visited, breaks = [root], set(), []
+    while waiting and len(visited) < _MOST_BROKEN:
+        node = waiting.pop()
+        if node in visited:
+            continue
+        visited.add(node)
+        name, saved = torch_forward.name(node), _BREAKING.get(torch_forward.name(node))
+        value = torch_forward.saved_tensor(node, saved) if saved else None
+        if records.is_tensor(value) and bool((value.detach() == 0).any()):
+            breaks.append((node._sequence_nr(), name))
+        waiting += torch_forward.parents(node)
+    return min(breaks)[1] if breaks else "none"
+
+
 # Masks.
 
 
@@ -299,6 +323,8 @@ def facts():
         fields["mask_high"] = TERMS.mask
     if TERMS.root is not None:
         fields["root_low"] = TERMS.root
+    if TERMS.broken:
+        fields["broken_by"] = TERMS.broken
     if TERMS.ends:
         fields.update(padded_ends=TERMS.padded / TERMS.ends, ends_line=source.line_of_last())
     idle = [(count, line) for (line, term), count in TERMS.idle.items()

@@ -55,7 +55,7 @@ from sandbox.port import SandboxError
 # of its runs. No diagnosis changes the verdict.
 
 AfterDiagnosis = Callable[[ReportDraft, TrainingProgram, RecordedRun, IssueSession], None]
-_NOT_DIAGNOSED = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
+_NOT_DIAGNOSED = {"needs_hardware", "setup_failed", "cancelled"}
 _ANY = AlternativesSignature(members=())
 
 

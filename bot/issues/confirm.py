@@ -30,6 +30,7 @@ from bot.kernel.dialogue import Reconstruction, Refutation
 from bot.kernel.environment import BuildStep, Environment, PinSource
 from bot.kernel.report import (
     AnyVerdict,
+    BudgetReached,
     Claim,
     Comparison,
     Determinism,
@@ -557,6 +558,8 @@ def confirm(runner: Runner, result: SearchResult) -> tuple[AnyVerdict, Match]:
     if result.judgement.match is Match.SETUP_FAILURE:
         verdict = lacking(result, runner.job.issue) or absent_module(result)
         return verdict or blocked(result.judgement), Match.SETUP_FAILURE
+    if result.judgement.rest_s is not None:
+        return BudgetReached(reason=result.judgement.reason), Match.UNDECIDED
     determinism: Determinism = "deterministic"
     with runner.stage("confirm", "confirming with fresh runs"):
         decision, runs = _fresh_runs(runner, result)

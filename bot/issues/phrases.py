@@ -93,8 +93,13 @@ def _training_rows(signature: TrainingSignature) -> Rows:
     numbers = (signature.bound, signature.reported, signature.expected)
     bound, reported, expected = ("" if x is None else f"{x:.4g}" for x in numbers)
     side = "at most" if signature.direction == "max" else "at least"
+    source = (
+        "as the training probe reads it"
+        if signature.probed
+        else "the last value that the program prints"
+    )
     return (
-        ("metric", f"{signature.metric}, the last value that the program prints"),
+        ("metric", f"{signature.metric}, {source}"),
         ("fails with", f"{side} {bound}" if bound else "a last value no better than the first"),
         ("reported", reported),
         ("expected", expected),

@@ -149,8 +149,11 @@ def provenance(report: IssueReport) -> str:
 
 def measured_text(report: IssueReport, runs: int, confirming: int = 0) -> str:
     """In how many runs it was measured, how many of them confirm, and in which sandbox."""
+    if not runs and report.diagnosis:
+        more = f"; {count(confirming, 'run')} confirmed the verdict" if confirming else ""
+        return f"Run once, for the diagnosis{more}"
     if not runs:
-        return "Run once, for the diagnosis" if report.diagnosis else "Nothing was run"
+        return "Nothing was run"
     of_them = f" ({confirming} confirming)" if confirming else ""
     where = _SANDBOXES.get(report.sandbox, "")
     return f"Measured in {count(runs, 'program run')}{of_them} {where}".strip()

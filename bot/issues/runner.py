@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from threading import Event
 
 from bot.issues import judge, observe
 from bot.kernel import launch
-from bot.kernel.attempt import Attempt, Execution, Script
-from bot.kernel.bug import AnySignature, BugReport
+from bot.kernel.attempt import Attempt, Execution, Judgement, Match, Script
+from bot.kernel.bug import AnySignature, BugReport, trains
 from bot.kernel.environment import Environment
 from bot.kernel.job import Proof, ReproduceIssue
 from bot.kernel.journal import log_name
+from bot.kernel.plain_text import duration
 from bot.kernel.session import CompletedRun, Session
+from bot.kernel.training_progress import Rest, TrainingProgress
+from sandbox.port import RunResult, RunSpec, Stream
+
+_FIRST_LOOK_S = 30.0
+"""What a program may take to come up to its speed."""
 
 IssueSession = Session[ReproduceIssue]
 """The session of an issue."""
@@ -39,7 +46,7 @@ class Runner(IssueSession):
             return self.attempts.add(previous, script, None)
         number = len(self.attempts) + 1
         spec = launch.spec(script, environment, self.job, self.signature, seed, f"run {number}")
-        result = self.execute(spec)
+        result, rest = self._watched(spec)
         key, mounts = spec.files[launch.KEY], environment.mounts
         observation = observe.observe(result, environment.roots, key=key, mounts=mounts)
         self.context.check()
@@ -50,16 +57,42 @@ class Runner(IssueSession):
             origin=script.origin,
             environment=environment.id,
             execution=Execution.of(result, seed, log_name(number)),
-            judgement=judge.judge(observation, self.signature, script),
+            judgement=_with_rest(judge.judge(observation, self.signature, script), result, rest),
             change=change,
         )
         return self.attempts.add(attempt, script, result)
+
+    def _watched(self, spec: RunSpec) -> tuple[RunResult, Rest | None]:
+        """What a run did, and what its counters say is left. Where only the end of a training
+        counts, one that will by far not come to it is stopped early.
+        """
+        progress, end, limit = TrainingProgress(self.ports.clock), Event(), spec.limits.longest_s
+        is_early = trains(self.signature)
+
+        def hear(stream: Stream, line: str) -> None:
+            progress.hear(stream, line)
+            if is_early and _FIRST_LOOK_S < progress.elapsed < limit:
+                rest = progress.rest()
+                if rest is not None and progress.elapsed + rest.seconds > limit:
+                    end.set()
+
+        return self.execute(spec, hear, end), progress.rest()
 
     @contextmanager
     def proving(self, proof: Proof, seconds: float) -> Iterator[Runner]:
         """A runner for one proof, with a time limit and notes of its own."""
         with self.context.within(seconds) as context:
             yield replace(self, context=context, proof=proof, notes=[])
+
+
+def _with_rest(judgement: Judgement, result: RunResult, rest: Rest | None) -> Judgement:
+    """The judgement of a run that was stopped, with how far it was from its end."""
+    if rest is None or not result.timed_out or judgement.match is not Match.UNDECIDED:
+        return judgement
+    reason = f"after {result.seconds:.0f} s the program was at {rest}"
+    whole = duration(result.seconds + rest.seconds)
+    changes = {"reason": f"{reason}; all of it takes {whole} or more", "rest_s": rest.seconds}
+    return judgement.model_copy(update=changes)
 
 
 def judging(session: IssueSession, bug: BugReport, signature: AnySignature) -> Runner:

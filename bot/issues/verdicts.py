@@ -127,7 +127,7 @@ KINDS: dict[str, VerdictKind] = {
     "budget_reached": VerdictKind(
         title="Stopped at a limit",
         tone="warn",
-        next_step="Raise --max-cost, --max-tokens or --minutes and run it again.",
+        next_step="Raise --timeout, --max-cost, --max-tokens or --minutes and run it again.",
         comment="For a shorter run, comment `/reproduce runs=10`, or ask the App's operator "
         "to raise the limit.",
     ),

@@ -160,7 +160,8 @@ class Judgement(Record):
     of the exception, up to the one that decided. `member` is the index of the signature that was
     matched, from 0; `value` is the number that an observation printed; `contrary` says that the
     output which the bug report expects was printed instead. `doubt` is why this run cannot confirm
-    a bug, whatever it shows.
+    a bug, whatever it shows. `rest_s` are the seconds that a program which was stopped still needs
+    at least, by its own progress.
     """
 
     match: Match
@@ -173,6 +174,7 @@ class Judgement(Record):
     value: float | None = None
     contrary: bool = False
     doubt: str = ""
+    rest_s: float | None = None
 
     @property
     def is_false_start(self) -> bool:

@@ -400,7 +400,8 @@ class TrainingSignature(Record):
     """A training that learns too little: the last value that the program prints of `metric` is not
     better than `bound`; without a bound, its last value is no better than its first. `direction`
     says which way is better. `reported` is the value that the report gives and `expected` the one
-    that it expects, if it says so; a percentage is a share.
+    that it expects, if it says so; a percentage is a share. A `probed` one is not printed: the
+    training probe reads it.
     """
 
     kind: Literal["training"] = "training"
@@ -409,6 +410,7 @@ class TrainingSignature(Record):
     bound: float | None = None
     reported: float | None = None
     expected: float | None = None
+    probed: bool = False
 
 
 class FailedTestSignature(Record):

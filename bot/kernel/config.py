@@ -61,8 +61,8 @@ class Defaults(Record):
         ge=10,
         le=3600,
         description=(
-            "Time limit for the run that is diagnosed, in seconds; the other limit applies if it "
-            "is longer. What the program did until then is diagnosed."
+            "Time limit for a run that is diagnosed, or whose last metric counts, in seconds; the "
+            "other limit applies if it is longer. What the program did until then is diagnosed."
         ),
     )
     diagnosis_budget: float = Field(

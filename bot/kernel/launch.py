@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from bot.kernel.attempt import Script
-from bot.kernel.bug import AnySignature, HangSignature, WarningSignature, members_of
+from bot.kernel.bug import AnySignature, HangSignature, WarningSignature, members_of, trains
 from bot.kernel.environment import DataMount, Environment
 from bot.kernel.job import JobOptions
 from bot.kernel.training_types import TrainingProgram
@@ -85,7 +85,7 @@ def spec(
     label: str,
 ) -> RunSpec:
     """One run of a script with a seed. A hang is waited for as long as its signature says,
-    anything else as long as the options say.
+    anything else as long as the options say: longer where the end of a training counts.
     """
     tree = _tree(environment) if script.command and environment.tree else {}
     own_files = {
@@ -120,7 +120,8 @@ def spec(
     if script.steps:
         files[STEPS] = probe("steps.py")
         words = ("-S", f"{up}{STEPS}", json.dumps(script.steps), *words)
-    limits = Limits(wall_s=options.limits.timeout_s, patience=_PATIENCE)
+    limit_s = options.limits.training_s if trains(signature) else options.limits.timeout_s
+    limits = Limits(wall_s=limit_s, patience=_PATIENCE)
     hang = next(
         (member for member in members_of(signature) if isinstance(member, HangSignature)), None
     )

@@ -114,3 +114,10 @@ def distinct(rows: Iterable[T], key: Callable[[T], Hashable]) -> tuple[T, ...]:
     for row in rows:
         by_key.setdefault(key(row), row)
     return tuple(by_key.values())
+
+
+def duration(seconds: float) -> str:
+    """Seconds in the unit that people would use: `40 s`, `90 min`, `7 h`, `12 days`."""
+    units = (("s", 1), ("min", 60), ("h", 3600), ("days", 86400))
+    name, size = next(((n, k) for n, k in reversed(units) if seconds >= 2 * k), units[0])
+    return f"{seconds / size:,.0f} {name}"

@@ -91,6 +91,17 @@ class RunContext(Generic[J]):
             watcher.join()
 
 
+class _EitherEvent(Event):
+    """Set once one of several events is."""
+
+    def __init__(self, *events: Event) -> None:
+        super().__init__()
+        self._events = events
+
+    def is_set(self) -> bool:
+        return any(event.is_set() for event in self._events)
+
+
 class CompletedRun(NamedTuple):
     """A run as an attempt, with its streams; `result` is None when an earlier process made it."""
 
@@ -286,10 +297,17 @@ class Session(Generic[J]):
         """Take over an environment that was built elsewhere."""
         self.environments[spec.model_dump_json()] = spec, environment
 
-    def execute(self, spec: RunSpec, on_output: OnOutput | None = None) -> RunResult:
-        """Run anything in the sandbox. Raises Stopped when it is cancelled."""
+    def execute(
+        self, spec: RunSpec, on_output: OnOutput | None = None, end: Event | None = None
+    ) -> RunResult:
+        """Run anything in the sandbox. Once `end` is set, the run ends as if its time were up.
+        Raises Stopped when it is cancelled.
+        """
         self.context.check()
-        result = self.ports.sandbox.run(spec, cancel=self.ports.cancel, on_output=on_output)
+        cancel = self.ports.cancel if end is None else _EitherEvent(self.ports.cancel, end)
+        result = self.ports.sandbox.run(spec, cancel=cancel, on_output=on_output)
+        if result.cancelled and end is not None and not self.ports.cancel.is_set():
+            return replace(result, cancelled=False, timed_out=True)
         if result.cancelled:
             raise Stopped(self.context.interruption)
         return result

@@ -46,7 +46,8 @@ from bot.kernel.source.syntax import tree_of
 from bot.kernel.training_types import DiagnosedRun, Repair, TrainingProgram
 from bot.kernel.trees import read_tree
 from bot.model.budget import ModelBudget
-from bot.training.diagnose import RecordedRun, diagnose_recording, record_run
+from bot.training.diagnose import RecordedRun, diagnose_recording, record, record_run
+from bot.training.diagnosis import rules
 from bot.training.opinion import second_opinion
 from sandbox.port import SandboxError
 
@@ -54,7 +55,7 @@ from sandbox.port import SandboxError
 # of its runs. No diagnosis changes the verdict.
 
 AfterDiagnosis = Callable[[ReportDraft, TrainingProgram, RecordedRun, IssueSession], None]
-_NOT_DIAGNOSED = {"needs_hardware", "setup_failed", "cancelled", "budget_reached"}
+_NOT_DIAGNOSED = {"needs_hardware", "setup_failed", "cancelled"}
 _ANY = AlternativesSignature(members=())
 
 
@@ -140,6 +141,7 @@ def add_diagnosis(
             return
         if then is not None:
             then(report, program, recording, session)
+        decided_by_runs(report, program, recording, session)
 
 
 def _diagnose(
@@ -298,6 +300,40 @@ def decided_by_patch(report: ReportDraft, repair: Repair) -> None:
     p = decided_verdict.control.p if isinstance(decided_verdict, Reproduced) else None
     if p is not None and p < statistics.SequentialTest().alpha:
         report.verdict, report.signature = decided_verdict, signature
+
+
+def decided_by_runs(
+    report: ReportDraft, program: TrainingProgram, recording: RecordedRun, session: IssueSession
+) -> None:
+    """Let trainings decide on a report that complains of one without a value that could be
+    compared: it fails where its loss ends about where the best constant prediction has it. That
+    is recorded after one run; runs with fresh seeds decide. One that learned more refutes nothing.
+    """
+    end = None
+    if report.verdict.kind in {"needs_info", "inconclusive"} and _is_without_value(report):
+        end = rules.constant_end(recording.trace)
+    if end is None:
+        return
+    signature = TrainingSignature(metric="loss", direction="min", bound=end.limit, probed=True)
+    test, failures, runs = statistics.SequentialTest(), 0, 0
+    limits = session.job.limits
+    while test.decide(failures, runs) == "undecided" and runs < limits.max_runs:
+        runs += 1
+        seed = limits.seed + runs
+        with session.stage("confirm", f"training run {runs} with the probe"):
+            _, trace = record(program, recording.environment, session, seed=seed)
+        again = rules.constant_end(trace)
+        failures += again is not None and learns_too_little(again.loss, signature)
+    if test.decide(failures, runs) == "fails":
+        report.signature = signature
+        report.verdict = Reproduced(
+            runs=runs,
+            failures=failures,
+            interval=statistics.interval(failures, runs),
+            reason=f"the loss ended at {end.loss:.4g}, no better than a constant prediction "
+            f"(limit {end.limit:.4g}, set after one run)",
+            determinism="deterministic" if failures == runs else "seed-dependent",
+        )
 
 
 def _is_without_value(report: ReportDraft) -> bool:

@@ -34,9 +34,15 @@ def record(
     environment: Environment,
     session: Session,
     on_loss: OnLoss | None = None,
+    seed: int | None = None,
 ) -> tuple[RunResult, TrainingTrace]:
-    """What the run did, and what the probe saw of it. Raises Stopped."""
-    spec = launch.training_spec(program, environment, session.job, session.job.limits.seed)
+    """What the run did, and what the probe saw of it; the seed is the job's where none is given.
+    Raises Stopped.
+    """
+    usual_seed = session.job.limits.seed
+    spec = launch.training_spec(
+        program, environment, session.job, usual_seed if seed is None else seed
+    )
     if on_loss is None:
         result = session.execute(spec)
     else:

@@ -21,6 +21,7 @@ from bot.report.run_folder import Folder, kept_report
 from bot.training import diagnose
 from sandbox.port import RunResult
 from sandbox.probe.training.core import is_sampled
+from tests.support import traces
 from tests.support.jobs import issue_job, job_options
 from tests.unit.test_pipeline import world
 
@@ -170,6 +171,39 @@ def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:
     assert report.diagnosis.steps == 30
     assert report.environment is not None
     assert "Run once, for the diagnosis" in comment(report)
+
+
+def of_curve(losses):
+    told = traces.trace(losses=losses, data=None)
+    rows = (*told.models, *told.losses, *told.optimizers, *told.steps, *told.epochs)
+    text = "".join(f"{row.model_dump_json()}\n" for row in rows)
+    return replace(OK, artifacts={".reprise/training-7.jsonl": text.encode()})
+
+
+@pytest.mark.parametrize(
+    ("ends", "kind", "runs"),
+    [
+        ([traces.FLAT] * 3, "reproduced", 2),
+        ([traces.FLAT, traces.FLAT, traces.GOOD, traces.FLAT], "reproduced", 3),
+        ([traces.FLAT, *[traces.GOOD] * 9], "inconclusive", 9),
+        ([traces.GOOD], "inconclusive", 0),
+    ],
+)
+def test_trainings_no_better_than_a_constant_decide_where_no_value_is_reported(
+    ends: list[list[float]], kind: str, runs: int
+) -> None:
+    answers = map(of_curve, ends)
+    bare = REPORT.model_copy(update={"body": f"It does not learn.\n\n```python\n{TRAINS}```\n"})
+    job = ReproduceIssue(issue=bare, **dict(OPTIONS))
+    report = run(job, world(lambda spec: next(answers)))
+    assert report.verdict.kind == kind
+    assert len([*answers]) == len(ends) - 1 - runs
+    if kind == "reproduced":
+        assert (report.verdict.failures, report.verdict.runs) == (2, runs)
+        assert report.signature.probed
+        text = comment(report)
+        assert "as the training probe reads it" in text
+        assert f"Run once, for the diagnosis; {runs} runs confirmed the verdict" in text
 
 
 def test_who_watches_hears_the_losses_of_an_issues_diagnosis() -> None:

@@ -228,3 +228,15 @@ def test_options_of_the_field_s_parsers_are_known():
 def test_a_hostile_configuration_file_is_passed_over(text):
     files = {"train.py": "", "a.yaml": text}
     assert not changed(program_options.shorten, "train.py a.yaml", files).fixes
+
+
+def test_what_makes_a_program_long_is_named():
+    source = argparse(
+        '"--epochs", type=int, default=100', '"--lr", default=1', '"--batch-size", default=9'
+    )
+    names = changed(program_options.lengths, "train.py --steps 5000", {"train.py": source})
+    assert set(names) == {"--epochs", "--steps"}
+    config = {"train.py": source, "c.yaml": "max_epochs: 300\nrate: 3\n"}
+    assert "max_epochs in c.yaml" in changed(
+        program_options.lengths, "train.py --config c.yaml", config
+    )

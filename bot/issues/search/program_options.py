@@ -46,6 +46,18 @@ def shorten(script: Script, tree: Mapping[str, bytes]) -> Script:
     return lower_constants(script, tree)
 
 
+def lengths(script: Script, tree: Mapping[str, bytes]) -> tuple[str, ...]:
+    """What a program's own settings call the numbers of its epochs and rounds."""
+    names = [
+        f"{setting.name} in {setting.file}" if setting.file else setting.name
+        for settings in settings_of(script, tree)
+        for setting in settings
+        for level in _LEVELS[:2]
+        if _shorter_change(setting, level)
+    ]
+    return tuple(dict.fromkeys(names))
+
+
 def lower_constants(script: Script, tree: Mapping[str, bytes]) -> Script:
     """The program with the counts in its own file lowered, and in Python files that it is given;
     the very script when there are none.

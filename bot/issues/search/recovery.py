@@ -320,7 +320,7 @@ def _shorter(
     runner: Runner, spec: EnvironmentSpec, environment: Environment, script: Script
 ) -> Fix | None:
     # How a training ends is nothing that a shorter one shows.
-    whole = (HangSignature, TrainingSignature) if script.command else HangSignature
+    whole = HangSignature, TrainingSignature
     if any(isinstance(member, whole) for member in members_of(runner.signature)):
         return None
     if script.command:

@@ -16,6 +16,7 @@ from bot.issues.runner import Runner, judging
 from bot.issues.search import (
     console_scripts,
     passed_statement,
+    program_options,
     recovery,
     reported_statement,
     required_options,
@@ -42,6 +43,7 @@ from bot.kernel.environment import EnvironmentSpec, PinSource
 from bot.kernel.errors import BuildError, Stopped, TransientError, UserError
 from bot.kernel.report import (
     AnyVerdict,
+    BudgetReached,
     Claim,
     Comparison,
     DifferentFailure,
@@ -381,7 +383,8 @@ def decide(runner: Runner, spec: EnvironmentSpec, scripts: tuple[Script, ...]) -
         runner.note("the bug report names a release, so the clone was not run; --ref HEAD runs it")
     result = search(runner, _as_quoted(runner, spec), scripts)
     verdict, match = confirm(runner, result)
-    decision = Decision(_as_open(verdict, result.script), runner.bug, runner.signature, result)
+    verdict = _with_lengths(_as_open(verdict, result.script), result)
+    decision = Decision(verdict, runner.bug, runner.signature, result)
     if match is not Match.MATCHED:
         decision = _looked_up(runner, result, _elsewhere(runner, result, decision))
         verdict = passed_statement.if_passed(runner, result, decision.verdict)
@@ -437,6 +440,17 @@ def _facets(
                 reason = f"reproduced as well, in {verdict.failures} of {verdict.runs} runs"
         says = issues_confirm.describe(member)
         yield Comparison(what=issues_confirm.ALSO, reported=says, observed=reason)
+
+
+def _with_lengths(verdict: AnyVerdict, result: SearchResult) -> AnyVerdict:
+    """The verdict on a program that would run far beyond its limit, with what makes it shorter."""
+    if not isinstance(verdict, BudgetReached):
+        return verdict
+    tree = read_tree(result.environment.tree) if result.environment.tree else {}
+    names = program_options.lengths(result.script, tree) if result.script.command else ()
+    options = " or ".join(f"`{name}`" for name in names[:2])
+    advice = f"name a lower {options}" if options else "name fewer epochs or steps"
+    return BudgetReached(reason=f"{verdict.reason}. To decide it here, {advice} that still fails")
 
 
 def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:

@@ -45,13 +45,14 @@ class Learning:
     `progress` the better of it and the accuracy's. A loss that is fed, or compared with, what it
     does not take is `meaningless`: its values say nothing. `pace` is the relative fall over the
     last fifth of the run, `certain` when it stands out from the noise; `rises` are parts that end a
-    fifth higher.
+    fifth higher. `limit` is the loss below which a run is better than a constant prediction.
     """
 
     points: tuple[float, ...] = ()
     start: float | None = None
     end: float | None = None
     trivial: float | None = None
+    limit: float | None = None
     skill: float | None = None
     progress: float | None = None
     pace: float = 0.0
@@ -121,6 +122,7 @@ def learning(
         start=start,
         end=points[-1],
         trivial=trivial,
+        limit=None if trivial is None else trivial - _BADLY * (trivial - floor),
         skill=skill,
         progress=_progress(_right(skill, loss), _above_majority(_accuracy(epochs), loss)),
         pace=pace,

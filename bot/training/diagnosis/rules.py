@@ -1,9 +1,10 @@
 """All rules of the diagnosis, and `diagnose(trace)`: what they find, ordered and combined."""
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from bot.kernel.training_code import CODE_FAULTS
 from bot.kernel.training_types import Diagnosis, Fault, Finding, TrainingTrace
@@ -31,6 +32,17 @@ from bot.training.diagnosis.structure import over_fitting
 # Whether a run is known to have learned: a verdict of its curves that no opinion overrules.
 
 Success = Literal["", "trained", "held out"]
+
+
+class ConstantEnd(NamedTuple):
+    """The loss at the end of a training, and the one below which it would have learned more than
+    the best constant prediction.
+    """
+
+    loss: float
+    limit: float
+
+
 _LEARNED_BELOW = 0.5  # of the trivial loss, on data that was held out
 _ORDER: tuple[Success, ...] = ("", "trained", "held out")
 
@@ -53,6 +65,19 @@ def _success(run: Training) -> Success:
     if other is None or trivial is None:
         return "trained"
     return "" if other > _LEARNED_BELOW * trivial else "held out"
+
+
+def constant_end(trace: TrainingTrace) -> ConstantEnd | None:
+    """How a training ended of which every model learned next to nothing; None where one learned
+    more, or where the loss of the best constant prediction cannot be computed.
+    """
+    runs = trainings(trace)
+    if not runs or not all(run.learning.badly for run in runs):
+        return None
+    last = runs[-1].learning
+    if last.limit is None:
+        return None
+    return ConstantEnd(math.nan if last.broken else last.points[-1], last.limit)
 
 
 # All rules of the diagnosis, in the order of their severity.
@@ -85,7 +110,7 @@ RULES: tuple[Rule, ...] = (
 # Rules are data with a check each. Every check yields signs; signs of one fault
 # become one finding, what another fault explains counts less, and the best four are told.
 
-__all__ = ["MIN_CONFIDENCE", "MOST", "RULES", "Rule", "diagnose", "success"]
+__all__ = ["MIN_CONFIDENCE", "MOST", "RULES", "Rule", "constant_end", "diagnose", "success"]
 
 MOST = 4
 """Findings of one diagnosis."""

@@ -59,13 +59,33 @@ def judged(
     run = DiagnosedRun(diagnosis=diagnose(asked.seen), undecided=asked.undecided)
     ours = _codes(run.diagnosis.findings)
     tools = {name: codes(name, asked.seen) for name in TOOLS}
+    figures: dict[str, object] = {}
+    if cassettes is not None:
+        run = _asked(run, asked, settings, options, sandbox, cassettes)
+        opinion = run.opinion or SecondOpinion()
+        told = (*run.diagnosis.findings, *run.diagnosis.advice)
+        added = _codes(x for x in told if x.by == "model")
+        tools |= {"rules": ours, "model": (*opinion.agreed, *added)}
+        figures["usage"] = opinion.usage
     if confirm is not None:
-        run, before = confirm(run), ours
-        ours = _codes(run.diagnosis.findings)
+        run = confirm(run)
         spent = run.interventions.seconds if run.interventions is not None else 0.0
-        return {"found": ours, "tools": {**tools, "rules": before}, "trial_seconds": spent}
-    if cassettes is None:
-        return {"found": ours, "tools": tools}
+        tools["rules"] = ours
+        figures["trial_seconds"] = spent
+    if cassettes is not None:
+        figures["opinion"] = phrases.opinion(run)
+    return {"found": _codes(run.diagnosis.findings), "tools": tools, **figures}
+
+
+def _asked(
+    run: DiagnosedRun,
+    asked: Asked,
+    settings: Settings,
+    options: JobOptions,
+    sandbox: Sandbox,
+    cassettes: Cassettes,
+) -> DiagnosedRun:
+    """The run with a second opinion, whose exchange is kept."""
     with closing(Folder(asked.folder)) as folder:
         options = cassettes.options(asked.id, options)
         model = _model(asked.id, cassettes, settings, options, folder)
@@ -74,15 +94,7 @@ def judged(
         )
         run = _with_opinion(run, asked, options, ports)
     cassettes.keep(asked.id, asked.folder)
-    opinion = run.opinion or SecondOpinion()
-    told = (*run.diagnosis.findings, *run.diagnosis.advice)
-    added = _codes(x for x in told if x.by == "model")
-    return {
-        "found": _codes(run.diagnosis.findings),
-        "tools": {**tools, "rules": ours, "model": (*opinion.agreed, *added)},
-        "opinion": phrases.opinion(run),
-        "usage": opinion.usage,
-    }
+    return run
 
 
 def _model(

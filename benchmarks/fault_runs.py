@@ -15,7 +15,7 @@ from typing import Any
 
 from benchmarks.cassettes import Cassettes
 from benchmarks.fault_opinions import Asked, judged
-from benchmarks.faults import FaultRow, expanded, scored
+from benchmarks.faults import FaultRow, expanded, scored, truths_of
 from bot.app import bootstrap
 from bot.environment import provided
 from bot.kernel import training_trace as trace
@@ -51,14 +51,16 @@ class FaultCase:
 
     @property
     def folder(self) -> str:
-        """Of its run: a healthy program may bear the name of the faulty one that it repairs."""
-        return f"{self.id}-healthy" if self.healthy else self.id
+        """Of its run: a healthy program without a key may bear the name of the faulty one that it
+        repairs.
+        """
+        return f"{self.id}-healthy" if self.healthy and not self.key else self.id
 
     @property
     def unclear(self) -> str:
         """What is wrong with the key, in one sentence; "" for nothing."""
         try:
-            for codes in (*self.truths, self.key.get("ground_truth", ())):
+            for codes in self.truths:
                 expanded(codes)
         except ValueError as error:
             return f"the key of {self.id} is unclear: {error}"
@@ -102,16 +104,10 @@ def _case(path: Path, keys: Path | None) -> FaultCase:
     if keys is None:
         return FaultCase(path.stem, data, (), healthy=True, family=data.get("family", ""))
     key = json.loads((keys / path.name).read_bytes())
-    own = key.get("ground_truth_model_layers") or key["ground_truth"]
-    others = key.get("alternative_ground_truths") or ()
-    return FaultCase(
-        path.stem,
-        data,
-        tuple(map(tuple, (own, *others))),
-        healthy=False,
-        family=key.get("family", ""),
-        key=key,
-    )
+    family = key.get("family", "")
+    if key.get("status") == "healthy":
+        return FaultCase(path.stem, data, (), healthy=True, family=family, key=key)
+    return FaultCase(path.stem, data, truths_of(key), healthy=False, family=family, key=key)
 
 
 def run(cases: Sequence[FaultCase], bench: Bench, jobs: int) -> Iterator[FaultRow]:

@@ -5,11 +5,12 @@ study counts them, and how often faults that are code are named, with their line
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
+from typing import Any
 
 from bot.kernel.dialogue import Usage
-from bot.kernel.training_code import CODE_FAULTS
+from bot.kernel.training_code import CODE_FAULTS, OTHER_CODE
 from bot.kernel.values import Record
 
 _CODE = re.compile(r"([A-Z]{3})(?:\(([\d, ]+)\))?")
@@ -109,7 +110,8 @@ class FaultBench(Record):
 
 def expanded(codes: Iterable[str]) -> tuple[str, ...]:
     """Codes with one layer each: "ACH(0,1)" is ACH(0) and ACH(1). A fault that is code has its
-    line, "graph-cut:17", or none. Raises ValueError for a code that there is not.
+    line, "graph-cut:17", or none; one of no name has one, "wrong-code:17". Raises ValueError for a
+    code that there is not.
     """
     rows: list[str] = []
     for code in codes:
@@ -138,12 +140,48 @@ def score(found: Iterable[str], truth: Iterable[str]) -> Score:
 
 def is_same(true: str, found: str) -> bool:
     """Whether a found code is the true one: of a fault that is code within two lines of its line,
-    where the key tells it.
+    where the key tells it. `wrong-code`, which says nothing but where, is right by its line alone:
+    it is any true fault that is code there, and none where the key tells no line.
     """
     (name, _, line), (other, _, place) = true.partition(":"), found.partition(":")
-    if name != other or not line:
-        return name == other
+    is_named = name in CODE_FAULTS and bool(line) if other == OTHER_CODE else name == other
+    if not is_named or not line:
+        return is_named
     return bool(place) and abs(int(line) - int(place)) <= _NEAR
+
+
+def truths_of(key: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """The true codes of a key, the study's own first, then its alternatives that can be read. A
+    fault of no name ("other: …") is `wrong-code` at the lines that the key tells; so may any fault
+    that is code be named.
+    """
+    own = tuple(key.get("ground_truth_model_layers") or key["ground_truth"])
+    lines = tuple(key.get("lines") or ())
+    truths = [_placed(own, lines[0] if lines else None)]
+    others = [tuple(codes) for codes in key.get("alternative_ground_truths") or ()]
+    for codes in (own, *others):
+        rows = [_placed(codes, line, every=True) for line in lines] or [codes]
+        truths += [row for row in rows if _is_readable(row) and row not in truths]
+    return tuple(truths)
+
+
+def _placed(codes: tuple[str, ...], line: int | None, *, every: bool = False) -> tuple[str, ...]:
+    """Codes with a line of the key: those of no name, or of every fault that is code."""
+    if line is None:
+        return codes
+    named = [OTHER_CODE if code.startswith("other") else code for code in codes]
+    return tuple(
+        f"{code}:{line}" if code == OTHER_CODE or (every and code in CODE_FAULTS) else code
+        for code in named
+    )
+
+
+def _is_readable(codes: Iterable[str]) -> bool:
+    try:
+        expanded(codes)
+    except ValueError:
+        return False
+    return True
 
 
 def kind_of(code: str) -> str:
@@ -235,13 +273,22 @@ def _code_figures(faulty: Sequence[FaultRow]) -> CodeFigures:
         true = [code for code in row.truth if kind_of(code) in CODE_FAULTS]
         if not true or row.error:
             continue
-        names = [kind_of(code) for code in true]
-        true += [code for code in row.alternatives if kind_of(code) in names]
+        names = {kind_of(code) for code in true} - {OTHER_CODE}
+        true += [code for code in row.alternatives if kind_of(code) in CODE_FAULTS]
+        in_line = [code for code in row.found if _is_in_line(code, true)]
+        named = [code for code in row.found if kind_of(code) in names or code in in_line]
         counts["programs"] += 1
-        counts["named"] += any(kind_of(code) in names for code in row.found)
-        counts["in_line"] += any(is_same(one, code) for one in true for code in row.found)
-        counts["first"] += bool(row.found) and kind_of(row.found[0]) in names
+        counts["named"] += bool(named)
+        counts["in_line"] += bool(in_line)
+        counts["first"] += bool(row.found) and row.found[0] in named
     return CodeFigures(**counts)
+
+
+def _is_in_line(code: str, true: Sequence[str]) -> bool:
+    """Whether a found fault that is code is a true one in its line, where the key tells lines."""
+    of_name = [x for x in true if kind_of(x) == kind_of(code) or kind_of(code) == OTHER_CODE]
+    placed = [x for x in of_name if ":" in x] or of_name
+    return any(is_same(one, code) for one in placed)
 
 
 def _tools(faulty: Sequence[FaultRow], healthy: Sequence[FaultRow]) -> dict[str, ToolFigures]:

@@ -695,7 +695,8 @@ class Repair(Record):
     `source` is its text, `source_sha` git's id of it where the text was not kept, `diff` the
     unified diff of it and of the files beside it. `trainings` counts those of the search and of the
     minimisation, `confirmations` those of the proof. `limit_s` is what one training of the proof
-    could take, `elsewhere` are likely findings of the diagnosis that no hyperparameter mends.
+    could take, `elsewhere` are likely findings of the diagnosis that no hyperparameter mends,
+    `refused` says why lines that a model would replace were not tried.
     `undecided` is why nothing could be tried. `bound` is halfway between the metric of the program
     and that of the patched one in the search, as it was known before the proof, and at least a
     tenth short of the latter.
@@ -717,6 +718,7 @@ class Repair(Record):
     budget: float = Field(0.0, ge=0)
     limit_s: float = 0.0
     elsewhere: tuple[Finding, ...] = ()
+    refused: tuple[str, ...] = ()
     seconds: float = 0.0
     training_seconds: float = 0.0
     tried: tuple[Trial, ...] = ()

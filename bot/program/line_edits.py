@@ -136,6 +136,22 @@ def _shifted(rows: list[str], by: int) -> list[str]:
     return [row[min(-by, len(row) - len(row.lstrip())) :] for row in rows]
 
 
+def smaller_edits(edit: Edit) -> list[Edit]:
+    """The edit without each of its changes, where lines between them stay; none where it is one."""
+    if edit.kind != "lines":
+        return []
+    old, new = edit.before.split("\n"), edit.after.split("\n")
+    rows = SequenceMatcher(None, old, new, False).get_opcodes()
+    changes = [at for at, row in enumerate(rows) if row[0] != "equal"]
+    return [
+        edit.model_copy(update={"after": "\n".join(
+            line for at, (_, start, end, first, last) in enumerate(rows)
+            for line in (old[start:end] if at == left_out else new[first:last])
+        )})
+        for left_out in changes if len(changes) > 1
+    ]  # fmt: skip
+
+
 def apply_edit(text: str, edit: Edit) -> str:
     """A file with an edit. Raises EditRefused where its lines do not stand there once."""
     lines, old = text.split("\n"), edit.before.split("\n")

@@ -217,6 +217,9 @@ class RepairOut(PublishedData):
     seconds: float
     training_seconds: float = Field(description="Time of one training of the faulty program.")
     tried: tuple[Trial, ...]
+    refused: tuple[str, ...] = Field(
+        (), description="Why edits that a model proposed were not tried."
+    )
     undecided: Absent = Field(description="Why no patch could be tried.")
 
 

@@ -173,14 +173,17 @@ def blocks(
 
 
 def _elsewhere(result: Repair) -> list[Block]:
-    """What the diagnosis found, and no patch of hyperparameters mends."""
+    """What the diagnosis found, and no patch of hyperparameters mends; what was not tried."""
     suggestions = [
         " ".join(filter(None, (sentence(one.message), one.change.words if one.change else "")))
         + (f" (line {one.line})" if one.line else "")
         for one in result.elsewhere
     ]
-    title = "Also found by the diagnosis; no edit of Reprise can fix it:"
-    return [BulletList(title, tuple(suggestions))] if suggestions else []
+    lists = {
+        "Also found by the diagnosis; no edit of Reprise can fix it:": tuple(suggestions),
+        "Edits that a model proposed and that were not tried:": result.refused,
+    }
+    return [BulletList(title, items) for title, items in lists.items() if items]
 
 
 def figures(result: Repair) -> list[Block]:

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks.fault_runs import FIGURES, Bench, find, run
-from benchmarks.faults import FaultRow, Found, best, expanded, score, scored, summarise
+from benchmarks.faults import (
+    FaultRow,
+    Found,
+    best,
+    expanded,
+    score,
+    scored,
+    summarise,
+    truths_of,
+)
 from benchmarks.neutral_runs import run as neutral_rows
 from benchmarks.repair_runs import RepairBenchRuns, run as repair_rows
 from bot.kernel.job import JobOptions
@@ -40,6 +49,39 @@ def test_a_fault_that_is_code_is_hit_within_two_lines() -> None:
     figures = summary.code
     assert (figures.programs, figures.named, figures.in_line, figures.first) == (4, 3, 1, 3)
     assert summary.by_code["graph-cut"] == Found(true=4, found=1, wrong=2)
+
+
+def test_wrong_code_is_right_by_its_line_alone() -> None:
+    """It says nothing but where, so it is no hit where the key tells no line."""
+    true = ["graph-cut:17"]
+    found = {"wrong-code:19": 1.0, "wrong-code:20": 0.0, "wrong-code": 0.0}
+    for code, recall in found.items():
+        assert score([code], true).recall == recall
+    assert score(["wrong-code:17"], ["graph-cut"]).recall == 0.0
+    assert score(["wrong-code:17"], ["HLR"]).recall == 0.0
+    assert score(["graph-cut:17"], ["wrong-code:17"]).recall == 0.0, "a wrong name is no hit"
+    figures = summarise(scored(row(code, (code,)), [true]) for code in found).summary.code
+    assert (figures.programs, figures.named, figures.in_line, figures.first) == (3, 1, 1, 1)
+
+
+def test_a_fault_of_no_name_is_wrong_code_at_the_lines_of_its_key() -> None:
+    key = {"ground_truth": ["other: divided by zero"], "lines": [24, 55],
+           "alternative_ground_truths": [["norm-batch-of-one"], ["graph-cut"]]}  # fmt: skip
+    truths = truths_of(key)
+    assert truths == (
+        ("wrong-code:24",), ("wrong-code:55",), ("graph-cut:24",), ("graph-cut:55",),
+    )  # fmt: skip
+    rows = [scored(row(code, (code,)), truths) for code in ("wrong-code:56", "graph-cut:1", "HLR")]
+    assert [x.f3_alternatives for x in rows] == [1.0, 0.0, 0.0]
+    figures = summarise(rows).summary.code
+    assert (figures.named, figures.in_line, figures.first) == (1, 1, 1)
+    assert truths_of({**key, "lines": []})[0] == ("other: divided by zero",)
+    named = truths_of({"ground_truth": ["graph-cut"], "lines": [24]})
+    assert named == (("graph-cut",), ("graph-cut:24",))
+    figures = summarise([scored(row("a", ("graph-cut:60",)), named)]).summary.code
+    assert (figures.named, figures.in_line) == (1, 0)
+    figures = summarise([scored(row("a", ("HLR", "wrong-code:25")), named)]).summary.code
+    assert (figures.named, figures.in_line, figures.first) == (1, 1, 0)
 
 
 @pytest.mark.parametrize(

@@ -11,12 +11,15 @@ from bot.environment import provided
 from bot.kernel.job import DiagnoseProgram
 from bot.kernel.session import Session
 from bot.kernel.training_types import Change, Finding, RepairRequest, TrainingProgram
+from bot.program.line_edits import make_edit
+from bot.report.terminal import print_document
 from bot.training.diagnose import record_run
 from bot.training.diagnosis.rules import diagnose
 from bot.training.phrases import repair_summary
 from bot.training.repair.repair import FRESH, repair
 from bot.training.repair.search import SEEDS
 from bot.training.repair.trials import TRIALS
+from bot.training.sections import repair_document
 from sandbox.port import RunResult, SandboxError
 from tests.unit.test_diagnosed_run import trace
 from tests.unit.test_pipeline import world
@@ -267,3 +270,75 @@ def test_without_a_metric_nothing_is_tried(printed, why):
     landscape = Landscape(by_rate)
     landscape.printed = printed
     assert why in repaired(landscape, metric="f1").undecided
+
+
+# Lines that a model would replace.
+
+
+def proposed(before, after, source=FAULTY):
+    edit = make_edit({"": source}, "", before, after, "wrong-code")
+    change = Change(parameter="", words="w", edit=edit)
+    return Finding(
+        fault="wrong-code", rule="", confidence=0.0, message="m", by="model", change=change
+    )
+
+
+LOSS_LINE = "        loss = nn.functional.cross_entropy(model(x), y)"
+HALVED = LOSS_LINE.replace("model(x)", "model(x / 2)")
+
+
+def by_halves(text):
+    return 0.9 if "model(x / 2)" in text else 0.3
+
+
+def test_lines_that_a_model_would_replace_are_proven_like_any_patch():
+    """What the patch does not need goes, also where the model changed it in the same edit."""
+    block = f"{LOSS_LINE}\n        loss.backward()\n        optimizer.step()"
+    more = f"{HALVED}\n        loss.backward()\n        y = y + 0\n        optimizer.step()"
+    found = repaired(Landscape(by_halves), suspected=[proposed(block, more)])
+    assert found.proven
+    assert [edit.kind for edit in found.patch] == ["lines"]
+    changes = [row for row in found.diff.splitlines() if row[:1] in "+-" and row[1:2] == " "]
+    assert changes == [f"-{LOSS_LINE}", f"+{HALVED}"]
+    shown = print_document(repair_document(found, name="a.py"), 200, "utf-8", colour=False)
+    assert "code: wrong-code" in shown
+    assert "loss = nn.functional.cross_entropy(model(x / 2), y)" in shown
+
+
+def test_lines_go_together_with_a_hyperparameter():
+    landscape = Landscape(lambda text: 0.3 + 0.3 * ("x / 2" in text) + 0.3 * (rate(text) <= 1))
+    found = repaired(landscape, suspected=[proposed(LOSS_LINE, HALVED)], budget=60)
+    assert found.proven
+    assert sorted(edit.kind for edit in found.patch) == ["learning_rate", "lines"]
+
+
+def test_lines_that_change_what_is_measured_are_never_trained():
+    """However much better the number is; the reason is told."""
+    landscape = Landscape(lambda text: 1.0 if "accuracy: 1.0" in text else 0.3)
+    last = 'print("test accuracy:", accuracy(model))'
+    found = repaired(landscape, suspected=[proposed(last, 'print("test accuracy: 1.0")')])
+    assert found.patch == ()
+    assert not any("accuracy: 1.0" in text for text, _, _ in landscape.runs)
+    assert found.refused == ("wrong-code: it changes what the program prints",)
+    shown = print_document(repair_document(found, name="a.py"), 100, "utf-8", colour=False)
+    assert "Edits that a model proposed and that were not tried:" in shown
+
+
+def test_a_program_without_hyperparameters_can_be_repaired_by_lines():
+    source = FAULTY.replace("lr=50.0", "**settings").replace("range(20)", "epochs()")
+    source = re.sub(r"model = .*", "model = build()", source).replace("nn.functional.", "own.")
+    source = source.replace("torch.optim.SGD", "make")
+    line = LOSS_LINE.replace("nn.functional.", "own.")
+    repair = proposed(line, line.replace("model(x)", "model(x / 2)"), source)
+    assert repaired(Landscape(by_halves), source=source).undecided.startswith("no hyperparameter")
+    assert repaired(Landscape(by_halves), source=source, suspected=[repair]).proven
+
+
+def test_a_resumed_repair_makes_no_training_of_lines_again():
+    landscape = Landscape(by_halves)
+    suspected = [proposed(LOSS_LINE, HALVED)]
+    first = repaired(landscape, suspected=suspected)
+    again = Landscape(by_halves)
+    second = repaired(again, *landscape.journal.read(TRIALS), suspected=suspected)
+    assert (second.patch, second.proven) == (first.patch, True)
+    assert len(again.runs) < len(landscape.runs) / 2

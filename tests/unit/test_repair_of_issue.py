@@ -72,7 +72,8 @@ def test_what_a_model_alone_suspects_is_tried_in_a_run_of_the_app():
         if not question.prompt.startswith("opinion"):
             raise ModelUnavailable("asked for something else")
         fault = {"fault": "OCH", "layers": [], "quote": "torch.optim.SGD",
-                 "reason": "Too plain.", "change": "Use Adamax."}  # fmt: skip
+                 "reason": "Too plain.", "change": "Use Adamax.", "file": "", "line": 0,
+                 "before": "", "after": ""}  # fmt: skip
         return {"purpose": "Two classes.", "faults": [fault]}
 
     ports = world(InIssue(lambda text: 0.9 if "Adamax" in text else 0.3))
@@ -81,6 +82,34 @@ def test_what_a_model_alone_suspects_is_tried_in_a_run_of_the_app():
     assert [each.fault for each in report.diagnosis.suspected] == ["OCH"]
     assert [(edit.kind, edit.after) for edit in report.repair.patch] == [("optimizer", "adamax")]
     assert report.repair.proven
+
+
+def test_the_code_that_a_model_would_mend_is_confirmed_proven_and_proposed():
+    """One question serves the diagnosis and the repair."""
+    line = "        loss = nn.functional.cross_entropy(model(x), y)"
+    fault = {"fault": "wrong-code", "layers": [], "file": "", "line": 0, "quote": line.strip(),
+             "reason": "Inputs are not halved.", "change": "Halve them.", "before": line,
+             "after": line.replace("model(x)", "model(x / 2)")}  # fmt: skip
+
+    def answer(question):
+        if not question.prompt.startswith("opinion"):
+            raise ModelUnavailable("asked for something else")
+        return {"purpose": "Two classes.", "faults": [fault]}
+
+    model = ScriptedModel(answer)
+    ports = replace(world(InIssue(lambda x: 0.9 if "x / 2" in x else 0.3)), model=model)
+    training = TrainingOptions(repair=RepairRequest(), budget=30.0)
+    options = {**dict(job_options(without=PROOFS)), "training": training}
+    report = run(ReproduceIssue(issue=REPORT, **options), ports)
+    assert [x.prompt.partition("@")[0] for x in model.asked].count("opinion") == 1
+    (finding,) = report.diagnosis.diagnosis.findings
+    assert (finding.fault, finding.by, finding.status) == ("wrong-code", "model", "confirmed")
+    assert report.repair.proven
+    text = comment(report, run="r1")
+    assert f"+{line.replace('model(x)', 'model(x / 2)')}" in text
+    assert "wrong code, confirmed" in text
+    patch = json.loads(report_text(report))["patch"]
+    assert (patch["proven"], patch["patch"][0]["kind"]) == (True, "lines")
 
 
 def test_a_repair_that_has_no_time_left_leaves_the_diagnosis():

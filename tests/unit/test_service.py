@@ -547,6 +547,7 @@ def test_the_configuration_asks_for_a_diagnosis_and_a_model_for_a_second_opinion
             raise ModelUnavailable("not now")
         quote = "The loss stays flat"
         fault = {"fault": "LCN", "layers": [0], "quote": quote, "reason": "x", "change": ""}
+        fault |= {"file": "", "line": 0, "before": "", "after": ""}
         return {"purpose": "It classifies.", "faults": [fault]}
 
     app = Trains("diagnose: true\ndefaults: {proofs: []}\n")

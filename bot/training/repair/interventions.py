@@ -466,8 +466,14 @@ def intervene(
             with (
                 session.stage("diagnose", "confirming the findings by trainings"),
                 open_trials(
-                    program, recording, limited, request, proof=False, on_trial=on_trial
-                ) as trials,
+                    program,
+                    recording,
+                    limited,
+                    request,
+                    proof=False,
+                    has_edits=lambda: bool(search.line_edits(diagnosis)),
+                    on_trial=on_trial,
+                ) as trials,  # fmt: skip
             ):
                 if isinstance(trials, str):
                     missing = trials

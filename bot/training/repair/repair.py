@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import cache
 from hashlib import sha256
 from statistics import median
 
@@ -33,6 +34,7 @@ from bot.kernel.training_types import (
 from bot.model.budget import ModelBudget
 from bot.program import hyperparameters
 from bot.program.code_edits import OF_LOSS
+from bot.program.line_edits import smaller_edits
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun, judge, record_program, run_facts
 from bot.training.diagnosis import rules
@@ -83,9 +85,10 @@ _LOSS = 0.05
 
 def minimised(patch: Patch, trials: Trials) -> Patch:
     """The patch without the edits that it does not need, by delta debugging from halves to single
-    edits, each try on the same seeds as the whole patch. Raises Stopped.
+    edits, and then to the single changes of lines; each try on the same seeds as the whole patch.
+    Raises Stopped.
     """
-    if len(patch) < 2:
+    if len(patch) < 2 and not any(map(smaller_edits, patch)):
         return patch
     least = _least(patch, trials)
     size = len(patch) // 2
@@ -96,7 +99,15 @@ def minimised(patch: Patch, trials: Trials) -> Patch:
         else:
             patch = smaller
             size = min(size, len(patch) // 2) or (1 if len(patch) > 1 else 0)
+    while smaller := next((x for x in _with_fewer_lines(patch) if _holds(x, least, trials)), None):
+        patch = smaller
     return patch
+
+
+def _with_fewer_lines(patch: Patch) -> Iterator[Patch]:
+    for at, edit in enumerate(patch):
+        for smaller in smaller_edits(edit):
+            yield (*patch[:at], smaller, *patch[at + 1 :])
 
 
 def _without(patch: Patch, size: int) -> Iterator[Patch]:
@@ -148,13 +159,18 @@ def repair(
     on_trial: TrialListener = lambda _: None,
 ) -> Repair:
     """Search, minimise and prove a patch. `judge` tells the diagnosis, by default the rules'; it is
-    asked only where there is something to try. What trainings confirmed is tried first, what a
-    model suspects last. Trials that the journal has are not made again. Raises Stopped.
+    asked only where there is something to try. What trainings confirmed is tried first, and early
+    the lines that a model would replace; what it says of hyperparameters last. Trials that the
+    journal has are not made again. Raises Stopped.
     """
-    with open_trials(program, recording, session, request, on_trial=on_trial) as trials:
+    judged = cache(judge if judge is not None else lambda: rules.diagnose(recording.trace))
+    with open_trials(
+        program, recording, session, request,
+        has_edits=lambda: bool(search.line_edits(judged())), on_trial=on_trial,
+    ) as trials:  # fmt: skip
         if isinstance(trials, str):
             return Repair(budget=request.budget, undecided=trials)
-        diagnosis = judge() if judge is not None else rules.diagnose(recording.trace)
+        diagnosis, refused = search.vetted(judged(), trials.subject)
         with session.stage("repair", "searching for a patch"):
             hyperparameters = changeable(trials)
             patch = Search(trials, diagnosis, hyperparameters).best()
@@ -163,7 +179,7 @@ def repair(
                 patch = minimised(patch, trials)
         repaired = _proven(patch, trials, request.budget)
         elsewhere = search.elsewhere(diagnosis, hyperparameters)
-        return repaired.model_copy(update={"elsewhere": elsewhere})
+        return repaired.model_copy(update={"elsewhere": elsewhere, "refused": refused})
 
 
 @contextmanager
@@ -174,10 +190,12 @@ def open_trials(
     request: RepairRequest,
     *,
     proof: bool = True,
+    has_edits: Callable[[], bool] = lambda: False,
     on_trial: TrialListener = lambda _: None,
 ) -> Iterator[Trials | str]:
     """What trials are made with, or why there is nothing to try. Without a `proof` to come, no
-    training tells whether the other half of the rows can serve it.
+    training tells whether the other half of the rows can serve it. `has_edits` is asked where the
+    program has no hyperparameter.
     """
     result, trace = recording.result, recording.trace
     if program.source.encode() != program.files[program.entry]:
@@ -199,7 +217,7 @@ def open_trials(
             budget_s=request.budget * result.seconds, heard=on_trial,
         )  # fmt: skip
         trials.subject = replace(subject, observed=_mover(trials).observe())
-        if changeable(trials):
+        if changeable(trials) or has_edits():
             trials.subject = _split_program(trials, proof=proof)
             yield trials
         else:

@@ -85,8 +85,9 @@ _MOST_EPOCHS = 10_000
 def from_diagnosis(
     diagnosis: Diagnosis, hyperparameters: Sequence[Hyperparameter]
 ) -> tuple[Patch, ...]:
-    """What the findings suggest: the likely ones together, then each alone, with their first
-    values before their second; last what a model suspects.
+    """What the findings suggest: the likely ones together, then the lines that a model would
+    replace, then each alone, with their first values before their second; last what else a model
+    suspects.
     """
     suspects = (*diagnosis.findings, *diagnosis.doubts)
     findings = [finding for finding in suspects if finding.by != "model"]
@@ -102,7 +103,17 @@ def from_diagnosis(
     firsts = [ways[0] for ways in patches_by_finding if ways]
     together = [merge_patches(*likely), merge_patches(*firsts)]
     last = [patch for finding in suspicions for patch in patches_of(finding, hyperparameters)]
-    return _distinct([*singles[:1], *together, *singles[1:], *last])
+    lines = [(edit,) for edit in line_edits(diagnosis)]
+    return _distinct([*singles[:1], *together, *lines, *singles[1:], *last])
+
+
+def line_edits(diagnosis: Diagnosis) -> tuple[Edit, ...]:
+    """The lines that a model would replace, also where it only agrees with a rule or the run
+    learned.
+    """
+    findings = (*diagnosis.findings, *diagnosis.doubts, *diagnosis.advice)
+    edits = (finding.change.edit for finding in findings if finding.change is not None)
+    return tuple(dict.fromkeys(edit for edit in edits if edit is not None))
 
 
 def vetted(diagnosis: Diagnosis, subject: FaultyProgram) -> tuple[Diagnosis, tuple[str, ...]]:
@@ -146,6 +157,7 @@ def moves(
         for finding in (*diagnosis.findings, *diagnosis.doubts)
         for patch in patches_of(finding, hyperparameters)
     ]
+    ways += [(edit,) for edit in line_edits(diagnosis)]
     others = [one for one in now if one.id not in changed_parameters]
     longer = [patch for one in others if one.kind == "epochs" for patch in _steps(one)][:2]
     numbers = [patch for one in others for patch in _steps(one)]
@@ -378,7 +390,8 @@ SEEDS = (1001, 1002, 1003)
 _FINALISTS = 3
 _CEILING = 0.995  # of a share such as accuracy
 _GAIN = 0.01  # of what was gained so far: what a further edit has to bring
-_SUGGESTED = 3  # the likeliest finding, all likely ones, all; the others are steps beside the best
+_SUGGESTED = 3  # the likeliest finding, all likely ones, all, beside lines that a model replaces;
+# the others are steps beside the best
 _PATIENCE = 10  # trials that bring nothing
 _RESERVE = 0.3  # of the budget, to try the best with more seeds
 
@@ -395,7 +408,8 @@ class Search:
     def best(self) -> Patch:
         """The patch that is best on the guide's part. Raises Stopped."""
         self._try(((),))
-        self._try_each(from_diagnosis(self.diagnosis, self.found)[:_SUGGESTED])
+        suggested = _SUGGESTED + len(line_edits(self.diagnosis))
+        self._try_each(from_diagnosis(self.diagnosis, self.found)[:suggested])
         while self._open():
             steps = self._untried(moves(self._leader, self.found, self.diagnosis))
             leader = self._leader

@@ -56,6 +56,12 @@ class Statement:
     changes: frozenset[str]
 
     @property
+    def values(self) -> frozenset[str]:
+        """The names that it reads, and the entries of them that it names: `parts[1]`, `data.x`."""
+        entries = (_entry(x) for x in _own_nodes(self.node))
+        return self.reads | {entry for entry in entries if entry}
+
+    @property
     def lines(self) -> range:
         """Those of the statement, of a compound one those of its head."""
         body: list[ast.AST] = getattr(self.node, "body", None) or []
@@ -71,6 +77,11 @@ class Measured:
     statements: set[Statement] = field(default_factory=set)
     definitions: set[tuple[str, Statement]] = field(default_factory=set)
     functions: set[Statement] = field(default_factory=set)
+
+    @property
+    def keys(self) -> set[tuple[str, str]]:
+        """The definitions as they can be found in another text of the program."""
+        return {(name, ast.dump(one.node)) for name, one in self.definitions}
 
     def line(self, file: str, lines: Iterable[int]) -> int:
         """The first of some lines of a file that the metric is computed in; 0 for none."""
@@ -187,24 +198,36 @@ class Slicer:
         they return may be the metric too.
         """
         differentiated = {name for rows in self._losses() for name in rows}
-        rows = [
-            one for one in self.statements
-            if isinstance(one.node, ast.Return) and one.function is not None
-            and (one.function.name in differentiated or self._is_forward(one))
-        ]  # fmt: skip
-        waiting = [self._row(one) for one in rows]
-        waiting += [
-            _of_nodes(one, [call.func.value])
-            for one in self.statements for call in _calls(one.node)
-            if name_of(call.func) == "backward" and isinstance(call.func, ast.Attribute)
-        ]  # fmt: skip
-        entered = self._walk(waiting, frozenset()).functions
+        entered = self.training.functions
         return frozenset(
             id(one.node) for one in entered
             if isinstance(one.node, Function)
             and one.node.name not in differentiated | self._training_functions
             and (one.owner in self._model_classes or self._uses_trained(one.node))
         )  # fmt: skip
+
+    @cached_property
+    def training(self) -> Measured:
+        """What the loss is computed from, and what `fit` is given."""
+        differentiated = {name for rows in self._losses() for name in rows}
+        rows = [
+            one for one in self.statements
+            if isinstance(one.node, ast.Return) and one.function is not None
+            and (one.function.name in differentiated or self._is_forward(one))
+        ]  # fmt: skip
+        waiting = [self._row(one) for one in rows]
+        for one in self.statements:
+            for call in _calls(one.node):
+                if name_of(call.func) == "backward" and isinstance(call.func, ast.Attribute):
+                    waiting.append(_of_nodes(one, [call.func.value]))
+                elif name_of(call.func) in ("fit", "train_on_batch"):
+                    own = [x.value for x in call.keywords if not _validates(x)]
+                    waiting.append(_of_nodes(one, [*call.args, *own]))
+        return self._walk(waiting, frozenset())
+
+    def values_behind(self, one: Statement, name: str) -> Measured:
+        """What a name that a statement reads is computed from."""
+        return self._walk([(one, [name], [])], self._parts)
 
     def _is_forward(self, one: Statement) -> bool:
         name = one.function.name if one.function is not None else ""
@@ -342,7 +365,7 @@ class Slicer:
     def _row(self, one: Statement) -> _Row:
         own = [
             word.value for call in _calls(one.node) if name_of(call.func) == "fit"
-            for word in call.keywords if word.arg and word.arg.startswith("validat")
+            for word in call.keywords if _validates(word)
         ]  # fmt: skip
         return _of_nodes(one, own or list(_heads_of(one.node)))
 
@@ -378,6 +401,10 @@ class Slicer:
         rows = [(one, parts) for one, call in outputs if (parts := _printed(call, metric))]
         return rows or [(one, [*call.args, *(x.value for x in call.keywords)])
                         for one, call in outputs]  # fmt: skip
+
+
+def _validates(word: ast.keyword) -> bool:
+    return (word.arg or "").startswith("validat")
 
 
 def _compared(call: ast.Call, metric: str, source: str, *, is_loss: bool) -> list[ast.AST]:
@@ -452,6 +479,17 @@ def _spelled(node: ast.AST) -> str:
         return node.id
     is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     return dotted(node) if is_own and root_name(node) == "self" else ""
+
+
+def _entry(node: ast.AST) -> str:
+    """An entry of a name under a constant, or an attribute of it: "parts[1]"."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        name, key = _spelled(node.value), repr(node.slice.value)
+    elif isinstance(node, ast.Attribute) and not _spelled(node):
+        name, key = _spelled(node.value), node.attr
+    else:
+        return ""
+    return f"{name}[{key}]" if name and isinstance(node.ctx, ast.Load) else ""
 
 
 def _elements(node: ast.AST) -> Iterator[ast.AST]:

@@ -100,12 +100,25 @@ def test_the_line_is_the_first_that_differs() -> None:
     assert apply_edit(PROGRAM, gone).count("\n") == PROGRAM.count("\n") - 1
 
 
-def test_lines_that_recur_are_refused_also_where_the_model_gives_a_line() -> None:
-    """Two edits of the same lines could not be told apart later on."""
-    twice = PROGRAM + "    loss.backward()\n        loss.backward()\n"
-    for line in (0, 36):
+def test_of_lines_that_recur_the_line_tells_which_are_meant() -> None:
+    """With as many lines around them as no other place has; without a line none is meant."""
+    twice = PROGRAM + "for x, y in other:\n        loss.backward()\n"
+    for line, place in ((36, 36), (42, 42), (40, 42)):
+        one = edit("loss.backward()", "loss.mean().backward()", source=twice, line=line)
+        assert one.line == place
+        changed = apply_edit(twice, one).split("\n")
+        assert changed[place - 1].strip() == "loss.mean().backward()"
+        assert sum("mean().backward" in row for row in changed) == 1
+    for line in (0, 20):
         with pytest.raises(EditRefused, match="2 times"):
-            edit("        loss.backward()", "        pass", source=twice, line=line)
+            edit("loss.backward()", "pass", source=twice, line=line)
+
+
+def test_an_edit_has_no_more_lines_than_it_needs() -> None:
+    """So that it goes together with edits of the lines around it."""
+    before = "\n".join(PROGRAM.split("\n")[30:36])
+    one = edit(before, before.replace(".detach()", ""))
+    assert one.before == LOSS_LINE
 
 
 @pytest.mark.parametrize(
@@ -346,6 +359,26 @@ def test_of_a_line_with_several_numbers_that_beside_the_name_counts(printed: str
     source = PROGRAM.replace(_LAST, printed)
     assert refusal(*REPAIRS["the loss"], source=source) == ""
     assert "computed from" in refusal(*REFUSED["sets the number"][:2], source=source)
+
+
+def test_another_part_of_a_value_is_another_value() -> None:
+    """Training and test data often come in one name."""
+    source = PROGRAM.replace("model = Net()", "parts = train_x, test_x\nmodel = Net()")
+    source = source.replace("train_x[at : at + 30]", "parts[0]").replace(
+        "net, x, y", "net, parts, y"
+    )
+    source = source.replace("net(x)", "net(parts[1])").replace("model, test_x", "model, parts")
+    before = "        x, y = parts[0], train_y[at : at + 30]"
+    assert "uses `parts[1]`" in refusal(before, before.replace("0]", "1]", 1), source=source)
+    assert refusal(before, before.replace("parts[0]", "parts[0] * 2"), source=source) == ""
+
+
+def test_what_is_made_of_test_data_is_test_data() -> None:
+    source = PROGRAM.replace("model = Net()", "whole = torch.cat([train_x, test_x])\nmodel = Net()")
+    before = "        x, y = train_x[at : at + 30], train_y[at : at + 30]"
+    assert "uses `whole`" in refusal(before, before.replace("train_x", "whole"), source=source)
+    kept = source.replace("torch.cat([train_x, test_x])", "train_x * 2")
+    assert refusal(before, before.replace("train_x", "whole"), source=kept) == ""
 
 
 def test_where_no_text_names_the_metric_all_that_is_printed_counts() -> None:

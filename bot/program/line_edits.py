@@ -19,6 +19,7 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from bot.kernel import plain_text
+from bot.kernel.outside_text import one_line
 from bot.kernel.source import syntax
 from bot.kernel.source.syntax import dotted, name_of, root_name
 from bot.kernel.training_types import Edit, Fault, Metric
@@ -236,7 +237,7 @@ def check_edit(
     """
     why = _refusal(tuple(sorted(files.items())), edit, metric, is_loss)
     if why:
-        raise EditRefused(why)
+        raise EditRefused(one_line(why))
 
 
 @lru_cache(maxsize=64)
@@ -324,7 +325,7 @@ def _accesses(tree: ast.AST) -> Iterator[str]:
 
 
 def _reaches_out(edited: EditedFile) -> str:
-    names = _more(edited, _accesses)
+    names = [name.replace("`", "'") for name in _more(edited, _accesses)]
     return f"it uses `{names[0][:40]}`" if names else ""
 
 

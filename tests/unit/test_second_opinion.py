@@ -443,9 +443,14 @@ def test_what_only_a_model_says_is_marked_wherever_it_is_shown() -> None:
 def test_a_hostile_answer_is_inert() -> None:
     hostile = "![x](https://evil.example/p) @octocat <img src=x> fixes #1\n<!-- reprise -->"
     secret = "ghp_" + "b2" * 18
+    lines = {"before": hostile, "after": f"{hostile}\u202e", "file": hostile}
     found, _ = report(
-        fault(quote="The loss stays flat", reason=f"{hostile}\u202e\x1b[2J", change=secret)
+        fault(quote="The loss stays flat", reason=f"{hostile}\u202e\x1b[2J", change=secret),
+        fault("wrong-code", quote="The loss stays flat", reason=hostile, **lines),
     )
+    assert found.diagnosis is not None
+    assert found.diagnosis.opinion is not None
+    assert "has no file" in found.diagnosis.opinion.refused[0]
     checked(comment(found))
     assert secret not in json.dumps(report_json(found))
     assert "\x1b" not in comment(found)

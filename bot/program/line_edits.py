@@ -23,7 +23,14 @@ from bot.kernel.outside_text import one_line
 from bot.kernel.source import syntax
 from bot.kernel.source.syntax import dotted, name_of, root_name
 from bot.kernel.training_types import Edit, Fault, Metric
-from bot.program.measured import Function, Measured, Slicer, Statement, is_output
+from bot.program.measured import (
+    Function,
+    Measured,
+    Slicer,
+    Statement,
+    is_output,
+    judging_arguments,
+)
 
 MOST_CHANGED = 12
 """Lines that an edit may add, and that it may take away."""
@@ -416,6 +423,9 @@ def _judges_differently(
     *,
     is_loss: bool,
 ) -> str:
+    judging = [judging_arguments(x, is_loss=is_loss) for x in (edited.before, edited.after)]
+    if judging[0] != judging[1]:
+        return f"it changes what {metric.name} is computed from"
     before, after = Slicer({**others, file: edited.before}), Slicer({**others, file: edited.after})
     slices = [x.measured(metric.name, metric.source, is_loss=is_loss) for x in (before, after)]
     for part, lines in zip(slices, (edited.removed, edited.added), strict=True):
@@ -452,6 +462,7 @@ def _measured_value(
         rows = [
             x for x in slicer.definitions(one, name)
             if not isinstance(x.node, Function | ast.ClassDef | ast.Import | ast.ImportFrom)
+            and x.reads - _BUILTINS  # constants tell nothing
         ]  # fmt: skip
         if any((name, x) in measured.definitions for x in rows):
             return value

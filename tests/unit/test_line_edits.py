@@ -447,6 +447,13 @@ history = model.fit(inputs, labels, validation_data=(other, truth))
 """
 
 
+def test_a_call_of_what_a_call_returns_is_of_no_function_by_name() -> None:
+    """`jax.vmap(forward)(x)` says nothing of the other functions."""
+    source = JAX.replace("jnp.sign(forward(params, x))", "jnp.sign(jax.vmap(forward)(params, x))")
+    squared = "    return jnp.mean((forward(params, x) - y) ** 2)"
+    assert refusal(squared, squared.replace("** 2", "** 4"), source=source) == ""
+
+
 def test_in_keras_the_validation_of_fit_stays() -> None:
     metric = Metric(name="val_accuracy", direction="max", source="epochs")
     layer = 'model = keras.Sequential([keras.layers.Dense(3, activation="sigmoid")])'
@@ -458,3 +465,38 @@ def test_in_keras_the_validation_of_fit_stays() -> None:
          "history = model.fit(inputs, labels, validation_data=(inputs, labels))"),
     ):  # fmt: skip
         assert "computed from" in refusal(before, after, source=KERAS, metric=metric)
+
+
+def test_in_keras_a_line_that_judges_and_trains_may_change_what_it_trains_with() -> None:
+    source = KERAS.replace('    metrics=["accuracy"],\n', "").replace(
+        '    loss="mse",', '    loss="mse", metrics=["accuracy"],'
+    )
+    metric = Metric(name="val_accuracy", direction="max", source="epochs")
+    before = '    loss="mse", metrics=["accuracy"],'
+    assert refusal(before, before.replace("mse", "mae"), source=source, metric=metric) == ""
+    assert "computed from" in refusal(
+        before, before.replace("mse", "mae"), source=source, metric=metric, is_loss=True
+    )
+    fit = "history = model.fit(inputs, labels, validation_data=(other, truth))"
+    halved = fit.replace("inputs,", "inputs / 2,")
+    assert refusal(fit, halved, source=source, metric=metric) == ""
+    held = source.replace(fit, f"held = other, truth\n{fit}").replace("(other, truth))", "held)")
+    last = fit.replace("(other, truth))", "held)")
+    leaked = last.replace("inputs, labels", "other, truth")
+    assert "uses `other`" in refusal(last, leaked, source=held, metric=metric)
+
+
+def test_names_of_a_comprehension_are_its_own() -> None:
+    source = PROGRAM.replace(
+        "accuracy = evaluate(model, test_x, test_y)",
+        "accuracy = sum(evaluate(model, x, y) for x, y in [(test_x, test_y)])",
+    )
+    assert refusal(*REPAIRS["the batch"], source=source) == ""
+    assert "computed from" in refusal(*REFUSED["evaluates on other data"][:2], source=source)
+
+
+def test_a_local_value_is_not_what_the_program_trains_under_its_name() -> None:
+    source = PROGRAM.replace("def evaluate(net, x, y):", "def evaluate(net, x, model):")
+    source = source.replace("== y)", "== model)").replace("    net.eval()", "    model = model * 1")
+    refused = refusal("    model = model * 1", "    model = model * 0", source=source)
+    assert "computed from" in refused

@@ -234,6 +234,8 @@ def test_what_rules_are_certain_of_comes_before_a_model_and_what_a_curve_suggest
         number, CUT_FAULT, found=Diagnosis(findings=(curve, certain, unsure)), program=OF_LOOP
     )
     assert [x.fault for x in found.findings] == ["CPP", "graph-cut", "HNE", "OCH"]
+    alone, _ = parsed(found=Diagnosis(findings=(curve, certain)), program=OF_LOOP)
+    assert alone.findings == (curve, certain), "without a model the rules' order stays"
 
 
 def test_the_same_fault_or_place_is_agreement_and_its_edit_tests_the_rule() -> None:

@@ -19,10 +19,18 @@ from difflib import SequenceMatcher
 from functools import lru_cache
 
 from bot.kernel import plain_text
+from bot.kernel.outside_text import one_line
 from bot.kernel.source import syntax
 from bot.kernel.source.syntax import dotted, name_of, root_name
 from bot.kernel.training_types import Edit, Fault, Metric
-from bot.program.measured import Function, Measured, Slicer, Statement, is_output
+from bot.program.measured import (
+    Function,
+    Measured,
+    Slicer,
+    Statement,
+    is_output,
+    judging_arguments,
+)
 
 MOST_CHANGED = 12
 """Lines that an edit may add, and that it may take away."""
@@ -41,41 +49,65 @@ _FENCE = re.compile(r"\A\s*```\w*\n|\n?```\s*\Z")
 def make_edit(
     files: Mapping[str, str], file: str, before: str, after: str, fault: Fault, line: int = 0
 ) -> Edit:
-    """The edit of a file of the program ("" for the program itself). `before` must stand there
-    once, as whole lines; the number of blanks before all of them may differ. `line` is where the
-    model takes it to be, which tells no more than which of several places is meant. Raises
-    EditRefused.
+    """The edit of a file of the program ("" for the program itself). `before` must stand there as
+    whole lines; the number of blanks before all of them may differ. Where it stands several times,
+    `line` tells which place is meant. The edit has as many lines around what differs as tell its
+    place from any other. Raises EditRefused.
     """
     text = files.get(file)
     if text is None:
         raise EditRefused(f"the program has no file {file[:80]}")
-    lines, old, new = text.split("\n"), _block(before), _block(after)
-    if not any(row.strip() for row in old):
-        raise EditRefused("it names no line of the program")
-    starts = _starts(lines, old)
-    if not starts:
-        raise EditRefused("its lines are not in the program")
-    if len(starts) > 1 and line:
-        starts = [x for x in starts if x < line <= x + len(old)] or starts
-    if len(starts) > 1:
-        raise EditRefused(f"its lines stand in the program {len(starts)} times")
     if plain_text.readable(after) != after.replace("\r\n", "\n"):
         raise EditRefused("it has characters that cannot be seen")
-    start = starts[0]
+    lines, old, new = text.split("\n"), _block(before), _block(after)
+    start = _start(lines, old, line)
     own = lines[start : start + len(old)]
     shifted = _without_remarks(_shifted(new, _indent(own) - _indent(old)), own)
-    pairs = enumerate(zip(own, shifted, strict=False))
-    first = next((at for at, (x, y) in pairs if x != y), len(shifted))
-    at = start + min(first, len(own) - 1) + 1
     if own == shifted:
         raise EditRefused("it changes nothing")
-    count = len(_starts_exactly(lines, own))
-    if count > 1:
-        raise EditRefused(f"its lines stand in the program {count} times")
+    pairs = enumerate(zip(own, shifted, strict=False))
+    first = next((at for at, (x, y) in pairs if x != y), min(len(own), len(shifted)))
+    at = start + min(first, len(own) - 1) + 1
+    own, shifted = _with_context(lines, start, own, shifted)
     return Edit(
         parameter=f"lines({fault}):{file}:{at}", kind="lines", before="\n".join(own),
         after="\n".join(shifted), line=at, file=file,
     )  # fmt: skip
+
+
+_NEAR = 2  # lines by which a model may miscount
+
+
+def _start(lines: list[str], block: list[str], line: int) -> int:
+    """Where a block stands that is meant by about this line."""
+    if not any(row.strip() for row in block):
+        raise EditRefused("it names no line of the program")
+    starts = _starts(lines, block)
+    if not starts:
+        raise EditRefused("its lines are not in the program")
+    near = [x for x in starts if x - _NEAR < line <= x + len(block) + _NEAR]
+    matches = near if len(starts) > 1 else starts
+    if len(matches) != 1:
+        raise EditRefused(f"its lines stand in the program {len(starts)} times")
+    return matches[0]
+
+
+def _with_context(
+    lines: list[str], start: int, own: list[str], new: list[str]
+) -> tuple[list[str], list[str]]:
+    """An edit with the fewest lines around what differs that stand in the file once."""
+    end = start + len(own)
+    while own and new and own[-1] == new[-1] and len(own) > 1:
+        own, new, end = own[:-1], new[:-1], end - 1
+    while own and new and own[0] == new[0] and len(own) > 1:
+        own, new, start = own[1:], new[1:], start + 1
+    while len(_starts_exactly(lines, own)) > 1:
+        if start > 0:
+            start -= 1
+            own, new = [lines[start], *own], [lines[start], *new]
+        if end < len(lines):
+            own, new, end = [*own, lines[end]], [*new, lines[end]], end + 1
+    return own, new
 
 
 def _block(text: str) -> list[str]:
@@ -212,7 +244,7 @@ def check_edit(
     """
     why = _refusal(tuple(sorted(files.items())), edit, metric, is_loss)
     if why:
-        raise EditRefused(why)
+        raise EditRefused(one_line(why))
 
 
 @lru_cache(maxsize=64)
@@ -300,7 +332,7 @@ def _accesses(tree: ast.AST) -> Iterator[str]:
 
 
 def _reaches_out(edited: EditedFile) -> str:
-    names = _more(edited, _accesses)
+    names = [name.replace("`", "'") for name in _more(edited, _accesses)]
     return f"it uses `{names[0][:40]}`" if names else ""
 
 
@@ -391,32 +423,49 @@ def _judges_differently(
     *,
     is_loss: bool,
 ) -> str:
+    judging = [judging_arguments(x, is_loss=is_loss) for x in (edited.before, edited.after)]
+    if judging[0] != judging[1]:
+        return f"it changes what {metric.name} is computed from"
     before, after = Slicer({**others, file: edited.before}), Slicer({**others, file: edited.after})
     slices = [x.measured(metric.name, metric.source, is_loss=is_loss) for x in (before, after)]
     for part, lines in zip(slices, (edited.removed, edited.added), strict=True):
         if line := part.line(file, lines):
             return f"line {line} computes what {metric.name} is computed from"
-    names = _names_of(before, file, edited.removed)
+    values = _values_of(before, file, edited.removed)
+    apart = slices[0].keys - before.training.keys
     for one in after.statements:
         is_added = one.file == file and edited.added.intersection(one.lines)
-        if is_added and (name := _measured_name(after, slices[1], one, names)):
-            return f"it uses `{name}`, which {metric.name} is computed from"
+        if is_added and (value := _measured_value(after, slices[1], one, values, apart)):
+            return f"it uses `{value}`, which {metric.name} is computed from"
     return ""
 
 
-def _names_of(slicer: Slicer, file: str, lines: frozenset[int]) -> set[str]:
+def _values_of(slicer: Slicer, file: str, lines: frozenset[int]) -> set[str]:
     rows = (x for x in slicer.statements if x.file == file and lines.intersection(x.lines))
-    return {name for one in rows for name in one.reads}
+    return {value for one in rows for value in one.values}
 
 
-def _measured_name(slicer: Slicer, measured: Measured, one: Statement, names: set[str]) -> str:
-    """A value that the metric is computed from, and that an added statement uses anew."""
-    for name in sorted(one.reads - names):
+def _measured_value(
+    slicer: Slicer,
+    measured: Measured,
+    one: Statement,
+    values: set[str],
+    apart: set[tuple[str, str]],
+) -> str:
+    """A value that the metric is computed from, and that an added statement uses anew: a name, or
+    an entry of one; also one that is made of what is kept `apart` for evaluations.
+    """
+    for value in sorted(one.values - values):
+        name = value.partition("[")[0]
         if slicer.is_trained(name, one.function):
             continue
-        rows = slicer.definitions(one, name)
-        values = [x for x in rows if not isinstance(x.node, Function | ast.ClassDef | ast.Import
-                                                    | ast.ImportFrom)]  # fmt: skip
-        if any((name, x) in measured.definitions for x in values):
-            return name
+        rows = [
+            x for x in slicer.definitions(one, name)
+            if not isinstance(x.node, Function | ast.ClassDef | ast.Import | ast.ImportFrom)
+            and x.reads - _BUILTINS  # constants tell nothing
+        ]  # fmt: skip
+        if any((name, x) in measured.definitions for x in rows):
+            return value
+        if rows and slicer.values_behind(one, name).keys & apart:
+            return value
     return ""

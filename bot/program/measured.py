@@ -56,6 +56,12 @@ class Statement:
     changes: frozenset[str]
 
     @property
+    def values(self) -> frozenset[str]:
+        """The names that it reads, and the entries of them that it names: `parts[1]`, `data.x`."""
+        entries = (_entry(x) for x in _own_nodes(self.node))
+        return self.reads | {entry for entry in entries if entry}
+
+    @property
     def lines(self) -> range:
         """Those of the statement, of a compound one those of its head."""
         body: list[ast.AST] = getattr(self.node, "body", None) or []
@@ -72,14 +78,40 @@ class Measured:
     definitions: set[tuple[str, Statement]] = field(default_factory=set)
     functions: set[Statement] = field(default_factory=set)
 
+    @property
+    def keys(self) -> set[tuple[str, str]]:
+        """The definitions as they can be found in another text of the program."""
+        return {(name, ast.dump(one.node)) for name, one in self.definitions}
+
     def line(self, file: str, lines: Iterable[int]) -> int:
         """The first of some lines of a file that the metric is computed in; 0 for none."""
-        own = {line for one in self.statements if one.file == file for line in one.lines}
+        rows = (x for x in self.statements if x.file == file and not _sets_up(x.node))
+        own = {line for one in rows for line in one.lines}
         return min(own.intersection(lines), default=0)
 
 
 _Row = tuple[Statement, Iterable[str], Iterable[str]]
 """A statement, and of it the names and the calls to follow."""
+
+
+def _sets_up(node: ast.stmt) -> bool:
+    """Whether a statement is a call of `compile` or `fit`: some of its arguments judge, others
+    train.
+    """
+    value = getattr(node, "value", None)
+    return isinstance(value, ast.Call) and name_of(value.func) in ("compile", "fit")
+
+
+def judging_arguments(tree: ast.AST, *, is_loss: bool) -> list[str]:
+    """What `compile` and `fit` are given that a metric is computed by."""
+    names = {"metrics", "weighted_metrics", "callbacks", *(("loss",) if is_loss else ())}
+    return [
+        ast.dump(word)
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and name_of(call.func) in ("compile", "fit")
+        for word in call.keywords
+        if word.arg in names or _validates(word)
+    ]
 
 
 def is_output(call: ast.AST) -> bool:
@@ -187,24 +219,36 @@ class Slicer:
         they return may be the metric too.
         """
         differentiated = {name for rows in self._losses() for name in rows}
-        rows = [
-            one for one in self.statements
-            if isinstance(one.node, ast.Return) and one.function is not None
-            and (one.function.name in differentiated or self._is_forward(one))
-        ]  # fmt: skip
-        waiting = [self._row(one) for one in rows]
-        waiting += [
-            _of_nodes(one, [call.func.value])
-            for one in self.statements for call in _calls(one.node)
-            if name_of(call.func) == "backward" and isinstance(call.func, ast.Attribute)
-        ]  # fmt: skip
-        entered = self._walk(waiting, frozenset()).functions
+        entered = self.training.functions
         return frozenset(
             id(one.node) for one in entered
             if isinstance(one.node, Function)
             and one.node.name not in differentiated | self._training_functions
             and (one.owner in self._model_classes or self._uses_trained(one.node))
         )  # fmt: skip
+
+    @cached_property
+    def training(self) -> Measured:
+        """What the loss is computed from, and what `fit` is given."""
+        differentiated = {name for rows in self._losses() for name in rows}
+        rows = [
+            one for one in self.statements
+            if isinstance(one.node, ast.Return) and one.function is not None
+            and (one.function.name in differentiated or self._is_forward(one))
+        ]  # fmt: skip
+        waiting = [self._row(one) for one in rows]
+        for one in self.statements:
+            for call in _calls(one.node):
+                if name_of(call.func) == "backward" and isinstance(call.func, ast.Attribute):
+                    waiting.append(_of_nodes(one, [call.func.value]))
+                elif name_of(call.func) in ("fit", "train_on_batch"):
+                    own = [x.value for x in call.keywords if not _validates(x)]
+                    waiting.append(_of_nodes(one, [*call.args, *own]))
+        return self._walk(waiting, frozenset())
+
+    def values_behind(self, one: Statement, name: str) -> Measured:
+        """What a name that a statement reads is computed from."""
+        return self._walk([(one, [name], [])], self._parts)
 
     def _is_forward(self, one: Statement) -> bool:
         name = one.function.name if one.function is not None else ""
@@ -233,7 +277,11 @@ class Slicer:
 
     def is_trained(self, name: str, function: Function | None) -> bool:
         """Whether a name holds a model, its parameters or what trains it."""
-        return (_scope(function, name), name) in self._trained or (0, name) in self._trained
+        own = (_scope(function, name), name)
+        if own in self._trained or own[0] == 0:
+            return own in self._trained
+        is_local = own in self._scopes or (function is not None and name in _parameters(function))
+        return not is_local and (0, name) in self._trained
 
     @cached_property
     def _trained(self) -> frozenset[tuple[int, str]]:
@@ -242,7 +290,44 @@ class Slicer:
             for node in _own_nodes(one.node):
                 for name in self._trained_in(node):
                     names.add((_scope(one.function, name), name))
-        return frozenset(names)
+        size = -1
+        while size < len(names):  # what a function is given or gives back is trained there too
+            size = len(names)
+            for pair in self._same_values:
+                if names & set(pair):
+                    names |= set(pair)
+        return frozenset(names - {(0, "")})
+
+    @cached_property
+    def _same_values(self) -> list[tuple[tuple[int, str], tuple[int, str]]]:
+        """Names in two functions that hold one value: an argument and its parameter, what is
+        returned and what a call is assigned to.
+        """
+        pairs = []
+        for one in self.statements:
+            for call in _calls(one.node):
+                for function in self._functions.get(name_of(call.func), ()):
+                    node = function.node
+                    assert isinstance(node, Function)
+                    inner = [x for x in _ordered_parameters(node) if x not in ("self", "cls")]
+                    outer = [_spelled(x) for x in call.args]
+                    pairs += [
+                        ((_scope(one.function, name), name), (id(node), parameter))
+                        for name, parameter in zip(outer, inner, strict=False) if name
+                    ]  # fmt: skip
+                    if isinstance(one.node, ast.Assign) and one.node.value is call:
+                        targets = [_spelled(x) for x in _elements(one.node.targets[0])]
+                        pairs += [
+                            ((_scope(one.function, to), to), (id(node), name))
+                            for row in self._returned_names(node) if len(row) == len(targets)
+                            for to, name in zip(targets, row, strict=True) if to and name
+                        ]  # fmt: skip
+        return pairs
+
+    def _returned_names(self, function: Function) -> Iterator[list[str]]:
+        for one in self.statements:
+            if one.function is function and isinstance(one.node, ast.Return) and one.node.value:
+                yield [_spelled(x) for x in _elements(one.node.value)]
 
     def _trained_in(self, node: ast.AST) -> Iterator[str]:
         if isinstance(node, ast.Attribute) and node.attr in _TRAINED_BY:
@@ -342,14 +427,14 @@ class Slicer:
     def _row(self, one: Statement) -> _Row:
         own = [
             word.value for call in _calls(one.node) if name_of(call.func) == "fit"
-            for word in call.keywords if word.arg and word.arg.startswith("validat")
+            for word in call.keywords if _validates(word)
         ]  # fmt: skip
         return _of_nodes(one, own or list(_heads_of(one.node)))
 
     def _called(self, name: str) -> list[Statement]:
         """The functions of a name, and the methods of a class that is no model."""
         methods = [x for x in self.statements if isinstance(x.node, Function) and x.owner == name]
-        own = methods if name not in self._model_classes else []
+        own = methods if name and name not in self._model_classes else []
         return [*self._functions.get(name, ()), *own]
 
     def _returned(self, function: Statement) -> Iterator[_Row]:
@@ -378,6 +463,10 @@ class Slicer:
         rows = [(one, parts) for one, call in outputs if (parts := _printed(call, metric))]
         return rows or [(one, [*call.args, *(x.value for x in call.keywords)])
                         for one, call in outputs]  # fmt: skip
+
+
+def _validates(word: ast.keyword) -> bool:
+    return (word.arg or "").startswith("validat")
 
 
 def _compared(call: ast.Call, metric: str, source: str, *, is_loss: bool) -> list[ast.AST]:
@@ -422,9 +511,12 @@ def _scope(function: Function | None, name: str) -> int:
 
 def _parameters(function: Function) -> set[str]:
     arguments = function.args
-    rows = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-    more = (arguments.vararg, arguments.kwarg)
-    return {x.arg for x in (*rows, *more) if x is not None}
+    more = (*arguments.kwonlyargs, arguments.vararg, arguments.kwarg)
+    return {*_ordered_parameters(function), *(x.arg for x in more if x is not None)}
+
+
+def _ordered_parameters(function: Function) -> list[str]:
+    return [x.arg for x in (*function.args.posonlyargs, *function.args.args)]
 
 
 def _gives(node: ast.stmt) -> bool:
@@ -454,6 +546,17 @@ def _spelled(node: ast.AST) -> str:
     return dotted(node) if is_own and root_name(node) == "self" else ""
 
 
+def _entry(node: ast.AST) -> str:
+    """An entry of a name under a constant, or an attribute of it: "parts[1]"."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        name, key = _spelled(node.value), repr(node.slice.value)
+    elif isinstance(node, ast.Attribute) and not _spelled(node):
+        name, key = _spelled(node.value), node.attr
+    else:
+        return ""
+    return f"{name}[{key}]" if name and isinstance(node.ctx, ast.Load) else ""
+
+
 def _elements(node: ast.AST) -> Iterator[ast.AST]:
     if isinstance(node, ast.Tuple | ast.List):
         for element in node.elts:
@@ -481,6 +584,23 @@ def _heads_of(node: ast.AST) -> Iterator[ast.AST]:
                 yield child
 
 
+_Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
+
+
+def _free(node: ast.AST, bound: frozenset[str]) -> Iterator[ast.AST]:
+    """The nodes in another but for the names that a comprehension or a lambda in it binds."""
+    if isinstance(node, ast.Name) and node.id in bound:
+        return
+    if isinstance(node, ast.Lambda):
+        bound |= {x.arg for x in ast.walk(node.args) if isinstance(x, ast.arg)}
+    elif isinstance(node, _Comprehension):
+        targets = (x for part in node.generators for x in ast.walk(part.target))
+        bound |= {x.id for x in targets if isinstance(x, ast.Name)}
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _free(child, bound)
+
+
 def _calls(node: ast.AST) -> Iterator[ast.Call]:
     return (x for x in _own_nodes(node) if isinstance(x, ast.Call))
 
@@ -488,7 +608,7 @@ def _calls(node: ast.AST) -> Iterator[ast.Call]:
 def _uses(node: ast.stmt) -> tuple[frozenset[str], frozenset[str], frozenset[str]]:
     """What a statement reads, binds, and changes in place."""
     reads, binds, changes = set[str](), set[str](), set[str]()
-    for part in _own_nodes(node):
+    for part in (x for head in _heads_of(node) for x in _free(head, frozenset())):
         name = _spelled(part)
         context = getattr(part, "ctx", None)
         if name and isinstance(context, ast.Load):
@@ -533,7 +653,8 @@ def _printed(call: ast.Call, metric: str) -> list[ast.AST]:
     for at, piece in enumerate(pieces):
         if isinstance(piece, str) and name in piece.lower().replace("_", " "):
             rest = [x for x in pieces[at + 1 :] if not isinstance(x, str)]
-            parts += rest if _PERCENT.search(piece) or _BRACES.search(piece) else rest[:1]
+            is_template = _PERCENT.search(piece) or _BRACES.search(piece)
+            parts = rest if is_template else rest[:1]  # the last number of a line counts
     return parts
 
 

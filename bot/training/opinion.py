@@ -499,4 +499,6 @@ def _files(program: TrainingProgram, names: list[str]) -> Iterator[str]:
 
 def _numbered(source: str) -> str:
     """A text with the number of each line before it."""
-    return "\n".join(f"{at}| {row}" for at, row in enumerate(source.rstrip().split("\n"), 1))
+    rows = source.rstrip().split("\n")
+    width = len(str(len(rows)))
+    return "\n".join(f"{at:>{width}}| {row}" for at, row in enumerate(rows, 1))

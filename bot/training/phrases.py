@@ -300,7 +300,7 @@ def next_step(run: DiagnosedRun, name: str) -> str:
 
 def _mendable(run: DiagnosedRun) -> bool:
     changes = (finding.change for finding in run.diagnosis.findings)
-    return run.ended == "completed" and any(change and change.values for change in changes)
+    return run.ended == "completed" and any(x and (x.values or x.edit) for x in changes)
 
 
 # A repair as words: its edits, the gain with its numbers, and what it cost.

@@ -100,12 +100,25 @@ def test_the_line_is_the_first_that_differs() -> None:
     assert apply_edit(PROGRAM, gone).count("\n") == PROGRAM.count("\n") - 1
 
 
-def test_lines_that_recur_are_refused_also_where_the_model_gives_a_line() -> None:
-    """Two edits of the same lines could not be told apart later on."""
-    twice = PROGRAM + "    loss.backward()\n        loss.backward()\n"
-    for line in (0, 36):
+def test_of_lines_that_recur_the_line_tells_which_are_meant() -> None:
+    """With as many lines around them as no other place has; without a line none is meant."""
+    twice = PROGRAM + "for x, y in other:\n        loss.backward()\n"
+    for line, place in ((36, 36), (42, 42), (40, 42)):
+        one = edit("loss.backward()", "loss.mean().backward()", source=twice, line=line)
+        assert one.line == place
+        changed = apply_edit(twice, one).split("\n")
+        assert changed[place - 1].strip() == "loss.mean().backward()"
+        assert sum("mean().backward" in row for row in changed) == 1
+    for line in (0, 20):
         with pytest.raises(EditRefused, match="2 times"):
-            edit("        loss.backward()", "        pass", source=twice, line=line)
+            edit("loss.backward()", "pass", source=twice, line=line)
+
+
+def test_an_edit_has_no_more_lines_than_it_needs() -> None:
+    """So that it goes together with edits of the lines around it."""
+    before = "\n".join(PROGRAM.split("\n")[30:36])
+    one = edit(before, before.replace(".detach()", ""))
+    assert one.before == LOSS_LINE
 
 
 @pytest.mark.parametrize(
@@ -348,6 +361,26 @@ def test_of_a_line_with_several_numbers_that_beside_the_name_counts(printed: str
     assert "computed from" in refusal(*REFUSED["sets the number"][:2], source=source)
 
 
+def test_another_part_of_a_value_is_another_value() -> None:
+    """Training and test data often come in one name."""
+    source = PROGRAM.replace("model = Net()", "parts = train_x, test_x\nmodel = Net()")
+    source = source.replace("train_x[at : at + 30]", "parts[0]").replace(
+        "net, x, y", "net, parts, y"
+    )
+    source = source.replace("net(x)", "net(parts[1])").replace("model, test_x", "model, parts")
+    before = "        x, y = parts[0], train_y[at : at + 30]"
+    assert "uses `parts[1]`" in refusal(before, before.replace("0]", "1]", 1), source=source)
+    assert refusal(before, before.replace("parts[0]", "parts[0] * 2"), source=source) == ""
+
+
+def test_what_is_made_of_test_data_is_test_data() -> None:
+    source = PROGRAM.replace("model = Net()", "whole = torch.cat([train_x, test_x])\nmodel = Net()")
+    before = "        x, y = train_x[at : at + 30], train_y[at : at + 30]"
+    assert "uses `whole`" in refusal(before, before.replace("train_x", "whole"), source=source)
+    kept = source.replace("torch.cat([train_x, test_x])", "train_x * 2")
+    assert refusal(before, before.replace("train_x", "whole"), source=kept) == ""
+
+
 def test_where_no_text_names_the_metric_all_that_is_printed_counts() -> None:
     source = PROGRAM.replace(_LAST, "print(name, accuracy)")
     assert "computed from" in refusal(*REPAIRS["the loss"], source=source)
@@ -414,6 +447,13 @@ history = model.fit(inputs, labels, validation_data=(other, truth))
 """
 
 
+def test_a_call_of_what_a_call_returns_is_of_no_function_by_name() -> None:
+    """`jax.vmap(forward)(x)` says nothing of the other functions."""
+    source = JAX.replace("jnp.sign(forward(params, x))", "jnp.sign(jax.vmap(forward)(params, x))")
+    squared = "    return jnp.mean((forward(params, x) - y) ** 2)"
+    assert refusal(squared, squared.replace("** 2", "** 4"), source=source) == ""
+
+
 def test_in_keras_the_validation_of_fit_stays() -> None:
     metric = Metric(name="val_accuracy", direction="max", source="epochs")
     layer = 'model = keras.Sequential([keras.layers.Dense(3, activation="sigmoid")])'
@@ -425,3 +465,38 @@ def test_in_keras_the_validation_of_fit_stays() -> None:
          "history = model.fit(inputs, labels, validation_data=(inputs, labels))"),
     ):  # fmt: skip
         assert "computed from" in refusal(before, after, source=KERAS, metric=metric)
+
+
+def test_in_keras_a_line_that_judges_and_trains_may_change_what_it_trains_with() -> None:
+    source = KERAS.replace('    metrics=["accuracy"],\n', "").replace(
+        '    loss="mse",', '    loss="mse", metrics=["accuracy"],'
+    )
+    metric = Metric(name="val_accuracy", direction="max", source="epochs")
+    before = '    loss="mse", metrics=["accuracy"],'
+    assert refusal(before, before.replace("mse", "mae"), source=source, metric=metric) == ""
+    assert "computed from" in refusal(
+        before, before.replace("mse", "mae"), source=source, metric=metric, is_loss=True
+    )
+    fit = "history = model.fit(inputs, labels, validation_data=(other, truth))"
+    halved = fit.replace("inputs,", "inputs / 2,")
+    assert refusal(fit, halved, source=source, metric=metric) == ""
+    held = source.replace(fit, f"held = other, truth\n{fit}").replace("(other, truth))", "held)")
+    last = fit.replace("(other, truth))", "held)")
+    leaked = last.replace("inputs, labels", "other, truth")
+    assert "uses `other`" in refusal(last, leaked, source=held, metric=metric)
+
+
+def test_names_of_a_comprehension_are_its_own() -> None:
+    source = PROGRAM.replace(
+        "accuracy = evaluate(model, test_x, test_y)",
+        "accuracy = sum(evaluate(model, x, y) for x, y in [(test_x, test_y)])",
+    )
+    assert refusal(*REPAIRS["the batch"], source=source) == ""
+    assert "computed from" in refusal(*REFUSED["evaluates on other data"][:2], source=source)
+
+
+def test_a_local_value_is_not_what_the_program_trains_under_its_name() -> None:
+    source = PROGRAM.replace("def evaluate(net, x, y):", "def evaluate(net, x, model):")
+    source = source.replace("== y)", "== model)").replace("    net.eval()", "    model = model * 1")
+    refused = refusal("    model = model * 1", "    model = model * 0", source=source)
+    assert "computed from" in refused

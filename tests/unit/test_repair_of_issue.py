@@ -17,6 +17,7 @@ from bot.training.sections import repair_document
 from sandbox.port import RunResult
 from tests.support.fakes import ScriptedModel
 from tests.support.jobs import job_options
+from tests.unit.test_hostile_outgoing import alive, unlinked
 from tests.unit.test_pipeline import world
 from tests.unit.test_repair import FAULTY, Landscape, by_rate
 
@@ -84,12 +85,15 @@ def test_what_a_model_alone_suspects_is_tried_in_a_run_of_the_app():
     assert report.repair.proven
 
 
-def test_the_code_that_a_model_would_mend_is_confirmed_proven_and_proposed():
-    """One question serves the diagnosis and the repair."""
-    line = "        loss = nn.functional.cross_entropy(model(x), y)"
-    fault = {"fault": "wrong-code", "layers": [], "file": "", "line": 0, "quote": line.strip(),
-             "reason": "Inputs are not halved.", "change": "Halve them.", "before": line,
-             "after": line.replace("model(x)", "model(x / 2)")}  # fmt: skip
+LINE = "        loss = nn.functional.cross_entropy(model(x), y)"
+HALVED = LINE.replace("model(x)", "model(x / 2)")
+
+
+def with_lines(after):
+    """A report whose program a model would change in one line, and that model."""
+    fault = {"fault": "wrong-code", "layers": [], "file": "", "line": 0, "quote": LINE.strip(),
+             "reason": "Inputs are not halved.", "change": "Halve them.", "before": LINE,
+             "after": after}  # fmt: skip
 
     def answer(question):
         if not question.prompt.startswith("opinion"):
@@ -100,16 +104,30 @@ def test_the_code_that_a_model_would_mend_is_confirmed_proven_and_proposed():
     ports = replace(world(InIssue(lambda x: 0.9 if "x / 2" in x else 0.3)), model=model)
     training = TrainingOptions(repair=RepairRequest(), budget=30.0)
     options = {**dict(job_options(without=PROOFS)), "training": training}
-    report = run(ReproduceIssue(issue=REPORT, **options), ports)
+    return run(ReproduceIssue(issue=REPORT, **options), ports), model
+
+
+def test_the_code_that_a_model_would_mend_is_confirmed_proven_and_proposed():
+    """One question serves the diagnosis and the repair."""
+    report, model = with_lines(HALVED)
     assert [x.prompt.partition("@")[0] for x in model.asked].count("opinion") == 1
     (finding,) = report.diagnosis.diagnosis.findings
     assert (finding.fault, finding.by, finding.status) == ("wrong-code", "model", "confirmed")
     assert report.repair.proven
     text = comment(report, run="r1")
-    assert f"+{line.replace('model(x)', 'model(x / 2)')}" in text
+    assert f"+{HALVED}" in text
     assert "wrong code, confirmed" in text
     patch = json.loads(report_text(report))["patch"]
     assert (patch["proven"], patch["patch"][0]["kind"]) == (True, "lines")
+
+
+def test_what_a_model_writes_into_a_patch_is_inert_in_a_comment():
+    """It is text of strangers, in a table and in the diff."""
+    hostile = "</sub>![x](https://evil.example) @octocat | ``` <img src=x> <!-- fixes #1"
+    report, _ = with_lines(f"{HALVED} if {hostile!r} else 0")
+    assert report.repair.proven
+    assert "evil.example" in report.repair.diff
+    assert alive(unlinked(comment(report, run="r1"))) == []
 
 
 def test_a_repair_that_has_no_time_left_leaves_the_diagnosis():

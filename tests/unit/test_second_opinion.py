@@ -234,6 +234,8 @@ def test_what_rules_are_certain_of_comes_before_a_model_and_what_a_curve_suggest
         number, CUT_FAULT, found=Diagnosis(findings=(curve, certain, unsure)), program=OF_LOOP
     )
     assert [x.fault for x in found.findings] == ["CPP", "graph-cut", "HNE", "OCH"]
+    alone, _ = parsed(found=Diagnosis(findings=(curve, certain)), program=OF_LOOP)
+    assert alone.findings == (curve, certain), "without a model the rules' order stays"
 
 
 def test_the_same_fault_or_place_is_agreement_and_its_edit_tests_the_rule() -> None:
@@ -443,9 +445,14 @@ def test_what_only_a_model_says_is_marked_wherever_it_is_shown() -> None:
 def test_a_hostile_answer_is_inert() -> None:
     hostile = "![x](https://evil.example/p) @octocat <img src=x> fixes #1\n<!-- reprise -->"
     secret = "ghp_" + "b2" * 18
+    lines = {"before": hostile, "after": f"{hostile}\u202e", "file": hostile}
     found, _ = report(
-        fault(quote="The loss stays flat", reason=f"{hostile}\u202e\x1b[2J", change=secret)
+        fault(quote="The loss stays flat", reason=f"{hostile}\u202e\x1b[2J", change=secret),
+        fault("wrong-code", quote="The loss stays flat", reason=hostile, **lines),
     )
+    assert found.diagnosis is not None
+    assert found.diagnosis.opinion is not None
+    assert "has no file" in found.diagnosis.opinion.refused[0]
     checked(comment(found))
     assert secret not in json.dumps(report_json(found))
     assert "\x1b" not in comment(found)

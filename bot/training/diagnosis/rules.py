@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Literal, NamedTuple
 
@@ -176,12 +176,13 @@ def diagnose(trace: TrainingTrace) -> Diagnosis:
     )
 
 
-def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """At most four findings: what rules are certain of, then what a model reads in the code, then
-    all else. A curve tells that a run learns badly, and seldom why: where code is wrong, what only
-    curves suggest comes last.
+def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """At most four findings; where a model names some: what rules are certain of, then what the
+    model reads in the code, then all else. A curve tells that a run learns badly, and seldom why:
+    where code is wrong, what only curves suggest comes last.
     """
-    return tuple(sorted(findings, key=_standing)[:MOST])
+    is_mixed = any(finding.by == "model" for finding in findings)
+    return tuple(sorted(findings, key=_standing) if is_mixed else findings)[:MOST]
 
 
 def _standing(finding: Finding) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.probe.training import program, reading, seeds, source
+from sandbox.probe.training import program, reading, seeds, source, still_terms
 from sandbox.probe.training.core import STATE
 
 
@@ -231,3 +231,46 @@ def test_labels_that_are_read_beside_shuffled_predictions(
     """
     monkeypatch.setattr(program, "tree", lambda: ast.parse(textwrap.dedent(text)))
     assert source.line_of_read_labels(3) == line  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    ("term", "line"),
+    [
+        ("(out.argmax(1) != y).float().mean()", 7),
+        ("weight * F.mse_loss(out.detach(), z.detach())", 7),
+        ("rule(out.argmax(1))", 7),
+        ("torch.mean(torch.sign(out.argmax(1) - 3))", 7),
+        ("F.mse_loss(out, y)", 0),
+        ("model(x.detach()).mean()", 0),
+        ("rule(out)", 0),
+        ("1e-3", 0),
+    ],
+)
+def test_a_term_of_a_loss_that_has_no_gradient(
+    monkeypatch: pytest.MonkeyPatch, term: str, line: int
+) -> None:
+    text = f"""
+    weight = 0.1
+    def rule(codes):
+        return torch.exp(codes)
+    for x, y in rows:
+        out, z = model(x), other(x)
+        loss = F.cross_entropy(out, y) + {term}
+        loss.backward()
+        total = total + loss.item()
+    """
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(textwrap.dedent(text)))
+    assert still_terms.facts().get("still_line", 0) == line  # type: ignore[no-untyped-call]
+
+
+def test_a_sum_of_returns_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    def target(reward, state):
+        with torch.no_grad():
+            best = net(state).argmax(1)
+        return reward + 0.9 * best
+    loss = F.mse_loss(net(state), target(reward, state))
+    loss.backward()
+    """
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(textwrap.dedent(text)))
+    assert still_terms.facts() == {}  # type: ignore[no-untyped-call]

@@ -22,7 +22,7 @@ CodeFault = Literal[
     "best-not-copied", "self-compared", "weights-swapped", "divergence-negative",
     "terminal-ignored", "arguments-swapped", "gradient-singular", "labels-shuffled",
     "scaling-mismatch", "state-incomplete", "target-stale", "result-lost", "seed-repeated",
-    "batches-unused", "averages-short", "value-undefined",
+    "batches-unused", "averages-short", "value-undefined", "direction-inverted",
 ]  # fmt: skip
 """Faults that are code and no hyperparameter: stable names, one rule each."""
 CODE_FAULTS: frozenset[str] = frozenset(get_args(CodeFault))

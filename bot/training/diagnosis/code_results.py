@@ -49,7 +49,10 @@ def lost_results(training: Training) -> Signs:
             " what it is given."
         )
         words = f"Give its result a name that the next lines use, in line {line}."
-        yield code_sign(training, "result-lost", 0.88, text, words, line=line)
+        is_layer = name.startswith("self.") or name[:1].isupper()
+        yield code_sign(
+            training, "result-lost", 0.88, text, words, line=line, always=is_layer
+        )  # what a layer that regularizes was for, no loss of the training shows
     line, name = code.integer("dead_line"), code.facts.get("dead_name")
     if line and isinstance(name, str):
         by = code.integer("dead_by")

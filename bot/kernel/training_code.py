@@ -22,7 +22,8 @@ CodeFault = Literal[
     "best-not-copied", "self-compared", "weights-swapped", "divergence-negative",
     "terminal-ignored", "arguments-swapped", "gradient-singular", "labels-shuffled",
     "scaling-mismatch", "state-incomplete", "target-stale", "result-lost", "seed-repeated",
-    "batches-unused", "averages-short", "value-undefined", "wrong-code",
+    "batches-unused", "averages-short", "value-undefined", "direction-inverted",
+    "wrong-code",
 ]  # fmt: skip
 """Faults that are code and no hyperparameter: stable names, one rule each. `wrong-code` is any
 other, which only a model names.

@@ -90,6 +90,7 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "batches-unused": "most batches are never used",
     "averages-short": "averages of batch normalization forget too fast",
     "value-undefined": "an operation without a value",
+    "direction-inverted": "worse values count as better ones",
     "wrong-code": "wrong code",
 }
 """Faults that are code, in plain words."""

@@ -25,7 +25,7 @@ WITHOUT_EDIT = WITHOUT_LINE | {
     "positions-missing", "accumulation-wrong", "weights-swapped", "self-compared",
     "divergence-negative", "terminal-ignored", "best-not-copied", "labels-shuffled",
     "state-incomplete", "target-stale", "result-lost", "seed-repeated", "batches-unused",
-    "averages-short", "value-undefined",
+    "averages-short", "value-undefined", "direction-inverted",
 }  # fmt: skip
 FORMS_WITHOUT_EDIT = (
     "gradients-not-reset.own",

@@ -350,6 +350,15 @@ CODE_PAIRS: dict[str, tuple[TrainingTrace, TrainingTrace]] = {
             }
         ),
     ),
+    "direction-inverted": (
+        coded(
+            facts={
+                "watched": "val_accuracy", "watched_by": "EarlyStopping", "watched_as": "min",
+                "watched_line": 20,
+            }
+        ),
+        coded(),
+    ),
     "averages-short": (_averaged(0.99), _averaged(0.1)),
     "value-undefined": (
         coded(losses=[math.nan] * 60, facts={"broken_by": "div", "quotients": (9.0,)}),

@@ -1731,6 +1731,7 @@ def test_a_run_that_diverged_is_not_too_short():
         ({"loop_ends": (30.0, 34.0, 1.0, 0.0)}, "", 0),
         ({"key_inside": (14.0,)}, "seed-repeated", 14),
         ({"same_key_looks": 20, "key_line": 12}, "seed-repeated", 12),
+        ({"still_line": 20, "still_cut": 17}, "graph-cut", 17),
         ({"kept_alias": (9.0,)}, "best-not-copied", 9),
         ({"seeded_again": 30, "seed_line": 4}, "", 0),
     ],

@@ -90,6 +90,8 @@ def test_every_family_has_mutants_that_are_programs_with_a_code_and_a_line(famil
         ("broadcast-loss", "loss = criterion(net(x[rows]), y[rows])", "squeeze", ""),
         ("dropout-in-evaluation", "h = torch.nn.functional.dropout(p=0.3, input=h)", "", ""),
         ("parameters-frozen", "weight.requires_grad = False", "", ""),
+        ("batches-unused", "break  # one is enough", "", "()\n        break"),
+        ("seed-repeated", "torch.manual_seed(7)", "", "()\n        torch.manual_seed(7)"),
         ("clipping-kills", "torch.nn.utils.clip_grad_norm_(net.parameters(), 1e-4)", "", ""),
         ("schedule-stepped-wrong", "decay.step()", "", "ExponentialLR(optimizer, gamma=0.8)"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sandbox.probe.training import program, reading, seeds, source
+from sandbox.probe.training import program, reading, seeds, source, still_terms, watched
 from sandbox.probe.training.core import STATE
 
 
@@ -231,3 +231,115 @@ def test_labels_that_are_read_beside_shuffled_predictions(
     """
     monkeypatch.setattr(program, "tree", lambda: ast.parse(textwrap.dedent(text)))
     assert source.line_of_read_labels(3) == line  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    ("term", "line"),
+    [
+        ("(out.argmax(1) != y).float().mean()", 7),
+        ("weight * F.mse_loss(out.detach(), z.detach())", 7),
+        ("rule(out.argmax(1))", 7),
+        ("torch.mean(torch.sign(out.argmax(1) - 3))", 7),
+        ("F.mse_loss(out, y)", 0),
+        ("model(x.detach()).mean()", 0),
+        ("rule(out)", 0),
+        ("1e-3", 0),
+    ],
+)
+def test_a_term_of_a_loss_that_has_no_gradient(
+    monkeypatch: pytest.MonkeyPatch, term: str, line: int
+) -> None:
+    text = f"""
+    weight = 0.1
+    def rule(codes):
+        return torch.exp(codes)
+    for x, y in rows:
+        out, z = model(x), other(x)
+        loss = F.cross_entropy(out, y) + {term}
+        loss.backward()
+        total = total + loss.item()
+    """
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(textwrap.dedent(text)))
+    assert still_terms.facts().get("still_line", 0) == line  # type: ignore[no-untyped-call]
+
+
+def test_a_sum_of_returns_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = """
+    def target(reward, state):
+        with torch.no_grad():
+            best = net(state).argmax(1)
+        return reward + 0.9 * best
+    loss = F.mse_loss(net(state), target(reward, state))
+    loss.backward()
+    """
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(textwrap.dedent(text)))
+    assert still_terms.facts() == {}  # type: ignore[no-untyped-call]
+
+
+@pytest.mark.parametrize(
+    ("added", "divisor", "is_told"),
+    [
+        ("(out == y).sum().item()", "len(loader)", True),
+        ("out.eq(y).float().mean()", "len(loader.dataset)", True),
+        ("(out == y).sum().item()", "len(loader.dataset)", False),
+        ("(out == y).float().mean()", "len(loader)", False),
+        ("(out == y).float().mean() * len(y)", "len(loader.dataset)", False),
+        ("loss.item()", "len(loader.dataset)", False),
+        ("(out == y).sum().item()", "count", False),
+    ],
+)
+def test_right_answers_over_a_number_that_is_not_theirs(
+    monkeypatch: pytest.MonkeyPatch, added: str, divisor: str, is_told: bool
+) -> None:
+    text = f"""
+    loader = DataLoader(rows, 32)
+    right = 0
+    for x, y in loader:
+        right += {added}
+    print(100 * right / {divisor})
+    """
+    assert ("miscounted" in _facts(monkeypatch, text)) is is_told
+
+
+@pytest.mark.parametrize(
+    ("name", "monitor", "mode", "is_told"),
+    [
+        ("EarlyStopping", "val_accuracy", "min", True),
+        ("EarlyStopping", "val_accuracy", "max", False),
+        ("ReduceLROnPlateau", "val_loss", "max", True),
+        ("ModelCheckpoint", "val_score", "min", False),
+        ("History", "val_accuracy", "min", False),
+    ],
+)
+def test_a_callback_that_takes_worse_values_for_better_ones(
+    name: str, monitor: str, mode: str, is_told: bool
+) -> None:
+    callback = type(name, (), {"monitor": monitor, "mode": mode})()
+    watched.look_at_callbacks([callback])  # type: ignore[no-untyped-call]
+    assert (STATE.facts.get("watched") == monitor) is is_told
+
+
+@pytest.mark.parametrize(
+    ("argument", "mode", "values", "is_told"),
+    [
+        ("accuracy", "min", (0.5, 0.9), True),
+        ("accuracy", "max", (0.5, 0.9), False),
+        ("val_loss", "max", (2.0, 0.3), True),
+        ("val_loss", "min", (0.3, 2.0), False),
+        ("score", "min", (0.5, 0.9), False),
+    ],
+)
+def test_a_scheduler_that_waits_for_worse_values(
+    monkeypatch: pytest.MonkeyPatch,
+    argument: str,
+    mode: str,
+    values: tuple[float, float],
+    is_told: bool,
+) -> None:
+    monkeypatch.setattr(program, "tree", lambda: ast.parse(f"plateau.step({argument})"))
+    monkeypatch.setattr(program, "line", lambda: 1)
+    scheduler = type("ReduceLROnPlateau", (), {"mode": mode})()
+    first, last = values
+    for at in range(8):
+        watched.note_value(scheduler, (first + (last - first) * at / 7,))  # type: ignore[no-untyped-call]
+    assert (STATE.facts.get("watched") == argument) is is_told

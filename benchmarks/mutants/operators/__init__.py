@@ -8,6 +8,7 @@ from benchmarks.mutants.family import Family
 from benchmarks.mutants.mutant import Mutant
 from benchmarks.mutants.operators.activations import activations_added, activations_changed
 from benchmarks.mutants.operators.code_loops import (
+    batches_left,
     batches_repeated,
     calls_dropped,
     clipping_added,
@@ -64,6 +65,7 @@ CODE_OPERATORS: tuple[Operator, ...] = (
     clipping_added,
     modes_changed,
     batches_repeated,
+    batches_left,
     parameters_frozen,
     optimizers_blinded,
     layers_hidden,

@@ -111,6 +111,19 @@ def clipping_added(family: Family) -> Iterator[Mutant]:
     yield from mutant(family, "clipping-kills", [change], [text], "gradients clipped to 0.0001")
 
 
+def batches_left(family: Family) -> Iterator[Mutant]:
+    """The loop over batches is left after its first one, or begins each with the same seed."""
+    loop = training_loop(family)
+    if loop is None or len(loop.loops) < 2:
+        return
+    text = "break  # one is enough"
+    change = insertion(family.source, loop.step, text)
+    yield from mutant(family, "batches-unused", [change], [text], "one batch in each epoch")
+    text = "torch.manual_seed(7)"
+    change = insertion(family.source, loop.step, text)
+    yield from mutant(family, "seed-repeated", [change], [text], "a seed for each batch")
+
+
 def modes_changed(family: Family) -> Iterator[Mutant]:
     """Training in evaluation mode, or evaluation in training mode, where a layer minds."""
     loop = training_loop(family)

@@ -390,6 +390,14 @@ def measured(training: Training) -> Signs:
     the samples, or predictions in another order than the labels.
     """
     loss, code = training.loss, training.code
+    miscounted = code.integer("miscounted") if code else 0
+    if miscounted:
+        text = (
+            f"Line {miscounted} divides a sum over rows by the number of batches, or means of"
+            " batches by the number of rows: the share is wrong by the size of a batch."
+        )
+        words = f"Divide by the number of what was added up, in line {miscounted}."
+        yield code_sign(training, "metric-wrong", 0.9, text, words, line=miscounted, always=True)
     if code is not None and training.model.framework == "keras":
         yield from _measured_by_keras(training, code)
     if code is not None:

@@ -189,6 +189,7 @@ def cut(training: Training) -> Signs:
         and x.module in _LAYERS
     ]
     unreached = [x for x in ran if not x.fed and not x.in_graph]
+    yield from _still_term(training, code)
     if not unreached:
         yield from _idle_term(training, code)
         return
@@ -204,6 +205,19 @@ def cut(training: Training) -> Signs:
             training, "graph-cut", 0.9, text, words, line=mention.line,
             measurements=(evidence("layers without gradient", str(len(unreached)), str(len(ran))),),
         )  # fmt: skip
+
+
+def _still_term(training: Training, code: ProgramCode) -> Signs:
+    """A term of a loss that has no gradient whatever the weights are."""
+    line, place = code.integer("still_line"), code.integer("still_cut")
+    if not line:
+        return
+    text = (
+        f"The loss in line {line} has a term without a gradient: line {place} cuts it off from the"
+        " weights, so it is added for nothing."
+    )
+    words = f"Compute the term from probabilities or outputs, without what line {place} does."
+    yield code_sign(training, "graph-cut", 0.88, text, words, line=place, always=True)
 
 
 def _idle_term(training: Training, code: ProgramCode) -> Signs:

@@ -49,7 +49,10 @@ def lost_results(training: Training) -> Signs:
             " what it is given."
         )
         words = f"Give its result a name that the next lines use, in line {line}."
-        yield code_sign(training, "result-lost", 0.88, text, words, line=line)
+        is_layer = name.startswith("self.") or name[:1].isupper()
+        yield code_sign(
+            training, "result-lost", 0.88, text, words, line=line, always=is_layer
+        )  # what a layer that regularizes was for, no loss of the training shows
     line, name = code.integer("dead_line"), code.facts.get("dead_name")
     if line and isinstance(name, str):
         by = code.integer("dead_by")
@@ -242,6 +245,22 @@ def _steps_break(training: Training) -> bool:
     return False
 
 
+def inverted_direction(training: Training) -> Signs:
+    """What stops, saves or slows a training takes worse values for better ones."""
+    code = training.code
+    name, by = (code.facts.get(x) if code else None for x in ("watched", "watched_by"))
+    if code is None or not isinstance(name, str) or not isinstance(by, str):
+        return
+    line, mode = code.integer("watched_line"), code.facts.get("watched_as")
+    other = "max" if mode == "min" else "min"
+    text = (
+        f"`{by}`{in_line(line)} watches `{name}` in the mode `{mode}`: it takes worse values for"
+        " better ones."
+    )
+    words = f"Pass `mode='{other}'` to `{by}`{in_line(line)}."
+    yield code_sign(training, "direction-inverted", 0.92, text, words, line=line, always=True)
+
+
 _SOURCE = "public questions"
 RULES: tuple[Rule, ...] = (
     Rule("result-lost", "code", ("result-lost", "update-lost"), _SOURCE,
@@ -250,6 +269,9 @@ RULES: tuple[Rule, ...] = (
          "A seed that is set again and again during training.", repeated_seed),
     Rule("batches-unused", "code", ("batches-unused", "metric-wrong"), _SOURCE,
          "A loop over batches that is left after the first ones.", unused_batches),
+    Rule("direction-inverted", "code", ("direction-inverted",), _SOURCE,
+         "A callback or scheduler that watches a value in the wrong direction.",
+         inverted_direction),
     Rule("averages-short", "code", ("averages-short",), _SOURCE,
          "Averages of batch normalization that hold hardly more than the last batch.",
          short_averages),

@@ -135,6 +135,7 @@ _DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
 _BESIDE_TRAINING: frozenset[Fault] = frozenset((
     "train-while-evaluating", "dropout-in-evaluation", "split-leak", "metric-wrong",
     "target-in-inputs", "padding-counts", "future-leak", "best-not-copied", "averages-short",
+    "direction-inverted",
 ))  # fmt: skip
 """Faults of code that spoil what is measured, not what is learned."""
 _UNITS = frozenset({"dead-units", "killed-units", "saturated"})

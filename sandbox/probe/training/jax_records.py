@@ -3,7 +3,7 @@
 import os
 import sys
 
-from . import numbers, program, reading, source
+from . import numbers, program, reading, source, still_terms
 from .core import STATE, is_sampled
 from .jax_graph import some_rows
 from .jax_marks import MARKS, OPTIMIZERS, jax, path_of
@@ -548,6 +548,7 @@ def finish():
             **_outer_facts(),
             **_judged_facts(),
             **reading.facts(),
+            **still_terms.facts(),
             **STATE.facts,
         },
     )

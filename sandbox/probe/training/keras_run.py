@@ -5,7 +5,7 @@
 import itertools
 import weakref
 
-from . import keras_data, keras_layers, keras_probe, numbers, program, reading, source
+from . import keras_data, keras_layers, keras_probe, numbers, program, reading, source, watched
 from .core import NO_MODEL, STATE, contained, patch, quiet, sampled
 from .records import WRITER
 from .row_labels import RowLabels, keys_of
@@ -107,6 +107,7 @@ class KerasRun:
             self._feed(description)
         description.plan()
         self._look_for_frozen()
+        watched.look_at_callbacks(self.given.get("callbacks") or ())
         self._prepare()
 
     def _feed(self, description):

@@ -50,7 +50,7 @@ def facts():
     for name, rows in (
         ("kept_alias", _aliases(tree)), ("loop_ends", _loop_ends(tree)), ("logs", _logs(tree)),
         ("quotients", _quotients(tree)), ("lost_state", _lost_states(tree)),
-        ("key_inside", _constant_keys(tree)),
+        ("key_inside", _constant_keys(tree)), ("miscounted", _miscounted(tree)),
     ):  # fmt: skip
         rows = [float(one) for one in rows][: 4 * _MOST]
         if rows:
@@ -177,8 +177,10 @@ def _pure(node, layers):
         return "self.%s" % name if name in layers else ""
     if name in _FUNCTIONS and _root(owner) in _LIBRARIES and node.args:
         return name
-    sized = name in _OF_DATASETS and isinstance(node.args[0] if node.args else None, ast.Constant)
-    return name if name in _METHODS or sized else ""
+    has_size = name in _OF_DATASETS and isinstance(
+        node.args[0] if node.args else None, ast.Constant
+    )
+    return name if name in _METHODS or has_size else ""
 
 
 def _overwritten(tree):
@@ -273,6 +275,55 @@ def _mentions_state(node):
 def _is_initial(node):
     """Whether a value is that of a state itself, as `batch_stats=state.batch_stats`."""
     return getattr(node, "attr", "") == "batch_stats" and _root(node) == "state"
+
+
+def _miscounted(tree):
+    """Counts of right answers over the number of batches, or means of batches over the number of
+    rows: the line of the quotient.
+    """
+    for scope in _scopes(tree):
+        own = list(_within(scope))
+        kinds = {}
+        for node in own:
+            if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+                kinds.setdefault(node.target.id, set()).add(_kind_of_sum(node.value))
+        for node in own:
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+                continue
+            sums = [kinds[name] for name in _names(node.left) if name in kinds]
+            over = _counts(node.right, tree)
+            if len(sums) == 1 and sums[0] in ({"sum"}, {"mean"}) and over:
+                if over != {"sum": "rows", "mean": "batches"}[min(sums[0])]:
+                    yield node.lineno
+
+
+def _kind_of_sum(value):
+    """How a statement adds up which answers are right: their "sum" or their "mean"."""
+    parts = list(ast.walk(value))
+    is_comparison = any(isinstance(one, ast.Compare) for one in parts) or any(
+        isinstance(one, ast.Call) and _name_of(one.func) in ("eq", "equal") for one in parts
+    )
+    names = {_name_of(one.func) for one in parts if isinstance(one, ast.Call)}
+    is_product = any(isinstance(one, ast.BinOp) and isinstance(one.op, (ast.Mult, ast.Div))
+                     for one in parts)  # fmt: skip
+    kinds = names & {"sum", "mean"}
+    return min(kinds) if is_comparison and len(kinds) == 1 and not is_product else ""
+
+
+def _counts(node, tree):
+    """Whether a length is one of "batches" or of "rows"; "" for any other divisor."""
+    if not (isinstance(node, ast.Call) and getattr(node.func, "id", "") == "len" and node.args):
+        return ""
+    sized = node.args[0]
+    if isinstance(sized, ast.Attribute):
+        return "rows" if sized.attr == "dataset" else ""
+    loaders = {
+        name for one in ast.walk(tree) if isinstance(one, ast.Assign)
+        for name in [_target(one)]
+        if isinstance(one.value, ast.Call) and _name_of(one.value.func) == "DataLoader"
+    }  # fmt: skip
+    name = getattr(sized, "id", "")
+    return "batches" if name in loaders or "loader" in name.lower() else ""
 
 
 _DIFFERENTIATING = ("grad", "value_and_grad", "filter_value_and_grad", "filter_grad")

@@ -105,14 +105,23 @@ def line_of_read_labels(line):
 
 
 def line_of_keyword(called, keyword):
-    """Where a call of a method gives an argument, 0 where none does."""
+    """Where a call gives an argument of this name, 0 where none does."""
     tree = program.tree()
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Call) and getattr(node.func, "attr", None) == called:
+        if isinstance(node, ast.Call) and _name_of(node.func) == called:
             for one in node.keywords:
                 if one.arg == keyword:
                     return one.value.lineno
     return 0
+
+
+def name_of_argument(called, line):
+    """What the first argument of a method is called that is called in a line; "" for no name."""
+    tree = program.tree()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.Call) and node.lineno == line and _name_of(node.func) == called:
+            return (_name_of(node.args[0]) or "") if node.args else ""
+    return ""
 
 
 def line_of_multiple():

@@ -6,7 +6,7 @@ import statistics
 import sys
 import weakref
 
-from . import numbers, program, records
+from . import numbers, program, records, watched
 from .core import STATE, contained, follow, patch, quiet
 
 _ALL_CALLS, _MOST_SITES = 300, 200
@@ -361,13 +361,14 @@ def _note_scheduler(_result, scheduler, *_args, **_kwargs):
 
 
 @quiet("schedulers")
-def _note_schedule(_result, scheduler, *_args, **_kwargs):
+def _note_schedule(_result, scheduler, *arguments, **_kwargs):
     use = CALLS.schedulers.get(scheduler)
     if use is None:  # its own constructor
         return
     use.steps += 1
     use.early += STATE.steps == 0
     note("schedule")
+    watched.note_value(scheduler, arguments)
 
 
 def _clips(kind):

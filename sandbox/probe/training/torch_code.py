@@ -3,6 +3,7 @@
 from . import (
     reading,
     source,
+    still_terms,
     torch_attention,
     torch_calls,
     torch_modes,
@@ -76,6 +77,7 @@ def write():
             **source.roots(),
             **source.unused_ends(),
             **reading.facts(),
+            **still_terms.facts(),
             **STATE.facts,
         },
     )

@@ -29,7 +29,7 @@ def fixed(frames, command=("-m", "pytest", "tests/test_a.py"), rung=PinSource.DA
     specifier = "==5.4.3" if rung is PinSource.ISSUE else ""
     spec = EnvironmentSpec(
         python="3.11",
-        requirements=(Requirement(name="pytest", specifier=specifier, rung=rung, reason="x"),)
+        requirements=(Requirement(name="pytest", specifier=specifier, rung=rung, reason="x"),),
     )
     environment = Environment(id="e", python="3.11.7", interpreter="python", packages=(PYTEST,))
     script = Script(files={"tests/test_a.py": ""}, entry="tests/test_a.py", command=command)

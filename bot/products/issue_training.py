@@ -31,6 +31,7 @@ from bot.kernel.job import (
     Note,
     ReproduceIssue,
 )
+from bot.kernel.metrics import direction_of
 from bot.kernel.ports import Ports
 from bot.kernel.report import (
     AnyVerdict,
@@ -306,15 +307,18 @@ def decided_by_runs(
     report: ReportDraft, program: TrainingProgram, recording: RecordedRun, session: IssueSession
 ) -> None:
     """Let trainings decide on a report that complains of one without a value that could be
-    compared: it fails where its loss ends about where the best constant prediction has it. That
-    is recorded after one run; runs with fresh seeds decide. One that learned more refutes nothing.
+    compared: it fails where its loss, or its accuracy, ends about where the best constant
+    prediction has it. That is recorded after one run; runs with fresh seeds decide. One that
+    learned more refutes nothing.
     """
     end = None
     if report.verdict.kind in {"needs_info", "inconclusive"} and _is_without_value(report):
         end = rules.constant_end(recording.trace)
     if end is None:
         return
-    signature = TrainingSignature(metric="loss", direction="min", bound=end.limit, probed=True)
+    signature = TrainingSignature(
+        metric=end.metric, direction=direction_of(end.metric), bound=end.limit, probed=True
+    )
     test, failures, runs = statistics.SequentialTest(), 0, 0
     limits = session.job.limits
     while test.decide(failures, runs) == "undecided" and runs < limits.max_runs:
@@ -323,15 +327,16 @@ def decided_by_runs(
         with session.stage("confirm", f"training run {runs} with the probe"):
             _, trace = record(program, recording.environment, session, seed=seed)
         again = rules.constant_end(trace)
-        failures += again is not None and learns_too_little(again.loss, signature)
+        if again is not None and again.metric == end.metric:
+            failures += learns_too_little(again.value, signature)
     if test.decide(failures, runs) == "fails":
         report.signature = signature
         report.verdict = Reproduced(
             runs=runs,
             failures=failures,
             interval=statistics.interval(failures, runs),
-            reason=f"the loss ended at {end.loss:.4g}, no better than a constant prediction "
-            f"(limit {end.limit:.4g}, set after one run)",
+            reason=f"the {end.metric} ended at {end.value:.4g}, no better than that of a constant "
+            f"prediction (limit {end.limit:.4g}, set after one run)",
             determinism="deterministic" if failures == runs else "seed-dependent",
         )
 

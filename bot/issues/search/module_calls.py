@@ -88,5 +88,5 @@ def refuses(call: ast.Call, forward: _Function, error: NameFailure) -> bool:
         return is_given and error.name not in own and rows.kwarg is None
     if error.missing:
         bound = ast.Call(func=call.func, args=[call.func, *call.args], keywords=call.keywords)
-        return misses(bound, forward) == error.missing
+        return (misses(bound, forward) or set()) == error.missing
     return rows.vararg is None and len(call.args) + 1 > len(rows.posonlyargs) + len(rows.args)

@@ -41,11 +41,11 @@ def program_pieces(issue: Issue, bug: BugReport, tree: Tree) -> tuple[Chunk, ...
 
 def with_program(context_list: Sequence[Context], pieces: Sequence[Chunk]) -> tuple[Context, ...]:
     """The contexts and behind them what of the pieces they do not show."""
-    shown = beyond(pieces, [piece for context in context_list for piece in context.chunks])
-    if not shown:
+    new_pieces = beyond(pieces, [piece for context in context_list for piece in context.chunks])
+    if not new_pieces:
         return tuple(context_list)
-    title = f"{shown[0].path}: {shown[0].why[0]}"
-    own = Context(rank=len(context_list) + 1, title=title, module="", chunks=shown)
+    title = f"{new_pieces[0].path}: {new_pieces[0].why[0]}"
+    own = Context(rank=len(context_list) + 1, title=title, module="", chunks=new_pieces)
     return (*context_list, own)
 
 

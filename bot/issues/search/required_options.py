@@ -49,10 +49,10 @@ def as_asked(script: Script, tree: Tree, failure: Failure | None, report: str = 
     last = failure.innermost if failure is not None else None
     if failure is None or last is None or last.package or not _REFUSAL.match(last.code):
         return script
-    given = {word.partition("=")[0] for word in script.command}
+    own_words = {word.partition("=")[0] for word in script.command}
     names = _OPTION.findall(failure.message[:_MOST_MESSAGE])
-    asked = [name for name in names if re.search(rf"[\"']{name}[\"']", script.source)]
-    return _as_documented(script, tree, report) if set(asked) - given else script
+    declared_names = [name for name in names if re.search(rf"[\"']{name}[\"']", script.source)]
+    return _as_documented(script, tree, report) if set(declared_names) - own_words else script
 
 
 def _as_documented(script: Script, tree: Tree, report: str) -> Script:

@@ -156,7 +156,7 @@ class Config(Record):
         False,
         description=(
             "Diagnoses the training of bug reports that contain a training program and no "
-            "exception, after the verdict."
+            "exception, after the verdict. Where only the training can decide, it runs anyway."
         ),
     )
     pull_request: Literal["off", "auto"] = Field(

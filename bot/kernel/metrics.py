@@ -20,7 +20,7 @@ _NAMES = "|".join(re.escape(x).replace(r"\ ", "[ _]") for x in sorted(NAMES, key
 _BEFORE_SIGN = rf"(?:(?!(?<![a-z])(?:{_NAMES})(?![a-z]))[^\n:=]){{0,60}}[:=]\s*(?:\w+\()?"
 _PRINTED_METRIC = re.compile(
     rf"(?i)(?<![a-z])(?P<name>{_NAMES})(?![a-z])(?:{_BEFORE_SIGN}|[^\n\d]{{0,24}}?)"
-    rf"(?P<value>{NUMBER})(?![\w.])"
+    rf"(?P<value>{NUMBER})(?!\w|\.\w)"
 )
 _MOST_LINES, _MOST_LETTERS = 400, 400
 
@@ -68,6 +68,6 @@ def printed_metrics(line: str, own_name: str = "") -> Iterator[tuple[str, str]]:
     if words and " ".join(words) not in NAMES:
         own = r"[ _]".join(map(re.escape, words))
         for match in re.finditer(
-            rf"(?<![a-z]){own}(?![a-z])\s*[:=]?\s*({NUMBER})(?![\w.])", line.lower()
+            rf"(?<![a-z]){own}(?![a-z])\s*[:=]?\s*({NUMBER})(?!\w|\.\w)", line.lower()
         ):
             yield " ".join(words), match[1]

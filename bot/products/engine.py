@@ -30,7 +30,12 @@ from bot.kernel.session import Session
 from bot.kernel.training_types import DiagnosedRun
 from bot.model.budget import ModelBudget
 from bot.papers.origin import named_paper
-from bot.products.issue_training import add_diagnosis, add_repair, plan_diagnosis
+from bot.products.issue_training import (
+    add_diagnosis,
+    add_repair,
+    may_decide,
+    plan_diagnosis,
+)
 from bot.training import diagnose
 from bot.training.diagnose import RecordedRun
 
@@ -64,9 +69,10 @@ def reproduce(job: ReproduceIssue, ports: Ports) -> IssueReport:
 
 def _train(report: ReportDraft, session: IssueSession, budget: ModelBudget) -> None:
     training = session.job.training
-    if training is not None:
-        then = add_repair if training.repair is not None else None
-        add_diagnosis(report, session, budget, then)
+    if training is None and not may_decide(report):
+        return
+    then = add_repair if training is not None and training.repair is not None else None
+    add_diagnosis(report, session, budget, then)
 
 
 def diagnose_program(job: DiagnoseProgram, ports: Ports) -> DiagnosisReport:

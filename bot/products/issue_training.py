@@ -31,6 +31,7 @@ from bot.kernel.job import (
     Note,
     ReproduceIssue,
 )
+from bot.kernel.metrics import direction_of
 from bot.kernel.ports import Ports
 from bot.kernel.report import (
     AnyVerdict,
@@ -60,8 +61,11 @@ _ANY = AlternativesSignature(members=())
 
 
 def plan_diagnosis(draft: RunPlan, job: ReproduceIssue) -> RunPlan:
-    """The plan with the program to diagnose, where asked for and not the verdict's own."""
-    script = trains_in(draft.bug) if job.training is not None else None
+    """The plan with the program to diagnose, where asked for and not the verdict's own, or where
+    only its training can decide.
+    """
+    is_needed = job.training is not None or only_trains(draft.bug, draft.signature)
+    script = trains_in(draft.bug) if is_needed else None
     if script is None or script.source in {source_script.source for source_script in draft.scripts}:
         return draft
     spec = draft.spec or _spec(script, draft.bug, job)
@@ -281,7 +285,7 @@ def decided_by_patch(report: ReportDraft, repair: Repair) -> None:
     search than to what the patch reached there. This is recorded before the proof, whose fresh
     seeds are the confirming runs.
     """
-    if report.verdict.kind not in {"needs_info", "inconclusive"} or not _is_without_value(report):
+    if not may_decide(report):
         return
     gain, metric, bound = repair.improvement, repair.metric, repair.bound
     if gain is None or metric is None or bound is None or not repair.proven:
@@ -306,15 +310,18 @@ def decided_by_runs(
     report: ReportDraft, program: TrainingProgram, recording: RecordedRun, session: IssueSession
 ) -> None:
     """Let trainings decide on a report that complains of one without a value that could be
-    compared: it fails where its loss ends about where the best constant prediction has it. That
-    is recorded after one run; runs with fresh seeds decide. One that learned more refutes nothing.
+    compared: it fails where its loss, or its accuracy, ends about where the best constant
+    prediction has it. That is recorded after one run; runs with fresh seeds decide. One that
+    learned more refutes nothing.
     """
     end = None
-    if report.verdict.kind in {"needs_info", "inconclusive"} and _is_without_value(report):
+    if may_decide(report):
         end = rules.constant_end(recording.trace)
     if end is None:
         return
-    signature = TrainingSignature(metric="loss", direction="min", bound=end.limit, probed=True)
+    signature = TrainingSignature(
+        metric=end.metric, direction=direction_of(end.metric), bound=end.limit, probed=True
+    )
     test, failures, runs = statistics.SequentialTest(), 0, 0
     limits = session.job.limits
     while test.decide(failures, runs) == "undecided" and runs < limits.max_runs:
@@ -323,21 +330,33 @@ def decided_by_runs(
         with session.stage("confirm", f"training run {runs} with the probe"):
             _, trace = record(program, recording.environment, session, seed=seed)
         again = rules.constant_end(trace)
-        failures += again is not None and learns_too_little(again.loss, signature)
+        if again is not None and again.metric == end.metric:
+            failures += learns_too_little(again.value, signature)
     if test.decide(failures, runs) == "fails":
         report.signature = signature
         report.verdict = Reproduced(
             runs=runs,
             failures=failures,
             interval=statistics.interval(failures, runs),
-            reason=f"the loss ended at {end.loss:.4g}, no better than a constant prediction "
-            f"(limit {end.limit:.4g}, set after one run)",
+            reason=f"the {end.metric} ended at {end.value:.4g}, no better than that of a constant "
+            f"prediction (limit {end.limit:.4g}, set after one run)",
             determinism="deterministic" if failures == runs else "seed-dependent",
         )
 
 
+def may_decide(report: ReportDraft) -> bool:
+    """Whether the training of a report's own program may decide what nothing else did."""
+    is_open = report.verdict.kind in {"needs_info", "inconclusive"} and _is_without_value(report)
+    return is_open and report.bug is not None and trains_in(report.bug) is not None
+
+
 def _is_without_value(report: ReportDraft) -> bool:
     """Whether a report says that a training does not do its work, and gives nothing to compare."""
-    members = members_of(report.signature) if report.signature is not None else ()
+    return report.bug is not None and only_trains(report.bug, report.signature)
+
+
+def only_trains(bug: BugReport, signature: AnySignature | None) -> bool:
+    """Whether all that a report says is that a training does not do its work."""
+    members = members_of(signature) if signature is not None else ()
     is_bare = all(isinstance(row, TrainingSignature) and row.bound is None for row in members)
-    return report.bug is not None and report.bug.complaint is not None and is_bare
+    return bug.complaint is not None and is_bare

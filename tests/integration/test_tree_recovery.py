@@ -98,6 +98,15 @@ CALL = "from parts import go\ngo([])\n"
             "started as `python main.py --number 1`",
         ),
         (
+            {
+                "main.py": "import argparse\np = argparse.ArgumentParser()\n"
+                "p.add_argument('-c')\n"
+                f"assert p.parse_args().c, 'give a file: -c x.json'\n{CALL}",
+                "README.md": "    python main.py -c small.json\n",
+            },
+            "started as `python main.py -c small.json`",
+        ),
+        (
             {"main.py": f"with open('out/log.txt', 'w') as file:\n    pass\n{CALL}"},
             "made the folder `out`",
         ),

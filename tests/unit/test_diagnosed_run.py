@@ -40,6 +40,10 @@ REPORT = Issue(
     body=f"The loss stays flat whatever I do.\n\n```python\n{TRAINS}```\n",
 )
 
+SLOW = REPORT.model_copy(
+    update={"title": "The network is slow", "body": f"It is slow.\n\n```python\n{TRAINS}```\n"}
+)
+
 
 def trace(written=range(30), **fields):
     rows = [{"kind": "step", "step": at, "loss": 1.0 - at / 1e4, **fields} for at in written]
@@ -160,11 +164,7 @@ def test_of_a_long_run_all_steps_count_though_not_all_are_written_down() -> None
 
 def test_an_issue_of_bad_training_is_diagnosed_whatever_its_verdict() -> None:
     job = ReproduceIssue(issue=REPORT, **dict(OPTIONS))
-    draft = plan(job)
-    assert draft.training is not None
-    assert not draft.runs_nothing
-    assert plan(issue_job(REPORT)).runs_nothing
-    assert draft.hash != plan(issue_job(REPORT)).hash
+    assert not plan(job).runs_nothing
     report = run(job, world(lambda spec: OK))
     assert report.verdict.kind == "inconclusive"
     assert report.diagnosis is not None
@@ -206,6 +206,20 @@ def test_trainings_no_better_than_a_constant_decide_where_no_value_is_reported(
         assert f"Run once, for the diagnosis; {runs} runs confirmed the verdict" in text
 
 
+def test_what_is_no_complaint_of_a_training_is_diagnosed_where_asked_for() -> None:
+    plain = issue_job(SLOW)
+    draft = plan(ReproduceIssue(issue=SLOW, **dict(OPTIONS)))
+    assert draft.training is not None
+    assert not draft.runs_nothing
+    assert plan(plain).runs_nothing
+    assert draft.hash != plan(plain).hash
+    assert run(plain, world(lambda spec: OK)).diagnosis is None
+
+
+def test_a_complaint_without_a_value_is_decided_by_its_training_unasked() -> None:
+    assert run(issue_job(REPORT), world(lambda spec: OK)).diagnosis is not None
+
+
 def test_who_watches_hears_the_losses_of_an_issues_diagnosis() -> None:
     heard = []
     told = replace(OK, stderr="\x1ereprise step 12 loss 0.5\n")
@@ -237,7 +251,7 @@ def test_the_program_of_a_finished_run_is_diagnosed_where_no_run_was_needed(
 ) -> None:
     """The issue is read again; diagnosis.json names the sandbox, the verdict has none."""
     job = ReproduceIssue(issue=REPORT, **dict(OPTIONS))
-    first = run(ReproduceIssue(issue=REPORT, without=PROOFS), world(lambda spec: OK))
+    first = run(ReproduceIssue(issue=SLOW, without=PROOFS), world(lambda spec: OK))
     assert (first.diagnosis, first.sandbox) == (None, "")
     path = tmp_path / "run"
     folder = Folder(path)

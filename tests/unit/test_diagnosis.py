@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from bot.kernel.training_types import ActivationStep, Layer, ProbeEnd, TrainingTrace
+from bot.kernel.training_types import ActivationStep, Epoch, Layer, ProbeEnd, TrainingTrace
 from bot.training.diagnosis.rule import trainings
-from bot.training.diagnosis.rules import _EFFECTS, RULES, diagnose
+from bot.training.diagnosis.rules import _EFFECTS, RULES, constant_end, diagnose
 from tests.support.traces import (
     FLAT,
     GOOD,
@@ -347,3 +347,25 @@ def test_a_run_is_judged_by_what_its_targets_leave_to_learn() -> None:
     smoothed = loss("cross_entropy", trivial=2.3, settings={"label_smoothing": 0.1})
     assert trainings(trace(losses=curve(2.3, 0.55), fed=smoothed))[0].learning.well
     assert not trainings(trace(losses=curve(2.3, 0.55)))[0].learning.well
+
+
+def test_a_run_that_ends_no_better_than_a_constant_says_by_which_metric() -> None:
+    flat = constant_end(trace(losses=FLAT))
+    assert flat is not None
+    assert flat.metric == "loss"
+    assert flat.value == pytest.approx(2.3, rel=0.01)
+    assert flat.value > flat.limit
+    assert constant_end(trace()) is None
+
+
+@pytest.mark.parametrize(("accuracy", "is_constant"), [(0.11, True), (0.6, False)])
+def test_a_loss_that_falls_while_nothing_gets_right_is_told_by_the_accuracy(
+    accuracy: float, *, is_constant: bool
+) -> None:
+    shares = loss(class_shares=(0.1,) * 10)
+    epochs = (Epoch(epoch=0, step=499, values={"accuracy": accuracy}),)
+    end = constant_end(trace(losses=GOOD, fed=shares, epochs=epochs))
+    assert (end is not None) is is_constant
+    if end is not None:
+        assert (end.metric, end.value) == ("accuracy", accuracy)
+        assert end.limit == pytest.approx(0.235)

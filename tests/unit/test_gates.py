@@ -319,6 +319,28 @@ def test_importing_the_module_in_question_is_using_it():
 
 
 @pytest.mark.parametrize(
+    ("program", "is_related"),
+    [
+        ("import nets.small\nnets.small.go()\n", True),
+        ("from train import main\nmain()\n", True),
+        ("import json\nprint(json.load(open('demo/Usage.ipynb')))\n", True),
+        ("import json\nprint(json.load(open('other.ipynb')))\n", False),
+        ("import json\nprint(json.dumps(1))\n", False),
+    ],
+)
+def test_a_program_may_run_the_repositorys_own_files_in_place_of_naming_what_is_called(
+    program: str, *, is_related: bool
+) -> None:
+    files = {"nets/small.py": b"", "train.py": b"", "demo/Usage.ipynb": b"{}"}
+    reading = Interpretation(
+        claim="x", signature=CrashSignature(exception="ValueError"), api=("layers.Layer",)
+    )
+    refusals = objections(program, reading, device="cpu", files=files)
+    assert ("unrelated" not in [row.gate for row in refusals]) is is_related
+    assert "unrelated" in [row.gate for row in objections(program, reading, device="cpu")]
+
+
+@pytest.mark.parametrize(
     ("line", "is_refused"),
     [
         ("from datasets import load_dataset\nload_dataset('imdb')", True),

@@ -1,46 +1,52 @@
-"""A training program and what is copied beside it."""
+"""What a model that writes a program for a repository sees of the program itself."""
 
-from pathlib import Path
+from bot.issues.reading.issue import read_issue
+from bot.issues.search.program_files import program_pieces, with_program
+from bot.kernel.bug import Issue
+from bot.kernel.environment import Chunk, Context
 
-import pytest
-
-from bot.cli import runner
-from bot.kernel.errors import UserError
-
-
-def test_python_files_come_first_and_hidden_and_foreign_folders_stay(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    names = (
-        "train.py",
-        "nets/small.py",
-        "data.npy",
-        "big.bin",
-        ".env",
-        ".git/config",
-        "venv/lib/a.py",
-        "run/trace.jsonl",
-    )
-    for name in names:
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_bytes(b"x" * (1000 if name == "big.bin" else 10))
-    (tmp_path / "venv" / "pyvenv.cfg").touch()
-    (tmp_path / "run" / ".reprise").touch()
-    (tmp_path / "link.py").symlink_to("/etc/passwd")
-    monkeypatch.setattr(runner, "MOST_BYTES", 100)
-    program, left_out = runner.read_program(tmp_path / "train.py", ("--epochs", "1"))
-    assert list(program.files) == ["train.py", "nets/small.py", "data.npy"]
-    assert (program.entry, program.arguments) == ("train.py", ("--epochs", "1"))
-    assert left_out == ("big.bin",)
+MAIN = """import json
+from utils.config import rate
+settings = json.load(open("settings.json"))
+{middle}
+if __name__ == "__main__":
+    train(settings)
+"""
+TREE = {
+    "train.py": MAIN.format(middle="x = 1\n" * 60).encode(),
+    "settings.json": b'{"epochs": 3}\n',
+    "utils/config.py": b"rate = 0.1\n",
+    "utils/layers.py": b"def layer(): ...\n",
+    "other.json": b"{}\n",
+    "tests/test_a.py": b"def test_one():\n    assert 1\n\n\ndef test_two():\n    assert 2\n",
+}
 
 
-@pytest.mark.parametrize("name", ["notes.md", "."])
-def test_what_is_no_program_is_the_users(tmp_path: Path, name: str) -> None:
-    (tmp_path / "notes.md").touch()
-    with pytest.raises(UserError, match="is not a Python file"):
-        runner.read_program(tmp_path / name)
+def pieces(body):
+    issue = Issue(title="It fails", body=body)
+    return program_pieces(issue, read_issue(issue), TREE)
 
 
-def test_a_program_that_is_not_there_is_said_to_be_missing(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"There is no file .*none\.py"):
-        runner.read_program(tmp_path / "none.py")
+def test_the_end_of_a_program_and_the_small_files_that_it_reads_are_shown():
+    shown = pieces("```\n$ python train.py\nKeyError: 'lr'\n```\n")
+    assert [(one.path, one.text.split("\n")[0]) for one in shown] == [
+        ("train.py", 'if __name__ == "__main__":'),
+        ("utils/config.py", "rate = 0.1"),
+        ("settings.json", '{"epochs": 3}'),
+    ]
+    assert shown[-1].why == ("`settings.json` in train.py",)
+
+
+def test_the_test_that_a_report_names_is_shown():
+    (shown,) = pieces("```\n$ pytest tests/test_a.py::test_two\nE assert 2\n```\n")
+    assert shown.text == "def test_two():\n    assert 2"
+
+
+def test_what_is_shown_already_is_not_shown_again():
+    own = pieces("```\n$ python train.py\nKeyError: 'lr'\n```\n")
+    whole = Chunk(path="train.py", start=1, end=99, text="", origin="clone")
+    first = Context(rank=1, title="x", module="train", chunks=(whole,))
+    assert [one.path for one in with_program((first,), own)[-1].chunks] == [
+        "utils/config.py", "settings.json",
+    ]  # fmt: skip
+    assert with_program((first,), ()) == (first,)

@@ -2,10 +2,10 @@
 
 import pytest
 
-from bot.issues.search.required_options import DOCUMENTED, REQUIRED, with_arguments
+from bot.issues.search.required_options import DOCUMENTED, REQUIRED, as_asked, with_arguments
 from bot.kernel import tree_programs
-from bot.kernel.attempt import Script
-from bot.kernel.bug import Quote, ShellCommand
+from bot.kernel.attempt import Failure, Script
+from bot.kernel.bug import Frame, Quote, ShellCommand
 
 PARSER = """import argparse
 parser = argparse.ArgumentParser()
@@ -58,6 +58,31 @@ def test_without_a_readme_each_required_option_gets_its_plainest_value() -> None
 def test_a_text_is_not_made_up() -> None:
     script, tree = program(source='p.add_argument("--name", required=True)\n')
     assert with_arguments(script, tree) is script
+
+
+ASKING = "parser.add_argument('-c', '--config')\nassert args.config, words\n"
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "package", "is_asked"),
+    [
+        ("A file is needed. Add '-c config.json', for example.", "assert args.config, words", "", True),
+        ("give it with --config", "raise ValueError(words)", "", True),
+        ("give it with --seed", "raise ValueError(words)", "", False),
+        ("A file is needed.", "assert args.config, words", "", False),
+        ("give it with --config", "raise ValueError(words)", "lib", False),
+        ("give it with --config", "load(args.config)", "", False),
+    ],
+)  # fmt: skip
+def test_a_program_that_asks_for_an_option_in_its_own_words_is_started_as_documented(
+    message: str, code: str, package: str, *, is_asked: bool
+) -> None:
+    script, tree = program(source=ASKING, readme="    python main.py -c small.json --rate 1\n")
+    frame = Frame(path="main.py", package=package, line=2, code=code)
+    failure = Failure(exception="AssertionError", message=message, frames=(frame,))
+    fixed = as_asked(script, tree, failure)
+    assert (fixed.command == ("main.py", "-c", "small.json", "--rate", "1")) is is_asked
+    assert as_asked(fixed, tree, failure) is fixed
 
 
 def test_of_several_documented_ways_that_of_the_report_is_taken() -> None:

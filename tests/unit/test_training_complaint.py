@@ -49,6 +49,8 @@ def complaint(text, title="My network"):
         ("The loss hovers around the same value from the start.", ("loss", None, None)),
         ("The validation accuracy never moves.", ("accuracy", None, None)),
         ("The loss does not decrease at all.", ("loss", None, None)),
+        ("It stays at coin-flip accuracy.", ("accuracy", 0.5, None)),
+        ("It is no better than a coin toss, an SVM gets 90 %.", ("accuracy", 0.5, 0.9)),
     ],
 )
 def test_what_a_report_complains_of_is_read(text, read):
@@ -93,6 +95,26 @@ def test_other_numbers_are_no_complaint(text):
 def test_words_that_a_training_does_not_do_its_work_need_no_value(text):
     assert complaint(text) == ("", None, None)
     assert frozen(text) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "read"),
+    [
+        ("It is very unstable. Others report well over 95 % here.", "x", ("accuracy", None, 0.95)),
+        ("It never learns to separate them.", "It does not reach 100 %", ("accuracy", None, 1.0)),
+        ("The accuracy never moves. The paper says 94 %.", "x", ("accuracy", None, 0.94)),
+        ("It never converges. The loss should be 0.1.", "x", ("", None, None)),
+        ("It never converges. It should use 20 % of the memory.", "x", ("", None, None)),
+        ("Others report 95 % here.", "x", None),
+    ],
+)
+def test_what_is_expected_of_a_training_that_does_not_do_its_work_is_read(text, title, read):
+    assert complaint(text.replace(". ", ".\n"), title) == read
+
+
+def test_a_training_that_ends_a_tenth_below_what_is_expected_fails():
+    signature = frozen("It is very unstable. Others report well over 95 % here.")
+    assert signature.bound == pytest.approx(0.855)
 
 
 def frozen(text, title="My network", program=PROGRAM):
@@ -146,7 +168,9 @@ SCRIPT = Script(files={"repro.py": SOURCE})
         ("", LOW, Match.UNDECIDED),
         ("loss: 0.69\nloss: 0.70\nloss: 0.69\n", FLAT, Match.MATCHED),
         ("loss: 0.69\nloss: 0.40\nloss: 0.11\n", FLAT, Match.PASSED),
+        ("Loss: 0.690..\nLoss: 0.690..\nLoss: 0.690..\n", FLAT, Match.MATCHED),
         ("loss: 0.69\n", FLAT, Match.UNDECIDED),
+        ("loss 1.2.3\nloss 1.2.3\nloss 1.2.3\n", FLAT, Match.UNDECIDED),
         ("episode: 1 score: 21.5\nscore = 18\nscore: 19.6\n", SCORE, Match.MATCHED),
         ("score: 21.5\nscore: 80\nscore: 190.0\n", SCORE, Match.PASSED),
     ],

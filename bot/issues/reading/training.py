@@ -2,6 +2,8 @@
 at, and the value that was expected.
 """
 
+from __future__ import annotations
+
 import re
 from collections.abc import Iterator, Sequence
 
@@ -61,7 +63,7 @@ _UNLEARNED = re.compile(
     r"(?:\b(?:not|never|hardly|barely|fails? to|unable to|cannot|can't|refuses to)|n't) "
     r"(?:\w+ ){0,2}?(?:learn|train|converg|fit|separat|generali[sz]|improv)\w*"
     r"|\b(?:bad|poor|terrible|awful|unstable|random) (?:\w+ )?(?:results?|accuracy|performance)"
-    r"|\b(?:coin.flip|(?:than|as|like|at|to) (?:random )?(?:guess\w*|chance))"
+    r"|\b(?:coin.(?:flip|toss)|(?:than|as|like|at|to) (?:random )?(?:guess\w*|chance))"
     r"|\bpredict(?:s|ed|ing|ions?)?\b.{0,40}"
     r"\b(?:the same|only|every|all|always|far off|equal|zeros?)\b"
     r"|\b(?:gives?|outputs?|returns?|prints?) \S+ for (?:every|all|any)\b"
@@ -71,6 +73,10 @@ _UNLEARNED = re.compile(
     r"|\b(?:network|model|net|training|it)\b.{0,20}\b(?:is (?:bad|worse)|(?:far|much) worse)\b",
     re.I,
 )
+
+
+_OF_TWO = re.compile(r"\bcoin.(?:flip|toss)", re.I)
+"""What is right half of the time."""
 
 
 def find_complaint(title: str, words: Sequence[Sentence]) -> TrainingComplaint | None:
@@ -85,7 +91,8 @@ def find_complaint(title: str, words: Sequence[Sentence]) -> TrainingComplaint |
     best = [value for value in observed if direction_of(value.metric) == "max"] or observed
     if not best:
         unchanged = next(filter(None, map(_unchanged, sentences)), None)
-        return unchanged or next(filter(None, map(_unlearned, sentences)), None)
+        complaint = unchanged or next(filter(None, map(_unlearned, sentences)), None)
+        return _with_expected(complaint, values) if complaint is not None else None
     first = best[0]
     expected = next(
         (
@@ -101,6 +108,16 @@ def find_complaint(title: str, words: Sequence[Sentence]) -> TrainingComplaint |
     )
 
 
+def _with_expected(complaint: TrainingComplaint, values: Sequence[_Value]) -> TrainingComplaint:
+    """A complaint without a value, with the quality that the report expects of the training."""
+    for value in values:
+        metric = value.metric or complaint.metric or "accuracy"
+        is_quality = value.side == "expected" and direction_of(metric) == "max"
+        if is_quality and complaint.metric in {"", metric}:
+            return complaint.model_copy(update={"metric": metric, "expected": value.number})
+    return complaint
+
+
 def _unchanged(sentence: Sentence) -> TrainingComplaint | None:
     match = _FLAT.search(sentence.text[:_MOST_CLAUSE])
     metric = _metric_of(sentence.text[max(match.start() - 80, 0) : match.end()]) if match else ""
@@ -108,8 +125,12 @@ def _unchanged(sentence: Sentence) -> TrainingComplaint | None:
 
 
 def _unlearned(sentence: Sentence) -> TrainingComplaint | None:
-    is_complaint = _UNLEARNED.search(sentence.text[:_MOST_CLAUSE])
-    return TrainingComplaint(metric="", quote=sentence.quote) if is_complaint else None
+    text = sentence.text[:_MOST_CLAUSE]
+    if not _UNLEARNED.search(text):
+        return None
+    if _OF_TWO.search(text):
+        return TrainingComplaint(metric="accuracy", reported=0.5, quote=sentence.quote)
+    return TrainingComplaint(metric="", quote=sentence.quote)
 
 
 class _Value:
@@ -134,7 +155,7 @@ def _values(sentence: Sentence) -> Iterator[_Value]:
         before = lead + clause[: match.start()]
         if number is None or (_STARTS.search(before) and not match["sign"]):
             continue
-        if _EXPECTS.search(before):
+        if _EXPECTS.search(before) and (metric or not _RESOURCE.search(text)):
             yield _Value(number, metric, "expected", sentence.quote)
         elif has_complaint and _STAYS.search(before) and (metric or not _RESOURCE.search(text)):
             yield _Value(number, metric or "accuracy", "observed", sentence.quote)

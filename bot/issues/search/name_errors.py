@@ -25,6 +25,7 @@ from bot.kernel.trees import Tree
 
 ANY = '__import__("unittest.mock").mock.MagicMock()'
 """A value that takes part in everything: none of them decides whether a name is there."""
+_MODULE = '__import__("torch").nn.Module'
 _UNDEFINED = re.compile(r"^name '(?P<name>\w{1,100})' is not defined")
 _BINDING = re.compile(
     r"^(?:(?:[\w<>]{1,100}\.){0,8}(?P<function>\w{1,100})\(\) )?"
@@ -67,8 +68,9 @@ class ClassFile(NamedTuple):
 class NameFailure:
     """An error that only tells of names: one that nothing defines, one that a module lacks, or
     the parsed command line, or an object of a class at `home`, one to which that line lets a
-    function give no value, or arguments that a function does not take; or of a folder in which
-    nothing can be saved, since it is not there.
+    function give no value, or arguments that a function does not take, or `forward` of a module
+    that goes by the names of `objects`; or of a folder in which nothing can be saved, since it is
+    not there.
     """
 
     kind: str
@@ -77,6 +79,7 @@ class NameFailure:
     missing: frozenset[str] = frozenset()
     parsed: ParsedArguments | None = None
     home: ClassFile | None = None
+    objects: frozenset[str] = frozenset()
 
     def concerns(self, node: ast.AST, certain: set[str], unsure: set[str]) -> bool:
         """Whether a statement is one that raises it, whatever the values of its names are: what it
@@ -85,7 +88,7 @@ class NameFailure:
         if self.kind in {"undefined", "unbound"}:
             names = {row.id for row in nodes(node, ast.Name)}
             return self.name in names and self.name not in unsure
-        if self.kind in {"argument", "member"}:
+        if self.kind in {"argument", "member", "forward"}:
             return any(root_name(owner) not in {"", *unsure} for owner in self._owners(node))
         if self.kind == "folder":
             return any(saves(row) for row in nodes(node, ast.Call))
@@ -108,6 +111,8 @@ class NameFailure:
             module = f'__import__("importlib").import_module("{self.home.module}")'
             target = self.function if path == self.home.path else f"{module}.{self.function}"
             value = f"(lambda one: one.__new__(one))({target})"
+            if self.objects:
+                value = f"(lambda one: [one, {_MODULE}.__init__(one)][0])({value})"
         return {
             name: f"{ANY[:-1]}**{{{rest!r}: {value}}})" if rest else value
             for name, _, rest in (dotted(one).partition(".") for one in self._owners(node))
@@ -116,6 +121,9 @@ class NameFailure:
 
     def _owners(self, node: ast.AST) -> list[ast.expr]:
         """What a statement asks for the name, where what it asks is a value of ours."""
+        if self.objects:
+            calls = (row.func for row in nodes(node, ast.Call))
+            return [row for row in calls if name_of(row) in self.objects]
         rows = nodes(node, ast.Attribute) if self.kind in {"argument", "member"} else []
         return [row.value for row in rows if row.attr == self.name]
 
@@ -156,10 +164,15 @@ def home_of(error: NameFailure, tree: Tree, program: Script | None) -> ClassFile
     texts = (text for path, text in tree.items() if path.endswith(".py") and name in text)
     if any(_gives(module_of(text.decode("utf-8", "replace")), error.name) for text in texts):
         return None
-    folder = folder_of(paths[0], tree, program)
-    module = PurePosixPath(paths[0]).relative_to(folder or ".").with_suffix("").parts
+    return class_file(paths[0], tree, program)
+
+
+def class_file(path: str, tree: Tree, program: Script | None) -> ClassFile | None:
+    """A file of a tree with the module that it is; None where it can be none."""
+    folder = folder_of(path, tree, program)
+    module = PurePosixPath(path).relative_to(folder or ".").with_suffix("").parts
     is_module = all(part.isidentifier() for part in module)
-    return ClassFile(paths[0], ".".join(module)) if is_module else None
+    return ClassFile(path, ".".join(module)) if is_module else None
 
 
 def _gives(module: ast.Module, name: str) -> bool:

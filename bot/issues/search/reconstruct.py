@@ -21,6 +21,7 @@ from bot.issues.runner import IssueSession, Runner, judging
 from bot.issues.search import (
     contexts,
     interpretation,
+    program_files,
     prompt_text,
     recovery,
     report_programs,
@@ -46,6 +47,7 @@ from bot.kernel.report import AnyVerdict, NotReproduced, SetupFailed
 from bot.kernel.run import RunPlan
 from bot.kernel.session import SearchResult, Session
 from bot.kernel.source import symbols
+from bot.kernel.source.outline import size
 from bot.kernel.trees import Tree, read_tree
 from bot.model.budget import BudgetExceeded, ModelBudget
 from prompts import load
@@ -453,9 +455,12 @@ def _sources(
             has_frames = any(row.frames for row in draft.bug.tracebacks)
             writer_lines = _LINES_WITH_FRAMES if has_frames else _LINES_FOR_WRITER
             lines = writer_lines if refined is not None else _LINES_FOR_READER
+            tree = read_tree(environment.tree) if environment.tree else {}
+            own = program_files.program_pieces(issue, draft.bug, tree) if refined else ()
+            lines -= size(own)
             pieces = contexts.contexts(draft.bug, issue, sources, lines, refined=refined)
-            tree = read_tree(environment.tree) if contexts.names_notebook(issue) else {}
-            return sources, contexts.with_notebooks(pieces, issue, draft.bug, tree)
+            pieces = contexts.with_notebooks(pieces, issue, draft.bug, tree)
+            return sources, program_files.with_program(pieces, own)
         except Stopped:
             raise
         except Exception as error:

@@ -27,6 +27,7 @@ from bot.issues.search import (
 from bot.kernel import artifacts, launch, tree_programs
 from bot.kernel.attempt import Failure, Judgement, Match, Script, SetupFailure
 from bot.kernel.bug import CrashSignature, HangSignature, ScriptFix, TrainingSignature, members_of
+from bot.kernel.commands import PYTEST
 from bot.kernel.environment import (
     Environment,
     EnvironmentSpec,
@@ -170,7 +171,10 @@ def _of_command(
         fixed = required_options.with_arguments(script, tree, _text_of(runner))
         return Fix(spec, fixed, fixed.fixes[-1].what) if fixed is not script else None
     home = package_names.import_home(runner.job.issue.repository)
-    if (fixed := own_modules.with_module(script, tree, judgement, home)) is not script:
+    fixed = own_modules.with_module(script, tree, judgement, home)
+    if fixed is script:
+        fixed = required_options.as_asked(script, tree, judgement.failure, _text_of(runner))
+    if fixed is not script:
         return Fix(spec, fixed, fixed.fixes[-1].what)
     if _lacks_gpu(judgement):
         return _without_gpu(spec, environment, script, judgement)
@@ -558,15 +562,17 @@ def _for_python(
     judgement: Judgement,
 ) -> Fix | None:
     """The program with the first release of a library from after its Python's, where an older one
-    ended as it was imported. A release that the report states stays.
+    ended as it was imported, or pytest before it came to a file of ours. A release that the report
+    states stays.
     """
     frames = judgement.failure.frames if judgement.failure is not None else ()
     own = [at for at, frame in enumerate(frames) if not frame.package]
     importers = [frame for frame in frames if frame.package not in {"", "<stdlib>"}]
     is_import = bool(own) and _IMPORT.match(frames[own[-1]].code) is not None
-    if judgement.setup_failure is not None or not is_import or not importers:
+    is_pytest = script.command[:2] == PYTEST and bool(frames) and not own
+    if judgement.setup_failure is not None or not (is_import or is_pytest) or not importers:
         return None
-    package = importers[-1].package
+    package = "pytest" if is_pytest else importers[-1].package
     name = next(
         (one for one in map(canonicalize_name, (distribution(package), package))
          if environment.version(one)), ""

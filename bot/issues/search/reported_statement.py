@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from bot.environment import imports
+from bot.issues.search import module_calls
 from bot.issues.search.name_errors import (
     ANY,
     DEFINITIONS,
@@ -68,22 +69,9 @@ def run_alone(
     points at no line. None where the error may depend on what runs before.
     """
     error = next(filter(None, map(read_name_failure, members_of(signature))), None)
+    error = _at_home(error, tree, program) if error is not None else None
     if error is None:
         return None
-    if error.kind in {"argument", "unbound", "folder"}:
-        parsed = read_parsed_arguments(program, tree) if program is not None else None
-        if program is None or parsed is None:
-            return None
-        if error.kind == "argument" and parsed.is_changed(error.name):
-            return None
-        if error.kind == "folder" and may_be_there(error.name, program, parsed, tree):
-            return None
-        error = replace(error, parsed=parsed)
-    if error.kind == "member":
-        home = home_of(error, tree, program)
-        if home is None:
-            return None
-        error = replace(error, home=home)
     places = _places(bug, issue, tree, program)
     searched = _searched(error, tree) if not _shows_frames(bug) else ()
     for place in islice(chain(places, searched), _MOST_TRIES):
@@ -92,6 +80,27 @@ def run_alone(
         if alone is not None:
             return _script(alone, place.path, tree, program, error.parsed)
     return _quoted_call(bug, issue, error, tree)
+
+
+def _at_home(error: NameFailure, tree: Tree, program: Script | None) -> NameFailure | None:
+    """The error with what the tree has of it: the parsed command line, or the class; None where
+    what runs before may decide it.
+    """
+    if error.kind in {"argument", "unbound", "folder"}:
+        parsed = read_parsed_arguments(program, tree) if program is not None else None
+        if program is None or parsed is None:
+            return None
+        if error.kind == "argument" and parsed.is_changed(error.name):
+            return None
+        if error.kind == "folder" and may_be_there(error.name, program, parsed, tree):
+            return None
+        return replace(error, parsed=parsed)
+    if error.kind == "member":
+        home = home_of(error, tree, program)
+        return replace(error, home=home) if home is not None else None
+    if error.kind == "arguments" and error.function == module_calls.FORWARD:
+        return module_calls.of_module(error, tree, program) or error
+    return error
 
 
 def run_snippet_alone(bug: BugReport, signature: AnySignature, program: Script) -> Script | None:
@@ -198,6 +207,7 @@ _SEARCHED: dict[str, type[ast.expr]] = {
     "arguments": ast.Call,
     "argument": ast.Attribute,
     "folder": ast.Call,
+    "forward": ast.Call,
 }
 
 
@@ -206,19 +216,20 @@ def _searched(error: NameFailure, tree: Tree) -> Iterator[_Place]:
     gives it, or the parsed command line asked for what it lacks: in the files nearest to the root
     first, of the last in those that the program reads.
     """
-    word = error.function if error.kind == "arguments" else error.name
+    word = error.function if error.kind in {"arguments", "forward"} else error.name
     word = "save" if error.kind == "folder" else word
     kind = _SEARCHED.get(error.kind)
     if kind is None or not word or word.startswith("__"):
         return
-    mark = re.compile(rb"\b" + re.escape(word).encode() + rb"\b")
+    words = error.objects or {word}
+    mark = re.compile(rb"\b(?:" + "|".join(map(re.escape, words)).encode() + rb")\b")
     rows = [path for path, text in tree.items() if path.endswith(".py") and mark.search(text)]
     rows.sort(key=lambda path: (path.count("/"), path))
     if error.parsed is not None:
         rows = [path for path in error.parsed.files if path in rows]
     for path in rows[:_MOST_FILES]:
         module = module_of(tree[path].decode("utf-8", "replace"))
-        parts = [row for row in nodes(module, kind) if word in {name_of(row), _called(row)}]
+        parts = [row for row in nodes(module, kind) if words & {name_of(row), _called(row)}]
         if error.kind == "folder":
             parts.sort(key=lambda row: -_likeness(row, error.name))
         yield from (_Place(path, row.lineno) for row in parts)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Set
 from pathlib import PurePosixPath
 
 from bot.kernel import tree_programs
-from bot.kernel.attempt import Script
+from bot.kernel.attempt import Failure, Script
 from bot.kernel.bug import ScriptFix, ShellCommand
 from bot.kernel.commands import read_commands
 from bot.kernel.source.syntax import module_of, name_of, nodes
@@ -26,6 +26,9 @@ _BULLET = re.compile(r"^\s*(?:[-*+]\s+|\d{1,2}[.)]\s+)?`*")
 _PLAINEST = {"int": "1", "float": "0.1"}
 _MOST_README = 100_000
 _NAME = re.compile(r"\w{4,60}")
+_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][\w-]{0,60}")
+_REFUSAL = re.compile(r"\s*(?:assert|raise|(?:sys\.)?exit|quit)\b")
+_MOST_MESSAGE = 400
 
 
 def with_arguments(script: Script, tree: Tree, report: str = "") -> Script:
@@ -37,6 +40,19 @@ def with_arguments(script: Script, tree: Tree, report: str = "") -> Script:
     if documented is not script or REQUIRED in whys:
         return documented
     return _with_required(script)
+
+
+def as_asked(script: Script, tree: Tree, failure: Failure | None, report: str = "") -> Script:
+    """A program that ended with words of its own about an option which it was not given, as the
+    README starts it; the very script where it says nothing of one.
+    """
+    last = failure.innermost if failure is not None else None
+    if failure is None or last is None or last.package or not _REFUSAL.match(last.code):
+        return script
+    own_words = {word.partition("=")[0] for word in script.command}
+    names = _OPTION.findall(failure.message[:_MOST_MESSAGE])
+    declared_names = [name for name in names if re.search(rf"[\"']{name}[\"']", script.source)]
+    return _as_documented(script, tree, report) if set(declared_names) - own_words else script
 
 
 def _as_documented(script: Script, tree: Tree, report: str) -> Script:

@@ -82,6 +82,8 @@ class StatementFile:
             # What another name is bound to, or that name in another file, may be other arguments.
             others = {name for row in (*self._local(), *self.outer) for name in bound(row)}
             return others - ({error.parsed.name} if self.path == error.parsed.entry else set())
+        if error.kind == "forward":
+            return self.certain()
         if error.kind == "member":
             is_other = self.owner is not None and self.owner.name != error.function
             return {*self.certain(), *(["self"] if is_other else [])}

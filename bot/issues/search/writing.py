@@ -8,6 +8,7 @@ import functools
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, Literal
 
 from packaging.specifiers import SpecifierSet
@@ -98,21 +99,31 @@ WITHDRAWN = "-"
 
 
 def objections(
-    source: str, refined: Interpretation, *, device: str, weights: Sequence[str] = ()
+    source: str,
+    refined: Interpretation,
+    *,
+    device: str,
+    weights: Sequence[str] = (),
+    files: Tree = MappingProxyType({}),
 ) -> tuple[Refusal, ...]:
     """What is wrong with a program, for whoever wrote it; empty when it may run. It may load
-    `weights`.
+    `weights`, and run what the repository's `files` define in place of naming what is called.
     """
     try:
         tree = syntax.parse(source)
     except SyntaxError as error:
         line = load("act").fragment("objection_line", line=error.lineno) if error.lineno else ""
         return (refuse("syntax", error=error.msg, where=f" {line}".rstrip()),)
-    return tuple(_of(tree, source, refined, device, weights))
+    return tuple(_of(tree, source, refined, device, weights, files))
 
 
 def _of(
-    tree: ast.Module, source: str, refined: Interpretation, device: str, weights: Sequence[str]
+    tree: ast.Module,
+    source: str,
+    refined: Interpretation,
+    device: str,
+    weights: Sequence[str],
+    files: Tree,
 ) -> Iterator[Refusal]:
     if len(source.splitlines()) > MOST_LINES:
         yield refuse("long", lines=MOST_LINES)
@@ -127,7 +138,8 @@ def _of(
         yield refuse("gpu", found=match[0])
     if target := _patched_target(tree, refined.api):
         yield refuse("patched", target=target)
-    imports_it = bool(set(symbols.imported_modules(source)) & set(refined.api))
+    modules = symbols.imported_modules(source)
+    imports_it = bool(set(modules) & set(refined.api)) or _runs_files(tree, modules, files)
     if refined.api and not (imports_it or staged.exercises(source, refined.api)):
         yield refuse("unrelated", api=", ".join(refined.api))
     assert refined.signature is not None
@@ -135,6 +147,14 @@ def _of(
         if line := staged.staged(source, member):
             observing = isinstance(member, ObservationSignature)
             yield refuse("constant" if observing else "staged", line=line[:160])
+
+
+def _runs_files(tree: ast.Module, modules: Sequence[str], files: Tree) -> bool:
+    """Whether a program imports a module of the repository, or opens a notebook of it."""
+    texts = {str(one.value).removeprefix("./") for one in nodes(tree, ast.Constant)}
+    is_notebook = any(text.endswith(".ipynb") and text in files for text in texts)
+    tops = {name.partition(".")[0] for name in modules}
+    return is_notebook or any(tree_programs.provides(top, files) for top in tops)
 
 
 def _hub_data(source: str) -> re.Match[str] | None:
@@ -856,7 +876,10 @@ class _Writer:
     def _objections(self) -> list[Refusal]:
         device = self.runner.job.environment.device
         weights = self.environment.operator_files.weights
-        wrong = list(objections(self.program, self.refined, device=device, weights=weights))
+        files = self.material.tree
+        wrong = list(
+            objections(self.program, self.refined, device=device, weights=weights, files=files)
+        )
         if (
             self.refined.needs_contrast
             and not self.contrast.strip()

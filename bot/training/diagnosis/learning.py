@@ -286,11 +286,25 @@ def _accuracy(epochs: tuple[Epoch, ...]) -> float | None:
 
 
 def _above_majority(accuracy: float | None, loss: Loss | None) -> float | None:
+    majority = _majority(loss)
+    return None if accuracy is None or majority is None else (accuracy - majority) / (1 - majority)
+
+
+def _majority(loss: Loss | None) -> float | None:
+    """The share of the most frequent class."""
     shares = loss.class_shares if loss else ()
     majority = max(shares, default=1.0)
-    if accuracy is None or majority >= 1 or sum(shares) > 1 + _TINY:
+    return None if majority >= 1 or sum(shares) > 1 + _TINY else majority
+
+
+def constant_accuracy(epochs: tuple[Epoch, ...], loss: Loss | None) -> tuple[float, float] | None:
+    """The last accuracy, where it is known, and the one below which it is no better than that of
+    the most frequent class.
+    """
+    accuracy, majority = _accuracy(epochs), _majority(loss)
+    if accuracy is None or majority is None:
         return None
-    return (accuracy - majority) / (1 - majority)
+    return accuracy, majority + _BADLY * (1 - majority)
 
 
 def _pace(values: list[float]) -> tuple[float, bool]:

@@ -26,6 +26,7 @@ from bot.training.diagnosis import (
     structure,
     weights,
 )
+from bot.training.diagnosis.learning import constant_accuracy
 from bot.training.diagnosis.rule import WEIGHT, Rule, Sign, Training, trainings
 from bot.training.diagnosis.structure import over_fitting
 
@@ -35,11 +36,12 @@ Success = Literal["", "trained", "held out"]
 
 
 class ConstantEnd(NamedTuple):
-    """The loss at the end of a training, and the one below which it would have learned more than
+    """A metric at the end of a training, and the limit up to which it is no better than that of
     the best constant prediction.
     """
 
-    loss: float
+    metric: Literal["loss", "accuracy"]
+    value: float
     limit: float
 
 
@@ -75,9 +77,11 @@ def constant_end(trace: TrainingTrace) -> ConstantEnd | None:
     if not runs or not all(run.learning.badly for run in runs):
         return None
     last = runs[-1].learning
-    if last.limit is None:
-        return None
-    return ConstantEnd(math.nan if last.broken else last.points[-1], last.limit)
+    end = math.nan if last.broken or last.end is None else last.end
+    if last.limit is not None and not end < last.limit:
+        return ConstantEnd("loss", end, last.limit)
+    accuracy = constant_accuracy(runs[-1].epochs, runs[-1].loss)
+    return ConstantEnd("accuracy", *accuracy) if accuracy is not None else None
 
 
 # All rules of the diagnosis, in the order of their severity.

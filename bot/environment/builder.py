@@ -252,10 +252,10 @@ class UvBuilder(Builder):
     def usable(self, name: str, minor: str) -> tuple[str, ...]:
         """The releases with a wheel for Linux and a Python; of jax those whose jaxlib has one."""
         rows = self._with_wheel(name, minor)
-        if name not in imports.JAX:
+        if name != "jax":
             return rows
-        common = set.intersection(*(set(self._with_wheel(one, minor)) for one in imports.JAX))
-        return tuple(version for version in rows if version in common) or rows
+        built = {*self._with_wheel("jaxlib", minor)}
+        return tuple(version for version in rows if version in built) or rows
 
     def _with_wheel(self, name: str, minor: str) -> tuple[str, ...]:
         try:

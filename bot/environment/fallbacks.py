@@ -367,33 +367,38 @@ def _show_hidden(draft: Draft, text: str, world: World) -> Draft | None:
     return of_any_date(draft, names, "a later {}", why, _days(names, draft, text, world))
 
 
-def _day_of_the_gone(draft: Draft, text: str, world: World) -> Draft | None:
-    """Of jaxlib the index keeps no release of before 2023: all come from the first day on which it
-    can be had, since what needs it and jax were made for one another. (A dependency that only came
-    later is let in by itself.)
+def _with_oldest_jax(draft: Draft, text: str, world: World) -> Draft | None:
+    """Of jaxlib the index keeps no release of before 2023. jax and jaxlib are of one release then,
+    the last of before the day that has a jaxlib, else the first; everything else stays of its day.
     """
-    day = draft.exclude_newer
-    for name in {*releases.hidden_by_date(text)} & {*imports.JAX} if day else ():
-        if name in draft.windows or any(row.name == name for row in draft.requirements):
-            continue
-        uploads = [row.uploaded_at for row in world.history(name) if row.uploaded_at]
-        first = min(uploads, default=day)
-        if day and first and first > day:
-            why = f"the first day on which there is a {name}"
-            new = [
-                row.model_copy(update={"rung": PinSource.NEIGHBOUR, "reason": f"of {why}"})
-                if row.name == draft.under_test and row.rung in GUESSES and not row.specifier
-                else row
-                for row in draft.requirements
-            ]
-            return replace(
-                draft,
-                what=f"as of {first:%Y-%m-%d}, {why}",
-                requirements=tuple(new),
-                exclude_newer=first + _A_DAY,
-                notes=(*draft.notes, ("date", f"releases are of {first:%Y-%m-%d}, {why}")),
-            )
-    return None
+    lacking = {*releases.hidden_by_date(text), *_without_wheel(text)} & {*imports.JAX}
+    if not lacking or draft.exclude_newer is None or {*imports.JAX} <= {*draft.undated}:
+        return None
+    stated = [row for row in draft.requirements if row.name in imports.JAX]
+    if any(row.rung is PinSource.OPTION for row in stated):
+        return None
+    jaxes, libraries = map(world.history, imports.JAX)
+    if any(row.uploaded_at and row.uploaded_at <= draft.exclude_newer for row in libraries):
+        return None
+    built = {row.version for row in libraries if not (row.yanked or row.prerelease)}
+    shared = [row for row in jaxes if row.version in built & {*world.usable("jaxlib", draft.minor)}]
+    then = [row for row in shared if row.uploaded_at and row.uploaded_at <= draft.exclude_newer]
+    if not shared:
+        return None
+    version = (then[-1] if then else shared[0]).version
+    reason = f"no jaxlib of the day is on the index; {version} is the nearest"
+    changes = {"specifier": f"=={version}", "rung": PinSource.NEIGHBOUR, "reason": reason}
+    names = {row.name for row in stated}
+    new = [Requirement(name=name, **changes) for name in imports.JAX if name not in names]
+    kept = [row.model_copy(update=changes) if row in stated else row for row in draft.requirements]
+    return replace(
+        draft,
+        what=f"with jax and jaxlib {version}",
+        requirements=(*kept, *new),
+        constraints=tuple(row for row in draft.constraints if row.name not in imports.JAX),
+        undated=(*draft.undated, *imports.JAX),
+        notes=(*draft.notes, ("jax", reason)),
+    )
 
 
 def _python_with_wheels(draft: Draft, text: str, world: World) -> Draft | None:
@@ -577,7 +582,7 @@ def _dated(draft: Draft, old: Requirement, world: World) -> Draft:
 MOVES: tuple[Move, ...] = (
     _forget_unknown,
     _drop_named_constraints,
-    _day_of_the_gone,
+    _with_oldest_jax,
     _show_hidden,
     _python_with_wheels,
     give_way,

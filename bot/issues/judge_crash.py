@@ -42,7 +42,7 @@ def _pieces(
     failure: Failure, signature: CrashSignature, script: Script, names: frozenset[str]
 ) -> Iterator[Evidence]:
     yield Evidence(what="class", says=_class(failure, signature))
-    if signature.checks:
+    if signature.checks and not signature.message:
         yield _check_evidence(failure, signature, names)
         return
     alike = wording.likeness(signature.message, failure.message, names)
@@ -55,6 +55,9 @@ def _pieces(
     if not (script.is_repositorys or is_copy) and _by_itself(failure, signature, script):
         says = "the program itself raises or prints this error"
         yield Evidence(what="origin", agrees=False, says=says)
+    if signature.checks and not locations.may_be_at(failure, signature.checks):
+        says = "it was not raised by the reported statement"
+        yield Evidence(what="check", agrees=False, says=says)
 
 
 def _class(failure: Failure, signature: CrashSignature) -> str:
@@ -209,13 +212,14 @@ def judge_crash(observation: Observation, signature: CrashSignature, script: Scr
             judgement = matched(f"{failure.exception} {how}", last_line(failure), failure)
             return judgement.model_copy(update={"weighed": evidence})
         closest = max(closest, evidence, key=len)
-        if _names_only_class(signature) and not failure.swallowed:
+        is_elsewhere = evidence[-1].what == "check" and bool(signature.message)
+        if is_elsewhere or (_names_only_class(signature) and not failure.swallowed):
             elsewhere = failure
         if evidence[-1].what == "words" and may_be_reworded(failure, signature, names):
             reworded_failure = failure
     if reworded_failure is not None or elsewhere is not None:
         return _doubtful(signature, closest, reworded_failure, elsewhere)
-    if signature.checks and not signature.exception:
+    if signature.checks and not (signature.exception or signature.message):
         if not (observation.exit_code or observation.escaped or observation.timed_out):
             return passed("the statement that is said to fail did not fail")
         inconclusive = undecided("the bug report names a statement that fails, but not how")
@@ -227,7 +231,8 @@ def judge_crash(observation: Observation, signature: CrashSignature, script: Scr
 def _names_only_class(signature: CrashSignature) -> bool:
     """Whether a class and a statement are all that is known; an assertion is its own place."""
     name = signature.exception.rsplit(".", 1)[-1]
-    return bool(signature.checks) and name not in {"", "AssertionError"}
+    only = bool(signature.checks) and not signature.message
+    return only and name not in {"", "AssertionError"}
 
 
 def _doubtful(

@@ -148,13 +148,15 @@ class Frame(Record):
 class Traceback(Record):
     """A Python traceback found in the report. `exception` is as printed (possibly dotted);
     frames run outermost to innermost and may be empty when only the last line was pasted.
-    `chained` are the exceptions printed before it (causes and contexts).
+    `chained` are the exceptions printed before it (causes and contexts). `statements` are those of
+    a program of which a remark says that they fail so, where no frames do.
     """
 
     exception: str
     message: str
     frames: tuple[Frame, ...] = ()
     chained: tuple[Traceback, ...] = ()
+    statements: tuple[str, ...] = ()
     fence: int | None = None
     line: int = 0
 
@@ -309,7 +311,7 @@ class CrashSignature(Record):
     it is compared is in `bot.issues.signature.wording`. `frame` is a path below site-packages, e.g.
     "torch/nn/modules/linear.py", or "" when the report does not show it; `places` are all lines of
     the quoted traceback, outermost first. `checks` are source lines of the program whose failure
-    counts (for bare assertions and remarks on a statement, which have no message).
+    counts (of bare assertions and remarks on a statement; beside a `message` both have to fit).
     """
 
     kind: Literal["crash"] = "crash"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from packaging.version import Version
 
-from bot.environment import fallbacks, releases
+from bot.environment import drafts, fallbacks, releases
 from bot.environment.fallbacks import Draft, World
 from bot.environment.index import File, IndexRelease
 from bot.kernel.bug import Release
@@ -210,24 +211,35 @@ def test_what_never_had_a_wheel_is_built_as_of_its_day(wheels: str, what: str) -
     assert following is None or (following.what == what) is (what != "build")
 
 
-def test_what_packages_of_the_day_need_and_is_gone_moves_the_day_of_all() -> None:
-    """A package and what it was built on are of one time: jaxlib has no releases of before 2023."""
+def test_of_jax_and_jaxlib_the_nearest_pair_that_there_is_stands_in_for_what_is_gone() -> None:
+    """jaxlib has no releases of before 2023; everything else stays of the day of the report."""
     flax = Requirement(name="flax", rung=PinSource.IMPORT, reason="imported")
-    stated = Requirement(name="optax", specifier="==0.1", rung=PinSource.ISSUE, reason="stated")
-    draft = Draft("first", "3.11", (flax, stated), under_test="flax", exclude_newer=DAY)
-    gone = (row("0.5", 2025), row("0.6", 2025, 3))
+    jax = Requirement(name="jax", extras=("cpu",), rung=PinSource.IMPORT, reason="imported")
+    draft = Draft("first", "3.11", (flax, jax), under_test="flax", exclude_newer=DAY)
     words = (
         "Because there are no versions of jaxlib and flax==0.3 depends on jaxlib, we can conclude "
         "that flax==0.3 cannot be used.\n\nhint: `jaxlib` was filtered by `exclude-newer`"
     )
     assert releases.hidden_by_date(words) == ["jaxlib"]
-    world = World(lambda _: (), ("3.11",), lambda *_: None, history=lambda _: gone)
-    found = fallbacks.next_draft(draft, words, world, (draft,))
+    history = {
+        "jax": (NEEDED[0], row("0.5", 2025), row("0.6", 2025, 3)),
+        "jaxlib": (row("0.5", 2025), row("0.6", 2025, 3)),
+    }
+
+    def world(of: Mapping[str, tuple[Release, ...]]) -> World:
+        return World(
+            *(lambda _: (), ("3.11",), lambda *_: None),
+            history=lambda name: of.get(name, ()),
+            usable=lambda name, _: tuple(one.version for one in of.get(name, ())),
+        )
+
+    found = fallbacks.next_draft(draft, words, world(history), (draft,))
     assert found is not None
-    assert found.exclude_newer == datetime(2025, 1, 2, tzinfo=UTC)
-    assert [one.rung for one in found.requirements] == [PinSource.NEIGHBOUR, PinSource.ISSUE]
-    assert "2025-01-01, the first day on which there is a jaxlib" in dict(found.notes)["date"]
-    older = World(lambda _: (), ("3.11",), lambda *_: None, history=lambda _: (NEEDED[0], *gone))
+    assert found.exclude_newer == DAY
+    lines = [drafts.line(one) for one in found.requirements]
+    assert lines == ["flax", "jax[cpu]==0.5", "jaxlib==0.5"]
+    assert "0.5 is the nearest" in dict(found.notes)["jax"]
+    older = world({**history, "jaxlib": (NEEDED[0], *history["jaxlib"])})
     other = fallbacks.next_draft(draft, words, older, (draft,))
     assert other is not None
-    assert other.exclude_newer == DAY, "releases of before the day are there"
+    assert other.requirements == draft.requirements, "releases of before the day are there"

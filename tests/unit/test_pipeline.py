@@ -166,6 +166,35 @@ def test_what_is_newer_than_the_report_refutes_nothing_nor_confirms_what_is_unsa
     assert ("helper 3.1" in found.verdict.reason) is (kind == "inconclusive")
 
 
+@pytest.mark.parametrize(("late", "kind"), [(True, "reproduced"), (False, "different_failure")])
+def test_a_library_that_cannot_be_imported_beside_a_later_jax_steps_to_its_next_line(late, kind):
+    """Of jaxlib there is no release of before 2023, so an older library may meet a later one."""
+
+    def built(spec):
+        line = next((one.specifier for one in spec.requirements if one.name == "lib"), "")
+        versions = {"lib": line.removeprefix("==") or "0.3.1", "jax": "0.4.13", "jaxlib": "0.4.13"}
+        rung = PinSource.NEIGHBOUR
+        return Environment(
+            id=versions["lib"],
+            python="3.11.2",
+            interpreter=versions["lib"],
+            packages=tuple(Package(name=n, version=v, rung=rung) for n, v in versions.items()),
+            undated=("jax", "jaxlib") if late else (),
+        )
+
+    def program(spec):
+        if spec.argv[0] != "0.3.1":
+            return fails()
+        gone = traceback("AttributeError", "'Config' object has no attribute 'omnistaging'")
+        ended = gone.replace("    lib.fit()", "    import lib").replace("line 2", "line 1")
+        return RunResult(exit_code=1, stderr=ended, seconds=1.0)
+
+    known = {"lib": ("0.3.1", "0.3.2", "0.4.0", "0.4.1", "0.5.0")}
+    found = decide(report(), program, FakeBuilder(on_build=built, known=known))
+    assert found.verdict.kind == kind
+    assert (found.environment.version("lib") == "0.4.0") is (kind == "reproduced")
+
+
 @pytest.mark.parametrize(
     ("claimed", "has", "kind"),
     [

@@ -190,6 +190,15 @@ def test_a_remark_without_a_class_takes_only_a_good_end_for_a_pass(execute, prog
     assert found == [match]
 
 
+def test_a_message_counts_at_the_statement_of_which_a_remark_says_that_it_fails(execute):
+    """Another statement that fails in the same words is another failure, but refutes nothing."""
+    body = f"The error is: `ValueError: {SIZE}`.\n\n"
+    first = fence(f"{LAYER}layer([1, 2, 3])  # <--- ERROR!\nlayer([4, 5, 6])")
+    second = fence(f"{LAYER}layer([1, 2, 3])\nlayer([4, 5, 6])  # <--- ERROR!")
+    assert outcomes(execute, body + first, "A small question") == [Match.MATCHED]
+    assert outcomes(execute, body + second, "A small question") == [Match.UNDECIDED]
+
+
 PASTED = {
     "a program in a details element": "<details>\n<summary>Code</summary>\n" + fence(f"{LAYER}layer([1, 2, 3])")
     + "</details>\n<details><summary>Traceback</summary>\n<pre>\n" + TRACE.replace("<", "&lt;") + "\n</pre></details>\n",

@@ -476,15 +476,16 @@ _SIMPLE = (
 _HEADED_STATEMENTS = (ast.For, ast.With, ast.If, ast.While)
 
 
-def find_remarks(fences: Sequence[Fence]) -> Iterator[Traceback]:
+def find_remarks(fences: Sequence[Fence], *, worded: bool = False) -> Iterator[Traceback]:
     """The failures that remarks name, each at its statement: on its line, or alone above or below
-    it. The class is "" where the remark gives none.
+    it. The class is "" where the remark gives none. Unless the error is `worded` elsewhere, the
+    statement has to use something of a library.
     """
     program_fences = (row for row in fences if row.kind is FenceKind.PROGRAM and row.role in _ROLES)
-    yield from islice((row for fence in program_fences for row in _of(fence)), _MOST)
+    yield from islice((row for fence in program_fences for row in _of(fence, worded)), _MOST)
 
 
-def _of(fence: Fence) -> Iterator[Traceback]:
+def _of(fence: Fence, worded: bool) -> Iterator[Traceback]:
     tree, lines = module_of(fence.text), fence.text.split("\n")
     for at, line in enumerate(lines[:_MOST_REMARKED_LINES]):
         match = _REMARK.match(line) if "#" in line and len(line) < 1000 else None
@@ -495,7 +496,7 @@ def _of(fence: Fence) -> Iterator[Traceback]:
         following = lines[at + 1] if at + 1 < len(lines) else ""
         number = at + 1 if match["code"].strip() else at + 2 if following.strip() else at
         code = silent["code"] if silent else _statement(tree, lines, number)
-        if code and (traceback.message or _may_be_librarys(code, fence)):
+        if code and (worded or traceback.message or _may_be_librarys(code, fence)):
             is_assert = not traceback.exception and code.startswith("assert ")
             update = {"frames": (Frame(path="", code=code),), "fence": fence.index}
             yield traceback.model_copy(

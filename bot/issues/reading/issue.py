@@ -212,11 +212,19 @@ def tracebacks(
     blocks = [*zip(document.codes, fences, strict=True)]
     candidates = candidates or [*exceptions.in_blocks(blocks)]
     candidates = candidates or [*map(without_place, exceptions.in_title(issue, words, fences))]
-    return tuple(
-        candidates
-        if any(map(_tells, candidates))
-        else [*exceptions.find_remarks(fences)] or candidates
-    )
+    if not any(map(_tells, candidates)):
+        return tuple([*exceptions.find_remarks(fences)] or candidates)
+    remarks = [*exceptions.find_remarks(fences, worded=True)]
+    return tuple(_at_remark(row, remarks) for row in candidates)
+
+
+def _at_remark(row: Traceback, remarks: Sequence[Traceback]) -> Traceback:
+    """A message without a stack, with the statements of which remarks say that they fail so."""
+    if row.frames or not row.message:
+        return row
+    same = [one for one in remarks if one.exception in {"", row.exception.rsplit(".", 1)[-1]}]
+    statements = (frame.code for one in same for frame in one.frames)
+    return row.model_copy(update={"statements": tuple(dict.fromkeys(statements))})
 
 
 def _tells(row: Traceback) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 from bot.environment import imports, library_names, package_names, specify, versions
 from bot.environment.imports import distribution
@@ -139,7 +140,9 @@ def next_fix(
     if script.command and (fix := _of_command(runner, spec, environment, script, run.judgement)):
         return fix
     if failure is None:
-        return _with_submodule(runner, spec, environment, script, run.judgement)
+        return _with_submodule(runner, spec, environment, script, run.judgement) or _beside_jax(
+            runner, spec, environment, script, run.judgement
+        )
     if failure.module or failure.requirement:
         text = failure.requirement
         if text.startswith("["):
@@ -565,18 +568,8 @@ def _for_python(
     ended as it was imported, or pytest before it came to a file of ours. A release that the report
     states stays.
     """
-    frames = judgement.failure.frames if judgement.failure is not None else ()
-    own = [at for at, frame in enumerate(frames) if not frame.package]
-    importers = [frame for frame in frames if frame.package not in {"", "<stdlib>"}]
-    is_import = bool(own) and _IMPORT.match(frames[own[-1]].code) is not None
-    is_pytest = script.command[:2] == PYTEST and bool(frames) and not own
-    if judgement.setup_failure is not None or not (is_import or is_pytest) or not importers:
-        return None
-    package = "pytest" if is_pytest else importers[-1].package
-    name = next(
-        (one for one in map(canonicalize_name, (distribution(package), package))
-         if environment.version(one)), ""
-    )  # fmt: skip
+    is_pytest = script.command[:2] == PYTEST
+    name = _failed_import(environment, judgement, is_pytest=is_pytest)
     stated = {row.name for row in spec.requirements if row.rung in _STATED and row.specifier}
     minor = ".".join(environment.python.split(".")[:2])
     day = versions.RELEASE_DAYS.get(minor)
@@ -596,6 +589,51 @@ def _for_python(
     )
     runner.note(f"{reason}; {version.version} is not")
     return Fix(specify.add(spec, new), script, f"with {name} {version.version}, since {reason}")
+
+
+def _beside_jax(
+    runner: Runner,
+    spec: EnvironmentSpec,
+    environment: Environment,
+    script: Script,
+    judgement: Judgement,
+) -> Fix | None:
+    """The program with the next line of releases of a library that cannot be imported beside a jax
+    that is newer than the report: of before 2023 there is none. A release that is stated stays.
+    """
+    name = _failed_import(environment, judgement)
+    stated = {row.name for row in spec.requirements if row.rung in _STATED and row.specifier}
+    if "jaxlib" not in environment.undated or not name or name in {*stated, *imports.JAX}:
+        return None
+    rows = [row for row in runner.ports.builder.history(name) if not (row.yanked or row.prerelease)]
+    installed = environment.version(name)
+    line = Version(installed).release[:2]
+    later = next((row.version for row in rows if Version(row.version).release[:2] > line), "")
+    if not later:
+        return None
+    reason = f"{name} {installed} cannot be imported beside jax {environment.version('jax')}"
+    new = Requirement(name=name, specifier=f"=={later}", rung=PinSource.NEIGHBOUR, reason=reason)
+    runner.note(f"{reason}; {later} is tried")
+    return Fix(specify.add(spec, new), script, f"with {name} {later}, since {reason}"[:200])
+
+
+def _failed_import(
+    environment: Environment, judgement: Judgement, *, is_pytest: bool = False
+) -> str:
+    """The distribution of the library that ended as a program imported it, or pytest before it came
+    to a file of ours; "" for any other end.
+    """
+    frames = judgement.failure.frames if judgement.failure is not None else ()
+    own = [at for at, frame in enumerate(frames) if not frame.package]
+    is_early = is_pytest and bool(frames) and not own
+    is_import = is_early or (bool(own) and _IMPORT.match(frames[own[-1]].code) is not None)
+    no_importers = {"", "<stdlib>", *imports.JAX}
+    importers = [frame for frame in frames if frame.package not in no_importers]
+    if judgement.setup_failure is not None or not is_import or not importers:
+        return ""
+    package = "pytest" if is_early else importers[-1].package
+    names = map(canonicalize_name, (distribution(package), package))
+    return next((name for name in names if environment.version(name)), "")
 
 
 def _imported_tops(failure: Failure, script: Script, tree: Tree) -> tuple[str, ...]:

@@ -121,7 +121,7 @@ def _crash(bug: BugReport, row: Traceback) -> CrashSignature:
         frame=fault.module_path,
         function=fault.function,
         places=tuple(map(_place, row.frames[-_MOST_PLACES:])),
-        checks=(tuple(own) or (_asserts if check else _calls)(bug)) if unnamed else (),
+        checks=(tuple(own) or (_asserts if check else _calls)(bug)) if unnamed else row.statements,
     )
 
 

@@ -214,10 +214,22 @@ def _is_own_call(failure: Failure, own_names: frozenset[str]) -> bool:
     return bool(parts) and (not own_names.isdisjoint(parts) or parts[0] in _BUILTIN_KINDS)
 
 
+def may_be_at(failure: Failure, statements: tuple[str, ...]) -> bool:
+    """Whether an exception came through one of these statements of a program, as far as its frames
+    tell.
+    """
+    return not any(_own_lines(failure)) or _at(failure, statements)
+
+
 def _at(failure: Failure, statements: tuple[str, ...]) -> bool:
-    plain_statements = [_plain(text) for text in statements]
-    own = (_plain(frame.code) for frame in failure.frames if not frame.package and frame.code)
-    return any(code and (code in text or text in code) for code in own for text in plain_statements)
+    texts = [_plain(text) for text in statements]
+    return any(code in text or text in code for code in _own_lines(failure) for text in texts)
+
+
+def _own_lines(failure: Failure) -> list[str]:
+    """The lines of the program's own that a failure came through."""
+    lines = (_plain(frame.code) for frame in failure.frames if not frame.package)
+    return [*filter(None, lines)]
 
 
 def _plain(code: str) -> str:

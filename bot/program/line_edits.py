@@ -426,7 +426,8 @@ def _judges_differently(
     judging = [judging_arguments(x, is_loss=is_loss) for x in (edited.before, edited.after)]
     if judging[0] != judging[1]:
         return f"it changes what {metric.name} is computed from"
-    before, after = Slicer({**others, file: edited.before}), Slicer({**others, file: edited.after})
+    before = Slicer({**others, file: edited.before})
+    after = Slicer({**others, file: edited.after}, before)
     slices = [x.measured(metric.name, metric.source, is_loss=is_loss) for x in (before, after)]
     for part, lines in zip(slices, (edited.removed, edited.added), strict=True):
         if line := part.line(file, lines):

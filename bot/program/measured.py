@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -32,6 +32,7 @@ _TRAINED_BY = frozenset((
     "compile", "fit", "train_on_batch", "requires_grad_", "get_weights", "set_weights",
     "trainable_variables", "trainable_weights",
 ))  # fmt: skip
+_UPDATES = frozenset(("apply_updates", "apply_gradients", "incremental_update"))
 _MODEL_BASES = frozenset(("Module", "Model", "Layer", "LightningModule", "Sequential", "Optimizer"))
 _TRAINS = frozenset((
     "backward", "step", "zero_grad", "fit", "train_on_batch", "apply_gradients", "gradient",
@@ -127,6 +128,8 @@ class Slicer:
     """The statements of a program's files, and the walks over them."""
 
     trees: Mapping[str, ast.Module]
+    limit: Slicer | None = None
+    """The program before an edit: what is no model there is none afterwards."""
     statements: list[Statement] = field(default_factory=list)
     _outer: dict[int, Function | None] = field(default_factory=dict)
 
@@ -213,11 +216,28 @@ class Slicer:
         return frozenset(names)
 
     @cached_property
+    def _updating(self) -> frozenset[str]:
+        """Functions that train, and what is made of them: `step = jax.jit(update)`."""
+        names, new = set(self._training_functions), {""}
+        while new:
+            new = {
+                name for one in self.statements if isinstance(one.node, ast.Assign)
+                and isinstance(one.node.value, ast.Call | ast.Name) and one.reads & names
+                and len(one.binds) == 1 and _wraps(one.node.value, names)
+                for name in one.binds
+            } - names  # fmt: skip
+            names |= new
+        return frozenset(names)
+
+    @cached_property
     def _parts(self) -> frozenset[int]:
         """Functions that the loss is computed by and that use what is trained: parts of the model,
         be they methods or plain functions. Those that are differentiated themselves are none: what
         they return may be the metric too.
         """
+        if self.limit is not None:
+            keys = {self.limit._function_keys[x] for x in self.limit._parts}
+            return frozenset(x for x, key in self._function_keys.items() if key in keys)
         differentiated = {name for rows in self._losses() for name in rows}
         entered = self.training.functions
         return frozenset(
@@ -290,39 +310,57 @@ class Slicer:
             for node in _own_nodes(one.node):
                 for name in self._trained_in(node):
                     names.add((_scope(one.function, name), name))
-        size = -1
-        while size < len(names):  # what a function is given or gives back is trained there too
-            size = len(names)
-            for pair in self._same_values:
-                if names & set(pair):
-                    names |= set(pair)
-        return frozenset(names - {(0, "")})
+        names.discard((0, ""))
+        new = names
+        while new:  # what a function trains is trained where it comes from, and where it goes
+            new = {outer for outer, inner in self._same_values if inner in names} - names
+            names |= new
+        callers = defaultdict[tuple[int, str], set[tuple[int, str]]](set)
+        for outer, inner in self._same_values:
+            callers[inner].add(outer)
+        names |= {inner for inner, outers in callers.items() if outers <= names}
+        return frozenset(x for x in names if self.limit is None or self._key(x) in self._limits)
+
+    @cached_property
+    def _limits(self) -> frozenset[tuple[str, str]]:
+        limit = self.limit
+        return frozenset(map(limit._key, limit._trained)) if limit is not None else frozenset()
+
+    def _key(self, name: tuple[int, str]) -> tuple[str, str]:
+        """A name in its function as it can be found in another text of the program."""
+        return self._function_keys.get(name[0], ""), name[1]
+
+    @cached_property
+    def _function_keys(self) -> Mapping[int, str]:
+        rows = (one for one in self.statements if isinstance(one.node, Function))
+        return {id(one.node): _function_key(one) for one in rows}
 
     @cached_property
     def _same_values(self) -> list[tuple[tuple[int, str], tuple[int, str]]]:
-        """Names in two functions that hold one value: an argument and its parameter, what is
-        returned and what a call is assigned to.
+        """Names that hold one value, where a function is called and in it: an argument and its
+        parameter, what a call is assigned to and what is returned.
         """
-        pairs = []
+        pairs: list[tuple[tuple[int, str], tuple[int, str]]] = []
         for one in self.statements:
             for call in _calls(one.node):
                 for function in self._functions.get(name_of(call.func), ()):
-                    node = function.node
-                    assert isinstance(node, Function)
-                    inner = [x for x in _ordered_parameters(node) if x not in ("self", "cls")]
-                    outer = [_spelled(x) for x in call.args]
-                    pairs += [
-                        ((_scope(one.function, name), name), (id(node), parameter))
-                        for name, parameter in zip(outer, inner, strict=False) if name
-                    ]  # fmt: skip
-                    if isinstance(one.node, ast.Assign) and one.node.value is call:
-                        targets = [_spelled(x) for x in _elements(one.node.targets[0])]
-                        pairs += [
-                            ((_scope(one.function, to), to), (id(node), name))
-                            for row in self._returned_names(node) if len(row) == len(targets)
-                            for to, name in zip(targets, row, strict=True) if to and name
-                        ]  # fmt: skip
+                    pairs += self._same_in(one, call, function.node)
         return pairs
+
+    def _same_in(
+        self, one: Statement, call: ast.Call, function: ast.stmt
+    ) -> Iterator[tuple[tuple[int, str], tuple[int, str]]]:
+        assert isinstance(function, Function)
+        parameters = [x for x in _ordered_parameters(function) if x not in ("self", "cls")]
+        rows: list[tuple[Sequence[ast.AST], list[str]]] = [(call.args, parameters)]
+        if isinstance(one.node, ast.Assign) and one.node.value is call:
+            targets = list(_elements(one.node.targets[0]))
+            rows += [(targets, row) for row in self._returned_names(function)
+                     if len(row) == len(targets)]  # fmt: skip
+        for nodes, names in rows:
+            for node, inner in zip(nodes, names, strict=False):
+                if inner and (outer := _spelled(node)):
+                    yield (_scope(one.function, outer), outer), (_scope(function, inner), inner)
 
     def _returned_names(self, function: Function) -> Iterator[list[str]]:
         for one in self.statements:
@@ -340,10 +378,10 @@ class Slicer:
         if isinstance(value, ast.Call):
             if name_of(value.func) in self._model_classes:
                 yield from own
-            if name_of(value.func) not in _BUILTIN_UPDATES:
+            names = {_spelled(x) for x in ast.walk(value)} | {name_of(value.func)}
+            if names & (self._updating | _UPDATES):
                 arguments = (*value.args, *(word.value for word in value.keywords))
-                passed = {_spelled(x) for one in arguments for x in _elements(one)}
-                yield from own & passed
+                yield from own & {_spelled(x) for one in arguments for x in _elements(one)}
         if any(_is_gradient(x) for x in ast.walk(value)):
             yield from own
 
@@ -484,11 +522,6 @@ def _compared(call: ast.Call, metric: str, source: str, *, is_loss: bool) -> lis
     return []
 
 
-_BUILTIN_UPDATES = frozenset(
-    ("max", "min", "sum", "len", "list", "sorted", "float", "int", "round")
-)
-
-
 def _reaching(rows: list[Statement], one: Statement, name: str) -> list[Statement]:
     """Of the definitions in one function those that a use may see."""
     before = [
@@ -503,6 +536,16 @@ def _reaching(rows: list[Statement], one: Statement, name: str) -> list[Statemen
         x for x in rows
         if x is last or last.at < x.at < one.at or (x.at >= one.at and carrying & set(x.path))
     ]  # fmt: skip
+
+
+def _function_key(one: Statement) -> str:
+    return f"{one.file}:{one.owner}.{getattr(one.node, 'name', '')}"
+
+
+def _wraps(value: ast.AST, names: set[str]) -> bool:
+    """Whether an expression is a function of these names, perhaps compiled."""
+    functions = value.args[:1] if isinstance(value, ast.Call) else [value]
+    return any(_spelled(x) in names for x in functions)
 
 
 def _scope(function: Function | None, name: str) -> int:

@@ -234,6 +234,25 @@ REFUSED = {
         "        test_y.zero_()\n        loss.backward()",
         "line 36 computes",
     ),
+    "calls the labels parameters": (
+        "        loss.backward()",
+        "        test_y.requires_grad_()\n        test_y[:] = 0\n        loss.backward()",
+        "computed from",
+    ),
+    "calls the labels a gradient": (
+        "accuracy = evaluate(model, test_x, test_y)",
+        "grad = 0\ntest_y = test_y * grad\naccuracy = evaluate(model, test_x, test_y)",
+        "computed from",
+    ),
+    "makes the evaluation a part of the loss": (
+        PROGRAM[PROGRAM.index("        predictions =") : PROGRAM.index("model = Net()")],
+        (
+            "        predictions = y + 0 * net(x).argmax(1)\n"
+            "    return (predictions == y).float().mean().item()\n\n\n"
+            "def extra(net, x, y):\n    loss = evaluate(net, x, y)\n    loss.backward()\n\n\n"
+        ),
+        "computed from",
+    ),
     "trains on what is tested": (
         LOSS_LINE,
         "        loss = criterion(model(test_x), test_y)",
@@ -484,6 +503,23 @@ def test_in_keras_a_line_that_judges_and_trains_may_change_what_it_trains_with()
     last = fit.replace("(other, truth))", "held)")
     leaked = last.replace("inputs, labels", "other, truth")
     assert "uses `other`" in refusal(last, leaked, source=held, metric=metric)
+
+
+@pytest.mark.parametrize(
+    "made",
+    ["test_x = put(torch.relu(test_x))", "test_x = torch.relu(put(test_x))",
+     "test_x = put(test_x)\nmodel = put(model)",
+     "test_x = put(test_x)\nput(model)"],
+)  # fmt: skip
+def test_data_that_are_made_of_themselves_are_no_model(made: str) -> None:
+    """Nor are those that a helper gets like a model."""
+    helper = "def put(thing):\n    thing = thing.cpu()\n    return thing\n\n\n"
+    source = PROGRAM.replace("optimizer = ", f"{made}\noptimizer = ")
+    source = source.replace("def evaluate", f"{helper}def evaluate")
+    first = made.split("\n")[0]
+    assert "computed from" in refusal(first, "test_x = train_x", source=source)
+    inside = "    thing = thing.cpu()"
+    assert "computed from" in refusal(inside, "    thing = thing * 0", source=source)
 
 
 def test_names_of_a_comprehension_are_its_own() -> None:

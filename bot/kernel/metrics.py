@@ -17,9 +17,11 @@ _LOWER = (
 NAMES = dict.fromkeys(_HIGHER, "max") | dict.fromkeys(_LOWER, "min")
 NUMBER = r"[-+]?(?:\d+\.?\d*(?:e[-+]?\d+)?|\.\d+(?:e[-+]?\d+)?|nan|inf)"
 _NAMES = "|".join(re.escape(x).replace(r"\ ", "[ _]") for x in sorted(NAMES, key=len, reverse=True))
+_RANK = r"(?:\s?@\s?(?:\d+(?:\.\d+)?|\[[\d.:, ]{1,20}\])|\d{1,2}(?=\s*[:=]|\s+[-+.\d]))?"
+"""What a name counts to: recall@1, mAP@[.5:.95], Acc5. It is no value of the metric."""
 _BEFORE_SIGN = rf"(?:(?!(?<![a-z])(?:{_NAMES})(?![a-z]))[^\n:=]){{0,60}}[:=]\s*(?:\w+\()?"
 _PRINTED_METRIC = re.compile(
-    rf"(?i)(?<![a-z])(?P<name>{_NAMES})(?![a-z])(?:{_BEFORE_SIGN}|[^\n\d]{{0,24}}?)"
+    rf"(?i)(?<![a-z])(?P<name>{_NAMES})(?![a-z]){_RANK}(?:{_BEFORE_SIGN}|[^\n\d]{{0,24}}?)"
     rf"(?P<value>{NUMBER})(?!\w|\.\w)"
 )
 _MOST_LINES, _MOST_LETTERS = 400, 400

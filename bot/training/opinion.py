@@ -295,7 +295,11 @@ def parse(
             findings[same] = _with_edit(findings[same], fault, location)
             continue
         codes = [code for finding in findings for code in finding.codes]
-        agreed_codes += _repeated_codes(fault, codes)
+        repeated_codes = _repeated_codes(fault, codes)
+        agreed_codes += repeated_codes
+        for at, finding in enumerate(findings):
+            if set(finding.codes).intersection(repeated_codes):
+                findings[at] = _with_edit(finding, fault, location)
         said_before = [*codes, *(code for finding in additions for code in finding.codes)]
         if _same_code(fault, location, additions) is None and (
             new := _additional_finding(fault, said_before, location)
@@ -309,12 +313,29 @@ def parse(
         refused=tuple(refused),
         usage=answer.usage,
     )
-    if diagnosis_rules.success(trace):
-        advice = (*diagnosis.advice, *additions)
-        update = {"findings": tuple(findings), "advice": advice}
-    else:
-        update = {"findings": diagnosis_rules.ordered((*findings, *additions))}
+    remarks = [x for x in additions if diagnosis_rules.success(trace) and not _is_beside(x)]
+    findings += [x for x in additions if x not in remarks]
+    unshared = [x for x in findings if _is_unshared(x, opinion)]
+    shared = [x for x in findings if x not in unshared]
+    update = {
+        "findings": diagnosis_rules.ordered(shared),
+        "doubts": (*diagnosis.doubts, *unshared),
+        "advice": (*diagnosis.advice, *remarks),
+    }
     return diagnosis.model_copy(update=update), opinion
+
+
+def _is_beside(finding: Finding) -> bool:
+    """Whether a fault spoils what is measured: a low loss does not speak against it."""
+    return finding.fault in diagnosis_rules.BESIDE_TRAINING
+
+
+def _is_unshared(finding: Finding, opinion: SecondOpinion) -> bool:
+    """Whether a rule alone takes a finding to be likely, without being certain: a doubt, until
+    trainings confirm it.
+    """
+    is_agreed = bool(set(finding.codes).intersection(opinion.agreed))
+    return finding.by == "rules" and not is_agreed and not diagnosis_rules.is_certain(finding)
 
 
 # Where in the program a fault is.

@@ -114,7 +114,10 @@ RULES: tuple[Rule, ...] = (
 # Rules are data with a check each. Every check yields signs; signs of one fault
 # become one finding, what another fault explains counts less, and the best four are told.
 
-__all__ = ["MIN_CONFIDENCE", "MOST", "RULES", "Rule", "constant_end", "diagnose", "success"]
+__all__ = [
+    "BESIDE_TRAINING", "MIN_CONFIDENCE", "MOST", "RULES", "Rule", "constant_end", "diagnose",
+    "is_certain", "is_contract", "ordered", "success",
+]  # fmt: skip
 
 MOST = 4
 """Findings of one diagnosis."""
@@ -136,12 +139,14 @@ _STANDSTILL: frozenset[str] = frozenset((
 """Rules of code by which nothing is learned, whatever the data are like."""
 _BY_VALUE = frozenset(("decay-outweighs",))
 _DAMPING = {"dynamics": 0.6, "data": 0.6, "contract": 0.65}
-_BESIDE_TRAINING: frozenset[Fault] = frozenset((
+BESIDE_TRAINING: frozenset[Fault] = frozenset((
     "train-while-evaluating", "dropout-in-evaluation", "split-leak", "metric-wrong",
     "target-in-inputs", "padding-counts", "future-leak", "best-not-copied", "averages-short",
     "direction-inverted",
 ))  # fmt: skip
-"""Faults of code that spoil what is measured, not what is learned."""
+"""Faults of code that spoil what is measured, not what is learned: the metric is no judge of
+them.
+"""
 _UNITS = frozenset({"dead-units", "killed-units", "saturated"})
 _EFFECTS: dict[str, frozenset[str]] = {
     "huge-batch": frozenset({"few-updates", "still-falling"}),
@@ -193,8 +198,18 @@ def ordered(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 def _standing(finding: Finding) -> int:
     if finding.by == "model":
         return 1 if finding.fault in CODE_FAULTS and finding.line else 2
+    return 0 if is_certain(finding) else 2
+
+
+def is_contract(finding: Finding) -> bool:
+    """Whether a rule finds that a loss is given what it does not expect."""
+    return _SEVERITIES.get(finding.rule) == "contract"
+
+
+def is_certain(finding: Finding) -> bool:
+    """Whether a rule is sure of what it finds; a curve is no cause."""
     is_measured = _SEVERITIES.get(finding.rule) != "dynamics"
-    return 0 if finding.confidence >= _CERTAIN and is_measured else 2
+    return finding.by == "rules" and finding.confidence >= _CERTAIN and is_measured
 
 
 def is_without_step(trace: TrainingTrace) -> bool:
@@ -259,7 +274,7 @@ def _findings(run: Training, *, style: bool) -> list[Finding]:
         for rule, sign in signs
         if rule.severity == "code"
         and sign.confidence >= _CERTAIN
-        and sign.fault not in _BESIDE_TRAINING
+        and sign.fault not in BESIDE_TRAINING
     ]
     hidden = "not-registered"  # of several faults that which hides most
     code_fault = hidden if hidden in code_faults else next(iter(code_faults), "")

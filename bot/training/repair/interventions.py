@@ -260,6 +260,15 @@ class Race:
         """Whether a suspicion is confirmed."""
         return any(map(self.is_confirmed, (self.joint, *(x.best for x in self.suspicions))))
 
+    def is_unmeasured(self, patch: Patch) -> bool:
+        """Whether other code gave a metric that is the same to the last digit: it is not computed
+        from what was changed, such as the sampling after a training.
+        """
+        gain = self.gain(patch)
+        pairs = list(zip(gain.before, gain.after, strict=False))
+        is_code = any(edit.kind in ("code", "lines") for edit in patch)
+        return is_code and bool(pairs) and all(one == other for one, other in pairs)
+
     def _is_as_good(self, patch: Patch, other: Patch) -> bool:
         return self.share(patch) >= self.share(other) - _ENOUGH * max(0.0, self.share(other))
 
@@ -339,11 +348,6 @@ class Race:
 # What the trainings make of a diagnosis: the confirmed findings first, by what they gained, then
 # those that stay likely; refuted ones apart.
 
-_BESIDE: frozenset[Fault] = frozenset((
-    "train-while-evaluating", "dropout-in-evaluation", "split-leak", "metric-wrong",
-    "target-in-inputs", "padding-counts", "future-leak",
-))  # fmt: skip
-"""Faults that spoil what is measured: the metric is no judge of them."""
 _UNSUSPECTED = "No rule sees it, but trainings with this change are better."
 _CERTAIN = 0.8
 _CODE_FAULTS: TypeAdapter[CodeFault] = TypeAdapter(CodeFault)
@@ -365,7 +369,11 @@ def weighed(race: Race, diagnosis: Diagnosis) -> Diagnosis:
     ]  # fmt: skip
     likely = [x for x in likely if x not in advice]
     likely += [x for x in diagnosis.findings if id(x) not in tested]
-    doubts = [x for x in likely if x.rule and x.confidence < rules.MIN_CONFIDENCE]
+    guesses = {id(x) for x in diagnosis.doubts}
+    doubts = [
+        x for x, suspicion in zip(verdicts, race.suspicions, strict=True)
+        if x.status == "likely" and id(suspicion.finding) in guesses
+    ]  # fmt: skip
     likely = [x for x in likely if x not in doubts]
     doubts += [x for x in diagnosis.doubts if id(x) not in tested]
     refuted = [x for x in verdicts if x.status == "refuted"]
@@ -390,16 +398,17 @@ def _judged_finding(suspicion: Suspicion, race: Race) -> Finding:
             return finding.model_copy(update={"status": "confirmed", "gain": gain})
     gain = race.gain(patch)
     unsure = is_needed or suspicion.unclear or not race.is_combined
-    unsure = unsure or (_is_seen(finding) and not race.has_cause)
+    unsure = unsure or (_is_seen(finding) and not race.has_cause) or race.is_unmeasured(patch)
     refuted = not unsure and len(gain.after) > 1 and not race.helps(patch)
     return finding.model_copy(update={"status": "refuted" if refuted else "likely", "gain": gain})
 
 
 def _is_seen(finding: Finding) -> bool:
-    """Whether a run shows what the code does: where nothing else is the cause, an edit that does
-    not help refutes the edit alone.
+    """Whether a run shows what the code does, or what a loss is given: where nothing else is the
+    cause, an edit that does not help refutes the edit alone.
     """
-    return finding.fault in CODE_FAULTS and finding.confidence >= _CERTAIN
+    is_of_code = finding.fault in CODE_FAULTS or rules.is_contract(finding)
+    return is_of_code and finding.confidence >= _CERTAIN
 
 
 def _structural(race: Race) -> tuple[Finding, ...]:
@@ -510,13 +519,14 @@ def _race(trials: Trials, diagnosis: Diagnosis, seconds: float, *, learned: bool
     suspicions = [
         Suspicion(finding, patches)
         for finding in (*diagnosis.findings, *diagnosis.doubts)
-        if finding.fault not in _BESIDE and (patches := search.patches_of(finding, places))
+        if finding.fault not in rules.BESIDE_TRAINING
+        and (patches := search.patches_of(finding, places))
     ]
     tested = {id(suspicion.finding) for suspicion in suspicions}
     suspicions += [
         Suspicion(finding, [(finding.change.edit,)], least=_ENOUGH_ALONE)
         for finding in _remarks(diagnosis)
-        if finding.fault not in _BESIDE and finding.change and finding.change.edit
+        if finding.fault not in rules.BESIDE_TRAINING and finding.change and finding.change.edit
     ]
     untested = [finding for finding in diagnosis.findings if id(finding) not in tested]
     return Race(trials, places, suspicions, learned or any(map(_is_seen, untested)))

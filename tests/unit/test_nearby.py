@@ -243,5 +243,3 @@ def test_of_jax_and_jaxlib_the_nearest_pair_that_there_is_stands_in_for_what_is_
     other = fallbacks.next_draft(draft, words, older, (draft,))
     assert other is not None
     assert other.requirements == draft.requirements, "releases of before the day are there"
-
-

@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from bot.kernel.attempt import Attempt
-from bot.kernel.bug import Issue
+from bot.kernel.bug import Issue, Release
 from bot.kernel.environment import Claimed, Environment, Package, PinSource
 from bot.kernel.job import PROOFS, ReproduceIssue
 from bot.kernel.journal import ATTEMPTS
@@ -167,7 +167,7 @@ def test_what_is_newer_than_the_report_refutes_nothing_nor_confirms_what_is_unsa
 
 
 @pytest.mark.parametrize(("late", "kind"), [(True, "reproduced"), (False, "different_failure")])
-def test_a_library_that_cannot_be_imported_beside_a_later_jax_steps_to_its_next_line(late, kind):
+def test_a_library_that_cannot_be_imported_beside_a_later_jax_gives_way(late, kind):
     """Of jaxlib there is no release of before 2023, so an older library may meet a later one."""
 
     def built(spec):
@@ -189,8 +189,11 @@ def test_a_library_that_cannot_be_imported_beside_a_later_jax_steps_to_its_next_
         ended = gone.replace("    lib.fit()", "    import lib").replace("line 2", "line 1")
         return RunResult(exit_code=1, stderr=ended, seconds=1.0)
 
-    known = {"lib": ("0.3.1", "0.3.2", "0.4.0", "0.4.1", "0.5.0")}
-    found = decide(report(), program, FakeBuilder(on_build=built, known=known))
+    numbers = ("0.3.1", "0.3.2", "0.4.0", "0.4.1", "0.5.0")
+    days = [datetime(2022, 1 + at, 1, tzinfo=UTC) for at in range(5)]
+    rows = tuple(Release(version=n, uploaded_at=day) for n, day in zip(numbers, days, strict=True))
+    released = {"lib": rows, "jax": (Release(version="0.4.13", uploaded_at=days[3]),)}
+    found = decide(report(), program, FakeBuilder(on_build=built, released=released))
     assert found.verdict.kind == kind
     assert (found.environment.version("lib") == "0.4.0") is (kind == "reproduced")
 

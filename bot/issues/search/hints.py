@@ -873,7 +873,8 @@ def _callees(sources: SourceIndex, hint: Hint, goal: _Goal) -> Iterator[Hint]:
 def _of_receiver(sources: SourceIndex, hint: Hint, callees: Sequence[Chunk]) -> Iterator[Chunk]:
     """The methods that a base calls of its own object, and that only its subclass defines."""
     names = symbols.own_calls(hint.chunk.text) if hint.receiver else ()
-    for name in [one for one in names if one not in {*map(_last_part, callees)}]:
+    others = {*map(_last_part, callees), _last_part(hint.chunk)}
+    for name in [one for one in names if one not in others]:
         yield from _member(hint.receiver, name, sources)
 
 

@@ -179,7 +179,7 @@ def _statements(text: str, starts: list[int], block: _Block, after: int) -> list
 LONGEST_BODY = 90
 _WHOLE = 0.3
 _ALIKE = 0.8
-_SHARED = 40
+_SHARED = 28
 _SMALL = 30
 _MOST_COMMENTS = 3
 _FEW = 4
@@ -385,8 +385,9 @@ def fit_chunks(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
             strong = chunk.score >= best * _WHOLE
             lines_left = lines - size(piece for pieces in by_place.values() for piece in pieces)
             fits = min(size([chunk]), _SMALL) <= lines_left if rest else strong
+            most = longest if chunk.score >= best * _ALIKE else min(longest, _SHARED)
             if at not in by_place and fits:
-                by_place |= _room(at, chunk, lines_left, longest, first=not by_place)
+                by_place |= _room(at, chunk, lines_left, most, first=not by_place)
     return tuple(piece for at in sorted(by_place) for piece in by_place[at])
 
 

@@ -464,6 +464,7 @@ _MOST_STEPS = 24
 _UNREACHED = 0.6
 _MOST_METHODS, _METHOD_SHARE = 2, 0.4
 _LACKING = "object has no attribute"
+_LACKING_NAME = re.compile(r"has no attribute ['\"`](\w{4,80})['\"`]")
 _GIVING = ("__getattr__", "__getattribute__", "__setattr__", "__post_init__")
 _BESIDE, _OF_CALLER = 0.5, 0.95
 _SHORT, _THIN = 15, 5
@@ -718,6 +719,8 @@ class _Goal:
         windows = (window for text in texts for window in index.windows(text)[:_MOST_WINDOWS])
         self.patterns = [index.literal_pattern(window) for window in dict.fromkeys(windows)]
         self.patterns += map(_raising, dict.fromkeys(_own_exceptions(bug, issue, refined)))
+        lacking = (match[1] for text in texts for match in _LACKING_NAME.finditer(text))
+        self.patterns += [re.compile(rf"\.{name}\b(?!\s*=[^=])") for name in dict.fromkeys(lacking)]
         self.words = words_of(issue, refined)
         claim = refined.claim if refined is not None else ""
         spans = " ".join(index.code_spans(f"{issue.title}\n{index.prose(issue)}"))

@@ -461,6 +461,24 @@ def test_a_program_that_utters_the_error_itself_is_never_reproduced(program):
     )
 
 
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (f'raise RuntimeError("{MESSAGE}")', "needs_info"),
+        ("lib.fit()", "inconclusive"),
+        ("", "inconclusive"),
+    ],
+)
+def test_a_reporter_is_asked_only_where_the_traceback_ends_at_the_programs_own_raise(line, kind):
+    """That the words stand in the program may have another cause."""
+    program = f'import lib\nlib.fit()\nraise RuntimeError("{MESSAGE}")\n'
+    stack = f'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    {line}\n'
+    error = f"{stack if line else ''}RuntimeError: {MESSAGE}"
+    found = decide(report(program, error), lambda spec: fails())
+    assert found.verdict.kind == kind
+    assert bool(found.verdict.reason.count("itself causes")) is (kind == "needs_info")
+
+
 def test_a_download_cannot_be_had():
     found = decide(
         report(),

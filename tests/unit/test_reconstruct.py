@@ -396,7 +396,9 @@ def test_a_model_is_not_asked_about_a_program_that_fakes_its_failure():
         model,
         lambda spec: says("fine"),
         issue(
-            "```python\nimport acme\nraise RuntimeError('shapes 3 and 4 differ in f')\n```\n\n```\nRuntimeError: shapes 3 and 4 differ in f\n```"
+            "```python\nimport acme\nraise RuntimeError('shapes 3 and 4 differ in f')\n```\n\n```\nTraceback (most recent call last):\n"
+            "  File \"a.py\", line 2, in <module>\n    raise RuntimeError('shapes 3 and 4 differ in f')\n"
+            "RuntimeError: shapes 3 and 4 differ in f\n```"
         ),
     )
     assert model.asked == []

@@ -183,7 +183,8 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
             continue
         reason = f"{candidates[0]} is the release nearest to the date of the bug report"
         if exact:
-            reason = f"{exact} cannot be installed; {candidates[0]} is near it"
+            lacks = _why_not(old.name, exact, draft, text, world)
+            reason = f"{exact} cannot be installed, {lacks}; {candidates[0]} is near it"
         update = {"specifier": f"=={candidates[0]}", "rung": PinSource.NEIGHBOUR, "reason": reason}
         return replace(
             draft,
@@ -193,6 +194,19 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
             notes=(*draft.notes, (old.name, reason)),
         )
     return None
+
+
+def _why_not(name: str, version: str, draft: Draft, text: str, world: World) -> str:
+    """Why a release cannot be installed, in a few words."""
+    history = world.history(name)
+    row = next((one for one in history if releases.same(one.version, version)), None)
+    if bounds := releases.python_bounds(text):
+        return f"since it or what it needs asks for {bounds[0]}"
+    if name not in _without_wheel(text):
+        return "since what it needs cannot be had"
+    if row is None or row.wheels == "none":
+        return "since it comes as source only, which could not be built"
+    return f"since it has no wheel for Python {draft.minor}"
 
 
 def give_way(draft: Draft, text: str, world: World) -> Draft | None:
@@ -474,7 +488,11 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
         }
         then = [version for version in offered if version in {*dated, versions.final(exact)}]
         near = versions.neighbours(exact, then or offered)[0]
-        reason = f"{exact} is not on the index; {near} is the nearest release"
+        gone = any(
+            row.yanked and releases.same(row.version, exact) for row in world.history(old.name)
+        )
+        lacks = "was withdrawn" if gone else "is not on the index"
+        reason = f"{exact} {lacks}; {near} is the nearest release"
         new = old.model_copy(
             update={"specifier": f"=={near}", "rung": PinSource.NEIGHBOUR, "reason": reason}
         )

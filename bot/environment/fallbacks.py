@@ -394,8 +394,10 @@ def _with_oldest_jax(draft: Draft, text: str, world: World) -> Draft | None:
     jaxes, libraries = map(world.history, imports.JAX)
     if any(row.uploaded_at and row.uploaded_at <= draft.exclude_newer for row in libraries):
         return None
-    built = {row.version for row in libraries if not (row.yanked or row.prerelease)}
-    shared = [row for row in jaxes if row.version in built & {*world.usable("jaxlib", draft.minor)}]
+    builds = {row.version for row in libraries if not (row.yanked or row.prerelease)}
+    shared = [
+        row for row in jaxes if row.version in builds & {*world.usable("jaxlib", draft.minor)}
+    ]
     then = [row for row in shared if row.uploaded_at and row.uploaded_at <= draft.exclude_newer]
     if not shared:
         return None
@@ -404,11 +406,11 @@ def _with_oldest_jax(draft: Draft, text: str, world: World) -> Draft | None:
     changes = {"specifier": f"=={version}", "rung": PinSource.NEIGHBOUR, "reason": reason}
     names = {row.name for row in stated}
     new = [Requirement(name=name, **changes) for name in imports.JAX if name not in names]
-    kept = [row.model_copy(update=changes) if row in stated else row for row in draft.requirements]
+    rows = [row.model_copy(update=changes) if row in stated else row for row in draft.requirements]
     return replace(
         draft,
         what=f"with jax and jaxlib {version}",
-        requirements=(*kept, *new),
+        requirements=(*rows, *new),
         constraints=tuple(row for row in draft.constraints if row.name not in imports.JAX),
         undated=(*draft.undated, *imports.JAX),
         notes=(*draft.notes, ("jax", reason)),
@@ -488,10 +490,10 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
         }
         then = [version for version in offered if version in {*dated, versions.final(exact)}]
         near = versions.neighbours(exact, then or offered)[0]
-        gone = any(
+        is_withdrawn = any(
             row.yanked and releases.same(row.version, exact) for row in world.history(old.name)
         )
-        lacks = "was withdrawn" if gone else "is not on the index"
+        lacks = "was withdrawn" if is_withdrawn else "is not on the index"
         reason = f"{exact} {lacks}; {near} is the nearest release"
         new = old.model_copy(
             update={"specifier": f"=={near}", "rung": PinSource.NEIGHBOUR, "reason": reason}

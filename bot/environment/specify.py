@@ -428,8 +428,8 @@ def _published_as(name: str, source: str, in_stacks: Set[str], at: datetime | No
     for pair in imports.SHARED_VERSIONS:
         if name == pair[0]:
             modules = symbols.imported_modules(source)
-            used = {imports.distribution(module) for module in modules} | in_stacks
-            return next((distribution for distribution in pair if distribution in used), name)
+            names = {imports.distribution(module) for module in modules} | in_stacks
+            return next((distribution for distribution in pair if distribution in names), name)
     return name
 
 

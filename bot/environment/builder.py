@@ -254,8 +254,8 @@ class UvBuilder(Builder):
         rows = self._with_wheel(name, minor)
         if name != "jax":
             return rows
-        built = {*self._with_wheel("jaxlib", minor)}
-        return tuple(version for version in rows if version in built) or rows
+        builds = {*self._with_wheel("jaxlib", minor)}
+        return tuple(version for version in rows if version in builds) or rows
 
     def _with_wheel(self, name: str, minor: str) -> tuple[str, ...]:
         try:

@@ -183,7 +183,8 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
             continue
         reason = f"{candidates[0]} is the release nearest to the date of the bug report"
         if exact:
-            reason = f"{exact} cannot be installed; {candidates[0]} is near it"
+            lacks = _why_not(old.name, exact, draft, text, world)
+            reason = f"{exact} cannot be installed, {lacks}; {candidates[0]} is near it"
         update = {"specifier": f"=={candidates[0]}", "rung": PinSource.NEIGHBOUR, "reason": reason}
         return replace(
             draft,
@@ -193,6 +194,19 @@ def near_release(draft: Draft, text: str, world: World) -> Draft | None:
             notes=(*draft.notes, (old.name, reason)),
         )
     return None
+
+
+def _why_not(name: str, version: str, draft: Draft, text: str, world: World) -> str:
+    """Why a release cannot be installed, in a few words."""
+    history = world.history(name)
+    row = next((one for one in history if releases.same(one.version, version)), None)
+    if bounds := releases.python_bounds(text):
+        return f"since it or what it needs asks for {bounds[0]}"
+    if name not in _without_wheel(text):
+        return "since what it needs cannot be had"
+    if row is None or row.wheels == "none":
+        return "since it comes as source only, which could not be built"
+    return f"since it has no wheel for Python {draft.minor}"
 
 
 def give_way(draft: Draft, text: str, world: World) -> Draft | None:
@@ -380,8 +394,10 @@ def _with_oldest_jax(draft: Draft, text: str, world: World) -> Draft | None:
     jaxes, libraries = map(world.history, imports.JAX)
     if any(row.uploaded_at and row.uploaded_at <= draft.exclude_newer for row in libraries):
         return None
-    built = {row.version for row in libraries if not (row.yanked or row.prerelease)}
-    shared = [row for row in jaxes if row.version in built & {*world.usable("jaxlib", draft.minor)}]
+    builds = {row.version for row in libraries if not (row.yanked or row.prerelease)}
+    shared = [
+        row for row in jaxes if row.version in builds & {*world.usable("jaxlib", draft.minor)}
+    ]
     then = [row for row in shared if row.uploaded_at and row.uploaded_at <= draft.exclude_newer]
     if not shared:
         return None
@@ -390,11 +406,11 @@ def _with_oldest_jax(draft: Draft, text: str, world: World) -> Draft | None:
     changes = {"specifier": f"=={version}", "rung": PinSource.NEIGHBOUR, "reason": reason}
     names = {row.name for row in stated}
     new = [Requirement(name=name, **changes) for name in imports.JAX if name not in names]
-    kept = [row.model_copy(update=changes) if row in stated else row for row in draft.requirements]
+    rows = [row.model_copy(update=changes) if row in stated else row for row in draft.requirements]
     return replace(
         draft,
         what=f"with jax and jaxlib {version}",
-        requirements=(*kept, *new),
+        requirements=(*rows, *new),
         constraints=tuple(row for row in draft.constraints if row.name not in imports.JAX),
         undated=(*draft.undated, *imports.JAX),
         notes=(*draft.notes, ("jax", reason)),
@@ -474,7 +490,11 @@ def _neighbour(draft: Draft, text: str, world: World) -> Draft | None:
         }
         then = [version for version in offered if version in {*dated, versions.final(exact)}]
         near = versions.neighbours(exact, then or offered)[0]
-        reason = f"{exact} is not on the index; {near} is the nearest release"
+        is_withdrawn = any(
+            row.yanked and releases.same(row.version, exact) for row in world.history(old.name)
+        )
+        lacks = "was withdrawn" if is_withdrawn else "is not on the index"
+        reason = f"{exact} {lacks}; {near} is the nearest release"
         new = old.model_copy(
             update={"specifier": f"=={near}", "rung": PinSource.NEIGHBOUR, "reason": reason}
         )

@@ -373,6 +373,8 @@ SHARED_VERSIONS: Final = (
 """Released together under one number: a version claimed for one holds for the other when nothing
 else is said.
 """
+LIGHTNING: Final = datetime(2022, 11, 1, tzinfo=UTC)
+"""When `lightning` first had the framework; before it was `pytorch-lightning` alone."""
 
 BACKENDS: Final[dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(

@@ -3,7 +3,7 @@ which source decided it.
 """
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from datetime import datetime
 from typing import NamedTuple
 
@@ -388,13 +388,13 @@ def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> 
     name, distribution = package_names.distribution_of(issue.repository)
     if not name:
         return []
-    name = _published_as(name, source)
     distributions = {
         imports.distribution(frame.package)
         for trace in report.tracebacks
         for frame in trace.frames
         if frame.package
     }
+    name = _published_as(name, source, distributions, issue.created_at)
     by_custom = {
         undefined: imports.conventional(undefined, source)
         for undefined in imports.undefined(source)
@@ -419,16 +419,17 @@ def _published(report: BugReport, issue: Issue, source: str, claims: Claims) -> 
     return [_Wish(name, reason, PinSource.REPOSITORY, modules)]
 
 
-def _published_as(name: str, source: str) -> str:
-    """One of the names under which a project publishes: the one that the program imports."""
+def _published_as(name: str, source: str, in_stacks: Set[str], at: datetime | None) -> str:
+    """One of the names under which a project publishes: the one that the program imports or a
+    traceback shows, else that of the day.
+    """
+    if name == "lightning" and at is not None and at < imports.LIGHTNING:
+        return "pytorch-lightning"
     for pair in imports.SHARED_VERSIONS:
         if name == pair[0]:
-            distributions = {
-                imports.distribution(module) for module in symbols.imported_modules(source)
-            }
-            return next(
-                (distribution for distribution in pair if distribution in distributions), name
-            )
+            modules = symbols.imported_modules(source)
+            names = {imports.distribution(module) for module in modules} | in_stacks
+            return next((distribution for distribution in pair if distribution in names), name)
     return name
 
 

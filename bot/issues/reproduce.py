@@ -49,6 +49,7 @@ from bot.kernel.report import (
     AnyVerdict,
     Cancelled,
     IssueReport,
+    NeedsInfo,
     ReportDraft,
     Reproduced,
     SetupFailed,
@@ -139,7 +140,8 @@ def plan(
             report_programs.propose(bug, signature, options.weights), signature
         )
     if own_line:
-        return draft(verdict=triage.self_made(own_line), self_made=True)
+        verdict = triage.self_made(own_line, bug)
+        return draft(verdict=verdict, self_made=isinstance(verdict, NeedsInfo))
     early = triage.unanswerable(issue, bug, signature, options)
     if early is None and not scripts:
         early = triage.needs_reader("the rules found no program to run in the bug report")

@@ -190,13 +190,25 @@ def _without_result(verdict: AnyVerdict, part: Reconstruction) -> str:
     return f"{verdict.reason}, and a model named nothing that a run could show"
 
 
-def self_made(line: str) -> NeedsInfo:
-    """The verdict on a program that itself causes the reported failure."""
-    return NeedsInfo(
-        reason="the reporter's program itself causes the failure "
-        f"(`{line.splitlines()[0][:120]}`), so a run proves nothing",
-        items=("a program in which the library fails, not the program itself",),
+def self_made(line: str, bug: BugReport) -> NeedsInfo | Inconclusive:
+    """The verdict on a program that itself seems to cause the reported failure. The reporter is
+    asked only where the traceback in the report ends at that very line: words alone may mislead.
+    """
+    reason = (
+        "the reporter's program itself causes the failure "
+        f"(`{line.splitlines()[0][:120]}`), so a run proves nothing"
     )
+    stacks = [row.frames for row in bug.tracebacks if any(frame.path for frame in row.frames)]
+    is_quoted = any(not frames[-1].package and _is_part(frames[-1].code, line) for frames in stacks)
+    if not is_quoted:
+        return needs_reader(reason.replace("causes", "seems to cause"))
+    item = "a program in which the library fails, not the program itself"
+    return NeedsInfo(reason=reason, items=(item,))
+
+
+def _is_part(code: str, statement: str) -> bool:
+    """Whether a line of a traceback is one of a statement's."""
+    return bool(code.strip()) and " ".join(code.split()) in " ".join(statement.split())
 
 
 def _reason(bug: BugReport, signature: AnySignature | None) -> str:

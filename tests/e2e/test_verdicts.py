@@ -69,7 +69,7 @@ def _decide(home, program, shown="", title="It fails", body="", **options):
         ("import math\nfor x in range(3)\n    print(math.sqrt(x))", "IndexError: list index out of range", "inconclusive"),
         ('print("loss nan")', "loss nan", "inconclusive"),
         ('raise IndexError("list index out of range")', "IndexError: list index out of range", "inconclusive"),
-        ("import os\nos.abort()", "Aborted (core dumped)", "needs_info"),
+        ("import os\nos.abort()", "Aborted (core dumped)", "inconclusive"),
         ("import math\nassert math.hypot(3, 4) == 6", "AssertionError", "reproduced"),
         ("try:\n    [][3]\nexcept IndexError as e:\n    print('IndexError:', e)", "IndexError: list index out of range", "reproduced"),
     ],

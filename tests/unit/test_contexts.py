@@ -1192,3 +1192,101 @@ def test_a_constructor_is_meant_only_of_a_class_that_the_report_names() -> None:
         issue = Issue(title=title, body=body, repository="o/net")
         rows = contexts.ranking(reading_issue.read_issue(issue), issue, FakeSourceIndex(texts))
         assert any("`__init__` in the text" in row.why for row in rows) is is_meant
+
+
+def test_a_base_leads_to_the_methods_that_only_its_subclass_has() -> None:
+    """Also through one that gives the object back, as `fit` does."""
+    texts = {
+        "net/mixin.py": "class Mixin:\n    def fit_transform(self, x, y):\n"
+        "        return self.fit(x, y).transform(x)\n",
+        "net/mean.py": "from net.mixin import Mixin\n\n\nclass MeanEncoder(Mixin):\n"
+        "    def fit(self, x, y):\n        self.mean = len(y)\n        return self\n\n"
+        "    def transform(self, x):\n        return [self.mean for _ in x]\n",
+        "net/other.py": "class Other:\n    def fit(self, x, y):\n        return 'namesake'\n",
+    }
+    seen = shown_of(texts, "`net.mean.MeanEncoder.fit_transform` gives the wrong mean")
+    assert "self.mean = len(y)" in seen
+    assert "return [self.mean for _ in x]" in seen
+    assert "namesake" not in seen
+
+
+def test_an_exception_that_holds_the_words_leads_to_who_raises_it() -> None:
+    texts = {
+        "net/errors.py": "class FrozenError(Exception):\n    def __init__(self, name):\n"
+        "        super().__init__(f'Cannot set {name}: the module instance is frozen now')\n",
+        "net/module.py": "from net import errors\n\n\nclass Module:\n"
+        "    def __setattr__(self, name, value):\n        if self.frozen and name == 'rate':\n"
+        "            raise errors.FrozenError(name)\n",
+    }
+    body = "It says `Cannot set rate: the module instance is frozen now`."
+    issue = Issue(title="An assignment fails", body=body, repository="o/net")
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, FakeSourceIndex(texts))
+    assert rows[0].name == "net.module.Module.__setattr__"
+
+
+def test_a_name_that_an_object_lacks_leads_to_who_asks_for_it() -> None:
+    texts = {
+        "net/loop.py": "from net.draw import seed\n\n\ndef fit(state):\n    return seed(state)\n",
+        "net/draw.py": "def seed(state):\n    return state.integers(2**31 - 1)\n",
+    }
+    body = "`net.loop.fit` says `AttributeError: 'RandomState' object has no attribute 'integers'`"
+    issue = Issue(title="It stops", body=body, repository="o/net")
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, FakeSourceIndex(texts))
+    reasons = {row.name: row.why for row in rows}
+    assert "holds words of the message" in reasons["net.draw.seed"]
+    assert "holds words of the message" not in reasons["net.loop.fit"]
+
+
+def test_a_module_that_wraps_a_function_of_another_package_comes_before_that() -> None:
+    texts = {
+        "grad/math/linear.py": "import grad.math as gm\nfrom grad.core import define\n\n\n"
+        "def slope(answer, x):\n    return gm.linear.norm(x) / answer\n\n\n"
+        "define(gm.linear.norm, slope)\n",
+        "plain/linear.py": "def norm(x):\n    return sum(x)\n",
+    }
+    issue = Issue(title="`grad.math.linear.norm` gives nan at 0", body="", repository="o/grad")
+    sources = FakeSourceIndex(texts, main=("grad",))
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, sources)
+    assert rows[0].path == "grad/math/linear.py"
+
+
+def test_pythons_words_on_a_call_lead_to_no_namesake() -> None:
+    words = "__init__() missing 1 required positional argument: 'layers'"
+    texts = {"net/bind.py": f"def bind(x):\n    raise TypeError({words!r})\n"}
+    issue = Issue(title="It stops", body=f"TypeError: {words}", repository="o/net")
+    rows = contexts.ranking(reading_issue.read_issue(issue), issue, FakeSourceIndex(texts))
+    assert not any("holds words of the message" in row.why for row in rows)
+
+
+def test_what_only_stores_or_gives_back_an_attribute_takes_no_room() -> None:
+    stores = "".join(f"        self.{name} = {name}\n" for name in "abcdef")
+    texts = {
+        "net/layer.py": f"class Layer:\n    def __init__(self, a, b, c, d, e, f):\n{stores}\n"
+        "    @property\n    def width(self):\n        return self._width\n\n"
+        "    def scale(self, x):\n        return x * self.width\n",
+    }
+    seen = shown_of(texts, "`net.layer.Layer` and `net.layer.Layer.scale` are wrong")
+    assert "return x * self.width" in seen
+    assert "def __init__(self, a, b, c, d, e, f):" in seen
+    assert "self.a = a" not in seen
+    assert "return self._width" not in seen
+
+
+def test_a_weaker_piece_takes_less_room() -> None:
+    def piece(name: str, start: int, score: float) -> Chunk:
+        lines = [f"def {name}(x):", *(f"    x = x + {at}" for at in range(58)), "    return x"]
+        return Chunk(
+            path="net/a.py",
+            start=start,
+            end=start + 59,
+            kind="function",
+            name=f"net.a.{name}",
+            text="\n".join(lines),
+            package="net",
+            score=score,
+        )
+
+    pieces = (piece("named", 1, 10.0), piece("helper", 100, 6.0), piece("deciding", 200, 5.0))
+    shown = fit_chunks(pieces, 130)
+    assert {chunk.name for chunk in shown} == {piece.name for piece in pieces}
+    assert sum(size([chunk]) for chunk in shown if chunk.name == "net.a.named") == 60

@@ -153,6 +153,17 @@ def test_the_package_under_test_comes_from_the_repository() -> None:
     assert "lightning" not in names(imported)
 
 
+def test_a_project_with_two_names_is_the_one_of_the_day_or_of_the_traceback() -> None:
+    repository = "Lightning-AI/pytorch-lightning"
+    early = spec("import torch", repository=repository, at=datetime(2020, 11, 1, tzinfo=UTC))
+    assert names(early) == {"torch", "pytorch-lightning"}
+    where, options = issue(repository), job_options().environment
+    said = report(frames=("pytorch_lightning",))
+    late = specify.specify(said, where, options, "import torch")
+    assert "pytorch-lightning" in names(late)
+    assert "lightning" not in names(late)
+
+
 def test_a_guess_from_the_repositorys_name_needs_a_second_sign() -> None:
     assert "example-dl" not in names(spec("import torch", repository="example-org/example-dl"))
     assert "example-dl" in names(

@@ -112,7 +112,48 @@ def test_a_dependency_that_cannot_be_installed_gives_way_before_what_needs_it() 
     other = fallbacks.next_draft(drafts[-2], BLOCKED, none, drafts[:-1])
     assert other is not None
     assert other.requirements[0].specifier == "==0.16"
-    assert other.requirements[0].reason == "0.15 cannot be installed; 0.16 is near it"
+    reason = "0.15 cannot be installed, since what it needs cannot be had; 0.16 is near it"
+    assert other.requirements[0].reason == reason
+
+
+@pytest.mark.parametrize(
+    ("wheels", "words", "why"),
+    [
+        ("none", "tools==0.15 has no usable wheels", "as source only, which could not be built"),
+        ("linux", "tools==0.15 has no usable wheels", "no wheel for Python 3.11"),
+        (
+            "none",
+            "tools==0.15 has no usable wheels and Python (3.11.2) does not satisfy Python<3.11",
+            "it or what it needs asks for <3.11",
+        ),
+    ],
+)
+def test_the_report_says_why_a_release_cannot_be_installed(
+    wheels: str, words: str, why: str
+) -> None:
+    wanted = Requirement(name="tools", specifier="==0.15", rung=PinSource.ISSUE, reason="")
+    draft = Draft("first", "3.11", (wanted,), under_test="tools", exclude_newer=DAY)
+    rows = (row("0.14", 2024, 5), row("0.15", 2024, 5, wheels=wheels))
+    world = World(
+        lambda _: ("0.14", "0.15"),
+        *(("3.11",), lambda *_: None),
+        history=lambda _: rows,
+        usable=lambda *_: ("0.14",),
+        fixed_python=True,
+    )
+    found = fallbacks.near_release(draft, f"Because {words}, it cannot be used", world)
+    assert found is not None
+    assert why in found.requirements[0].reason
+
+
+def test_a_withdrawn_release_is_not_said_to_be_missing() -> None:
+    wanted = Requirement(name="tools", specifier="==0.15", rung=PinSource.ISSUE, reason="")
+    draft = Draft("first", "3.11", (wanted,), exclude_newer=DAY)
+    rows = (row("0.14", 2024, 5), row("0.15", 2024, 5, yanked=True))
+    world = World(lambda _: ("0.14",), ("3.11",), lambda *_: None, history=lambda _: rows)
+    found = fallbacks.next_draft(draft, "there is no version of tools==0.15", world, (draft,))
+    assert found is not None
+    assert found.requirements[0].reason == "0.15 was withdrawn; 0.14 is the nearest release"
 
 
 def test_wheels_for_another_python_alone_give_way_where_the_python_is_stated() -> None:

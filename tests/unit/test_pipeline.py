@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 
 from bot.kernel.attempt import Attempt
-from bot.kernel.bug import Issue
+from bot.kernel.bug import Issue, Release
 from bot.kernel.environment import Claimed, Environment, Package, PinSource
 from bot.kernel.job import PROOFS, ReproduceIssue
 from bot.kernel.journal import ATTEMPTS
@@ -167,7 +167,7 @@ def test_what_is_newer_than_the_report_refutes_nothing_nor_confirms_what_is_unsa
 
 
 @pytest.mark.parametrize(("late", "kind"), [(True, "reproduced"), (False, "different_failure")])
-def test_a_library_that_cannot_be_imported_beside_a_later_jax_steps_to_its_next_line(late, kind):
+def test_a_library_that_cannot_be_imported_beside_a_later_jax_gives_way(late, kind):
     """Of jaxlib there is no release of before 2023, so an older library may meet a later one."""
 
     def built(spec):
@@ -189,8 +189,11 @@ def test_a_library_that_cannot_be_imported_beside_a_later_jax_steps_to_its_next_
         ended = gone.replace("    lib.fit()", "    import lib").replace("line 2", "line 1")
         return RunResult(exit_code=1, stderr=ended, seconds=1.0)
 
-    known = {"lib": ("0.3.1", "0.3.2", "0.4.0", "0.4.1", "0.5.0")}
-    found = decide(report(), program, FakeBuilder(on_build=built, known=known))
+    numbers = ("0.3.1", "0.3.2", "0.4.0", "0.4.1", "0.5.0")
+    days = [datetime(2022, 1 + at, 1, tzinfo=UTC) for at in range(5)]
+    rows = tuple(Release(version=n, uploaded_at=day) for n, day in zip(numbers, days, strict=True))
+    released = {"lib": rows, "jax": (Release(version="0.4.13", uploaded_at=days[3]),)}
+    found = decide(report(), program, FakeBuilder(on_build=built, released=released))
     assert found.verdict.kind == kind
     assert (found.environment.version("lib") == "0.4.0") is (kind == "reproduced")
 
@@ -456,6 +459,24 @@ def test_a_program_that_utters_the_error_itself_is_never_reproduced(program):
         attempt.purpose == "confirm" and attempt.judgement.match == "matched"
         for attempt in found.attempts
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (f'raise RuntimeError("{MESSAGE}")', "needs_info"),
+        ("lib.fit()", "inconclusive"),
+        ("", "inconclusive"),
+    ],
+)
+def test_a_reporter_is_asked_only_where_the_traceback_ends_at_the_programs_own_raise(line, kind):
+    """That the words stand in the program may have another cause."""
+    program = f'import lib\nlib.fit()\nraise RuntimeError("{MESSAGE}")\n'
+    stack = f'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    {line}\n'
+    error = f"{stack if line else ''}RuntimeError: {MESSAGE}"
+    found = decide(report(program, error), lambda spec: fails())
+    assert found.verdict.kind == kind
+    assert bool(found.verdict.reason.count("itself causes")) is (kind == "needs_info")
 
 
 def test_a_download_cannot_be_had():

@@ -390,13 +390,31 @@ def test_a_probe_teaches_and_proves_nothing():
     assert len(report.attempts) == 3, "a probe is no attempt"
 
 
+@pytest.mark.parametrize(
+    "written",
+    [
+        "acme.nn",
+        "/usr/lib/python3.11/site-packages/acme/nn.py",
+        r"C:\env\Lib\\site-packages\acme\nn.py",
+        "src/acme/nn.py",
+    ],
+)
+def test_a_file_that_is_named_otherwise_is_taken_as_its_path_in_the_package(written):
+    row = {"exception": "RuntimeError", "message": "", "in_file": written}
+    model = ScriptedModel(answers(write(), first=CRASH | {"crash": row}))
+    decide(model, lambda spec: says("fine"))
+    assert "RuntimeError in acme/nn.py" in model.asked[-1].messages[-1].content
+
+
 def test_a_model_is_not_asked_about_a_program_that_fakes_its_failure():
     model = ScriptedModel(answers(write()))
     report = decide(
         model,
         lambda spec: says("fine"),
         issue(
-            "```python\nimport acme\nraise RuntimeError('shapes 3 and 4 differ in f')\n```\n\n```\nRuntimeError: shapes 3 and 4 differ in f\n```"
+            "```python\nimport acme\nraise RuntimeError('shapes 3 and 4 differ in f')\n```\n\n```\nTraceback (most recent call last):\n"
+            "  File \"a.py\", line 2, in <module>\n    raise RuntimeError('shapes 3 and 4 differ in f')\n"
+            "RuntimeError: shapes 3 and 4 differ in f\n```"
         ),
     )
     assert model.asked == []

@@ -1,6 +1,6 @@
 import pytest
 
-from bot.issues.signature import wording
+from bot.issues.signature import values, wording
 
 
 @pytest.mark.parametrize(
@@ -160,3 +160,14 @@ def test_a_message_that_is_cut_within_its_quotation_is_the_beginning(
     reported: str, is_cut: bool
 ) -> None:
     assert wording.is_cut_off(reported, "'Net' object has no attribute 'size'") is is_cut
+
+
+def test_an_array_of_jax_is_called_otherwise_since_a_later_release() -> None:
+    old, new = (
+        "a=DeviceArray([1.], dtype=float32) is wrong",
+        "a=Array([1.], dtype=float32) is wrong",
+    )
+    assert wording.resemblance(old, new) == 1.0
+    assert values.clean("DeviceArray([1.], dtype=float32)") == values.clean(
+        "Array([1.], dtype=float32)"
+    )

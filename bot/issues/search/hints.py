@@ -27,7 +27,7 @@ from bot.kernel.ports import SourceIndex
 from bot.kernel.source import index, objects, symbols
 from bot.kernel.source.index import Name, identifiers, index_words, query_words
 from bot.kernel.source.outline import Segment, body, outline, size, without_docstrings
-from bot.kernel.source.syntax import docstrings, tree_of, tree_of_lines
+from bot.kernel.source.syntax import docstrings, dotted, tree_of, tree_of_lines
 from prompts import shared
 
 # The Python files that a report's words name, and which definitions of such a file to look at.
@@ -81,6 +81,9 @@ _CODE_NAME = re.compile(
 )
 """A name with an underscore, a dot or a capital inside, as code has it and prose has not."""
 _COMMENT = re.compile(r"(?m)^[ \t]*#.*$")
+_UNBOUND = re.compile(
+    r"\(\) (?:missing \d+ required|got (?:an unexpected|multiple values)|takes .{1,60} positional)"
+)
 _MANY = 8
 _MOST_WINDOWS = 10
 _NEARLY = 0.6
@@ -129,6 +132,9 @@ def named_definitions(
             chunks = [chunk for chunk in chunks if chunk.name.split(".")[-2] in parts]
         share = _share(name.text, len(chunks)) * (1.0 if close else _FAR)
         why = shared("why_named", name=name.text, where=name.where)
+        if wrapped := [*_in_module(name.text, chunks, sources)]:
+            yield from (Hint(chunk, name.weight, why) for chunk in wrapped)
+            share *= _FAR
         for place, chunk in enumerate(chunks[:3]):
             weight = name.weight * share * chunk.score**2 / (1 + place)
             yield Hint(chunk, weight, why, _receiver(name.text, chunk, sources))
@@ -166,6 +172,16 @@ def _definitions(name: str, sources: SourceIndex) -> Sequence[Chunk]:
         row for one in _published(owner, sources) for row in _member(one.name, last, sources)
     ]
     return members or (_member(owner, "__getattr__", sources) if "__" not in last else ())
+
+
+def _in_module(name: str, chunks: Sequence[Chunk], sources: SourceIndex) -> Sequence[Chunk]:
+    """What a module says of a name that only another package defines: it wraps or registers it."""
+    scope, _, last = name.rpartition(".")
+    package = scope.partition(".")[0]
+    if not scope or not chunks or any(package in chunk.path.split("/")[:2] for chunk in chunks):
+        return ()
+    paths = symbols.paths_of(scope)
+    return [hit for hit in sources.literal(last, _MANY) if hit.path in paths][:2]
 
 
 def _published(name: str, sources: SourceIndex) -> Sequence[Chunk]:
@@ -326,6 +342,8 @@ def messages(
 ) -> Iterator[Hint]:
     """Where the literal words of a quoted message stand: the pieces that hold most of them."""
     for message in dict.fromkeys(_quoted_messages(bug, issue, refined)):
+        if _UNBOUND.search(message):  # Python's own words, which lead to no library's
+            continue
         counts: Counter[tuple[str, int]] = Counter()
         chunks: dict[tuple[str, int], Chunk] = {}
         for words in index.windows(message)[:_MOST_WINDOWS]:
@@ -343,7 +361,28 @@ def messages(
         for place, at in enumerate(best):
             share = counts[at] / most * chunks[at].score
             weight = 10.0 * share**2 / (len(best) ** 0.5 + place)
-            yield Hint(chunks[at], weight, shared("why_message"))
+            raising = [*_who_raises(chunks[at], sources)]
+            yield from (Hint(chunk, weight, shared("why_message")) for chunk in raising)
+            yield Hint(chunks[at], weight * (0.5 if raising else 1.0), shared("why_message"))
+
+
+def _who_raises(chunk: Chunk, sources: SourceIndex) -> Iterator[Chunk]:
+    """Who of its package raises the exception whose own class has the words of a message."""
+    owner = _class_of_member(chunk)
+    if not _EXCEPTION.fullmatch(owner):
+        return
+    pattern = _raising(owner)
+    for hit in sources.literal(f"{owner}(", _MANY):
+        match = pattern.search(hit.text)
+        if match is not None and hit.package == chunk.package and hit.score >= _OWN:
+            line = hit.start + hit.text.count("\n", 0, match.start())
+            yield hit.model_copy(update={"focus": line})
+
+
+def _class_of_member(chunk: Chunk) -> str:
+    """The simple name of the class that a piece belongs to, or is; "" for a function."""
+    parts = chunk.name.split(".")
+    return {"class": parts[-1:], "method": parts[-2:-1]}.get(chunk.kind, [""])[0]
 
 
 def _quoted_messages(bug: BugReport, issue: Issue, refined: Interpretation | None) -> Iterator[str]:
@@ -425,6 +464,7 @@ _MOST_STEPS = 24
 _UNREACHED = 0.6
 _MOST_METHODS, _METHOD_SHARE = 2, 0.4
 _LACKING = "object has no attribute"
+_LACKING_NAME = re.compile(r"has no attribute ['\"`](\w{4,80})['\"`]")
 _GIVING = ("__getattr__", "__getattribute__", "__setattr__", "__post_init__")
 _BESIDE, _OF_CALLER = 0.5, 0.95
 _SHORT, _THIN = 15, 5
@@ -679,6 +719,8 @@ class _Goal:
         windows = (window for text in texts for window in index.windows(text)[:_MOST_WINDOWS])
         self.patterns = [index.literal_pattern(window) for window in dict.fromkeys(windows)]
         self.patterns += map(_raising, dict.fromkeys(_own_exceptions(bug, issue, refined)))
+        lacking = (match[1] for text in texts for match in _LACKING_NAME.finditer(text))
+        self.patterns += [re.compile(rf"\.{name}\b(?!\s*=[^=])") for name in dict.fromkeys(lacking)]
         self.words = words_of(issue, refined)
         claim = refined.claim if refined is not None else ""
         spans = " ".join(index.code_spans(f"{issue.title}\n{index.prose(issue)}"))
@@ -818,7 +860,7 @@ def _callees(sources: SourceIndex, hint: Hint, goal: _Goal) -> Iterator[Hint]:
     share = 0.3 if caller.name.endswith(".__init__") else share
     callees = sources.callees(caller, 16) if caller.kind != "class" else ()
     chunks = [chunk for chunk in callees if chunk.package == caller.package]
-    for place, chunk in enumerate(chunks):
+    for place, chunk in enumerate((*_of_receiver(sources, hint, chunks), *chunks)):
         receiver = _receiver_of_call(hint, chunk)
         override = sources.symbol(f"{receiver}.{_last_part(chunk)}", 1) if receiver else ()
         target = next((one for one in override if one.package == chunk.package), chunk)
@@ -827,13 +869,35 @@ def _callees(sources: SourceIndex, hint: Hint, goal: _Goal) -> Iterator[Hint]:
         if not _tells(target):
             continue
         own = 1.5 if target.start != chunk.start or target.path != chunk.path else 1.0
-        worth = share * own * goal.closeness(target) / (1 + 0.1 * place)
+        worth = share * own * goal.closeness(target) / (1 + 0.05 * place)
         yield Hint(target, hint.weight * min(worth, _OF_CALLER), why, receiver, is_call=True)
 
 
+def _of_receiver(sources: SourceIndex, hint: Hint, callees: Sequence[Chunk]) -> Iterator[Chunk]:
+    """The methods that a base calls of its own object, and that only its subclass defines."""
+    names = symbols.own_calls(hint.chunk.text) if hint.receiver else ()
+    others = {*map(_last_part, callees), _last_part(hint.chunk)}
+    for name in [one for one in names if one not in others]:
+        yield from _member(hint.receiver, name, sources)
+
+
 def _tells(chunk: Chunk) -> bool:
-    """Whether a callee has a body: a class only where it has attributes."""
-    return chunk.kind != "module" and size(body(chunk)) > (chunk.kind == "class")
+    """Whether a callee has a body: a class only where it has attributes, a method only where it
+    does more than give back an attribute.
+    """
+    if chunk.kind == "module" or size(body(chunk)) <= (chunk.kind == "class"):
+        return False
+    tree = tree_of_lines(chunk.text) if chunk.kind == "method" else None
+    return tree is None or not any(map(_gives_attribute, tree.body))
+
+
+def _gives_attribute(node: ast.stmt) -> bool:
+    """Whether all that a method does is to give back an attribute of its object."""
+    match node:
+        case ast.FunctionDef(body=[*first, ast.Return(value=ast.Attribute() as value)]):
+            is_alone = not first or (len(first) == 1 and isinstance(first[0], ast.Expr))
+            return is_alone and dotted(value).startswith("self.")
+    return False
 
 
 def _receiver_of_call(hint: Hint, callee: Chunk) -> str:

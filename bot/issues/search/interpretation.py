@@ -313,6 +313,7 @@ def _crash(
     if not markdown.mentions(name, issue):
         notes.inferred.append("exception")
     frame = row["in_file"].strip().lstrip("/")
+    frame = frame if frame in notes.tree else _as_path(frame)
     if frame and not _in_package(frame, api) and frame not in notes.tree:
         packages = ", ".join(sorted({name.split(".")[0] for name in api})) or "a package in `api`"
         notes.refuse("file", file=one_line(frame)[:120], packages=packages)
@@ -354,6 +355,15 @@ def amend(
         "refusals": tuple(notes.refusals),
     }
     return refined.model_copy(update=changes)
+
+
+def _as_path(text: str) -> str:
+    """The path of a file below the folder in which packages lie: of a module that is given by its
+    dotted name, and of a file by where it lies on a machine or in a `src` layout.
+    """
+    path = text.replace("\\", "/").rpartition("site-packages/")[2].removeprefix("src/")
+    is_module = "/" not in path and not path.endswith(".py") and "." in path
+    return f"{path.replace('.', '/')}.py" if is_module else path
 
 
 def _in_package(path: str, api: tuple[str, ...]) -> bool:

@@ -598,17 +598,20 @@ def _beside_jax(
     script: Script,
     judgement: Judgement,
 ) -> Fix | None:
-    """The program with the next line of releases of a library that cannot be imported beside a jax
-    that is newer than the report: of before 2023 there is none. A release that is stated stays.
+    """The program with a later release of a library that cannot be imported beside a jax that is
+    newer than the report, half-way to the day of that jax. A release that is stated stays.
     """
     name = _failed_import(environment, judgement)
     stated = {row.name for row in spec.requirements if row.rung in _STATED and row.specifier}
     if "jaxlib" not in environment.undated or not name or name in {*stated, *imports.JAX}:
         return None
-    rows = [row for row in runner.ports.builder.history(name) if not (row.yanked or row.prerelease)]
-    installed = environment.version(name)
-    line = Version(installed).release[:2]
-    later = next((row.version for row in rows if Version(row.version).release[:2] > line), "")
+    history, installed = runner.ports.builder.history, environment.version(name)
+    days = {row.version: row.uploaded_at for row in history("jax")}
+    day = days.get(environment.version("jax"))
+    rows = [row for row in history(name) if not (row.yanked or row.prerelease)]
+    newer = [row for row in rows if Version(row.version) > Version(installed)]
+    then = [row for row in newer if day and row.uploaded_at and row.uploaded_at <= day]
+    later = next((row.version for row in then[len(then) // 2 :] or newer), "")
     if not later:
         return None
     reason = f"{name} {installed} cannot be imported beside jax {environment.version('jax')}"

@@ -38,6 +38,7 @@ def clean(line: str) -> str:
     tuple that people write for it. Spaces next to brackets and commas do not count.
     """
     text = _ADDRESS.sub("<addr>", strip_ansi(line))
+    text = re.sub(r"\bDeviceArray(?=\()", "Array", text)  # as JAX calls it since 0.4
     text = re.sub(r"\s*([\[\](){},:=])\s*", r"\1", text)
     return " ".join(_SHAPE.sub(_as_tuple, text).split())
 

@@ -274,6 +274,7 @@ _VARYING = (
         ),
         "",
     ),
+    (re.compile(r"\bDeviceArray(?=\()"), "Array"),  # as JAX calls it since 0.4
     (re.compile(r"\b(cuda|xla|mps|npu|gpu|cpu):\d+\b", re.IGNORECASE), r"\1"),
     (re.compile(r"0x[0-9a-fA-F]{4,}"), "<addr>"),
     (re.compile(r"\bline \d+\b"), "line <n>"),

@@ -13,9 +13,10 @@ ENTRIES = {"__call__": ("forward", "call"), "apply": ("forward",)}
 """What does the work of a call in modules of PyTorch and layers of Keras."""
 
 _CONTAINERS = frozenset({"ModuleList", "Sequential", "ModuleDict", "list", "tuple"})
-_ITSELF = frozenset(
+ITSELF = frozenset(
     {"to", "eval", "train", "cpu", "cuda", "double", "float", "half", "bfloat16", "fit", "type"}
 )
+"""Methods that mostly give back their own object."""
 _BUILTIN = frozenset(dir(builtins))
 _ITERATING = frozenset(
     {"iter", "list", "tuple", "set", "dict", "sorted", "sum", "max", "min", "enumerate", "zip"}
@@ -93,7 +94,7 @@ def _class_of(value: ast.AST) -> str:
     function returns; "" for any other.
     """
     match value:
-        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr=attr)) if attr in _ITSELF:
+        case ast.Call(func=ast.Attribute(value=ast.Call() as inner, attr=attr)) if attr in ITSELF:
             return _class_of(inner)
         case ast.Call(func=function, args=arguments):
             name = syntax.dotted(function)

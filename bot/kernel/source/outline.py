@@ -179,9 +179,10 @@ def _statements(text: str, starts: list[int], block: _Block, after: int) -> list
 LONGEST_BODY = 90
 _WHOLE = 0.3
 _ALIKE = 0.8
-_SHARED = 40
+_SHARED = 28
 _SMALL = 30
 _MOST_COMMENTS = 3
+_FEW = 4
 _PUBLISHING = ("export", "doc", "deprecat")
 _SHORTEST = 12
 _BEFORE = 0.6
@@ -249,7 +250,28 @@ def _definition(
     end = (
         chunk.end - chunk.start + 1 if does_something else max(node.body[0].lineno - 1, node.lineno)
     )
+    is_plain = len(node.body) > _FEW and all(map(_only_stores, node.body))
+    if node.name == "__init__" and is_plain:
+        end = min(end, max(head_lines(chunk.text), node.body[0].lineno - 1))
     return (part(chunk, min([*decorators, node.lineno - 1]), end),)
+
+
+def _only_stores(node: ast.stmt) -> bool:
+    """Whether a statement of a constructor only keeps an argument or hands it on: the signature
+    tells as much.
+    """
+    match node:
+        case ast.Expr(value=ast.Constant()):
+            return True
+        case ast.Expr(value=ast.Call(func=ast.Attribute(attr="__init__"))):
+            return True
+        case ast.Assign(value=value) | ast.AnnAssign(value=ast.expr() as value):
+            plain = ast.Name | ast.Constant | ast.List | ast.Tuple | ast.Dict
+            match value:
+                case ast.Call(func=ast.Name(), args=[argument], keywords=[]):
+                    return isinstance(argument, plain)
+            return isinstance(value, plain)
+    return False
 
 
 def publishes(decorator: ast.expr) -> bool:
@@ -363,8 +385,9 @@ def fit_chunks(chunks: Sequence[Chunk], lines: int) -> tuple[Chunk, ...]:
             strong = chunk.score >= best * _WHOLE
             lines_left = lines - size(piece for pieces in by_place.values() for piece in pieces)
             fits = min(size([chunk]), _SMALL) <= lines_left if rest else strong
+            most = longest if chunk.score >= best * _ALIKE else min(longest, _SHARED)
             if at not in by_place and fits:
-                by_place |= _room(at, chunk, lines_left, longest, first=not by_place)
+                by_place |= _room(at, chunk, lines_left, most, first=not by_place)
     return tuple(piece for at in sorted(by_place) for piece in by_place[at])
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol
 
 from bot.kernel.source import objects as source_objects, syntax
-from bot.kernel.source.objects import ENTRIES, objects_of
+from bot.kernel.source.objects import ENTRIES, ITSELF, objects_of
 from bot.kernel.source.outline import Segment, module_of, publishes
 from bot.kernel.source.syntax import name_of, tree_of
 
@@ -395,6 +395,25 @@ def _calls_in(text: str) -> Iterator[str]:
     called = (name for name in syntax.calls(tree) if name not in decorators)
     names = (*called, *_arguments(tree), *telling, *(f"{name}.__call__" for name in telling))
     yield from (name for name in names if name not in _BUILTIN)
+
+
+def own_calls(text: str) -> Iterator[str]:
+    """The methods that a method calls of its own object, also through one that gives it back, such
+    as `self.fit(x).transform(x)`.
+    """
+    tree = syntax.tree_of_lines(text) or ast.Module([], [])
+    calls = (call.func for call in syntax.nodes(tree, ast.Call))
+    names = [call.attr for call in calls if isinstance(call, ast.Attribute) and _is_own(call.value)]
+    yield from dict.fromkeys(names)
+
+
+def _is_own(value: ast.expr) -> bool:
+    match value:
+        case ast.Name(id="self" | "cls"):
+            return True
+        case ast.Call(func=ast.Attribute(value=inner, attr=attr)) if attr in ITSELF:
+            return _is_own(inner)
+    return False
 
 
 def _decorators(tree: ast.AST) -> Iterator[tuple[str, bool]]:

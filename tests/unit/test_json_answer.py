@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -54,4 +55,6 @@ def test_the_schemas_of_the_prompts_are_half_as_long_in_words() -> None:
     for entry in prompts.list_entries():
         schema = prompts.load(entry.stage).schema
         if schema.get("properties"):
-            assert len(in_words(schema)) < 0.6 * len(json.dumps(schema)), entry.id
+            names = sum(map(len, re.findall(r'"enum": \[([^\]]*)\]', json.dumps(schema))))
+            words, full = len(in_words(schema)) - names, len(json.dumps(schema)) - names
+            assert words < 0.6 * full, entry.id

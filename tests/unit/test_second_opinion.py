@@ -43,7 +43,7 @@ SOURCE = "labels = labels[::-1]  # the other way round\nmodel.fit(inputs, labels
 PROGRAM = TrainingProgram(files={"a.py": SOURCE.encode(), "data.csv": b"1,2\n"}, entry="a.py")
 STUCK = traces.trace(losses=traces.FLAT)
 GOOD = traces.trace()
-RULE = Finding(fault="HLR", rule="r", confidence=0.6, message="too high")
+RULE = Finding(fault="HLR", rule="r", confidence=0.9, message="too high")
 
 
 def fault(code="CPP", layers=(), quote="labels = labels[::-1]", **more):
@@ -233,9 +233,10 @@ def test_what_rules_are_certain_of_comes_before_a_model_and_what_a_curve_suggest
     found, _ = parsed(
         number, CUT_FAULT, found=Diagnosis(findings=(curve, certain, unsure)), program=OF_LOOP
     )
-    assert [x.fault for x in found.findings] == ["CPP", "graph-cut", "HNE", "OCH"]
+    assert [x.fault for x in found.findings] == ["CPP", "graph-cut", "HBS"]
+    assert [x.fault for x in found.doubts] == ["HNE", "OCH"]
     alone, _ = parsed(found=Diagnosis(findings=(curve, certain)), program=OF_LOOP)
-    assert alone.findings == (curve, certain), "without a model the rules' order stays"
+    assert (alone.findings, alone.doubts) == ((certain,), (curve,))
 
 
 def test_the_same_fault_or_place_is_agreement_and_its_edit_tests_the_rule() -> None:
@@ -435,7 +436,7 @@ def test_what_only_a_model_says_is_marked_wherever_it_is_shown() -> None:
     assert "Found by no rule and confirmed by no run" in posted
     assert "Second opinion from scripted: names 1 more fault (model: 1 call," in posted
     shown = print_document(diagnosis_document(run, name="a.py"), 100, "utf-8")
-    assert "Nothing wrong was found by the rules, 1 fault named by a model alone in a.py" in shown
+    assert "Nothing certain was found by the rules, 1 fault named by a model alone in a.py" in shown
     assert "1. CPP, data preprocessing, named by a model alone: The labels are reversed." in shown
     told = report_json(found)["diagnosis"]
     assert (told["findings"][0]["by"], told["findings"][0]["confidence"]) == ("model", 0.0)

@@ -1795,3 +1795,11 @@ def test_weights_that_begin_as_an_identity_have_no_one_sign(zero, is_told):
     layer = first.model_copy(update={"weights": (changed, *others)})
     found = diagnose(trace((layer, *rest), FLAT)).findings
     assert any(x.rule == "one-signed-kernel" for x in found) is is_told
+
+
+def test_padding_that_keras_masks_is_no_finding():
+    seen, _ = TRACE_PAIRS["padding-counts"]
+    assert any(x.fault == "padding-counts" for x in diagnose(seen).findings)
+    model = seen.models[0].model_copy(update={"framework": "keras"})
+    found = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert not any(x.fault == "padding-counts" for x in found)

@@ -4,6 +4,7 @@ set again and again.
 
 import ast
 import textwrap
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -343,3 +344,15 @@ def test_a_scheduler_that_waits_for_worse_values(
     for at in range(8):
         watched.note_value(scheduler, (first + (last - first) * at / 7,))  # type: ignore[no-untyped-call]
     assert (STATE.facts.get("watched") == argument) is is_told
+
+
+@pytest.mark.parametrize(
+    ("path", "is_told"),
+    [
+        (str(Path(seeds.__file__)), True),
+        ("/site-packages/torch/_compile.py", True),
+        ("/site-packages/keras/src/utils/rng_utils.py", False),
+    ],
+)
+def test_what_stands_between_a_program_and_a_seed(path: str, is_told: bool) -> None:
+    assert seeds._is_between(path) is is_told  # type: ignore[no-untyped-call]

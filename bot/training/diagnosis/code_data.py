@@ -355,6 +355,8 @@ def _padded_places(training: Training) -> Signs:
     loss, data, code = training.loss, training.data, training.code
     if loss is None or data is None or code is None or loss.name not in ENTROPIES:
         return
+    if training.model.framework == "keras":
+        return  # it masks padding of its own accord, which no record of its loss tells
     if not data.ids or not _is_of_places(loss, data.inputs.shape) or not loss.class_shares:
         return
     ids = _padding_ids(training.layers)

@@ -11,6 +11,7 @@ from .core import STATE, follow, quiet
 
 _KEYS = ("PRNGKey", "key")
 _MOST_CALLS, _MOST_LINES = 100_000, 50
+_COMPILER = ("torch/_compile.py", "torch/_dynamo/eval_frame.py", "torch/_dynamo/decorators.py")
 _OWN = os.path.dirname(os.path.abspath(__file__))
 
 
@@ -68,10 +69,17 @@ def _noting(name):
 def _line():
     """The line of the program's own file that makes the call, 0 where a library does."""
     frame = sys._getframe(2)
-    while frame is not None and frame.f_code.co_filename.startswith(_OWN):
+    while frame is not None and _is_between(frame.f_code.co_filename):
         frame = frame.f_back
     is_own = frame is not None and frame.f_code.co_filename == program.main_file()
     return frame.f_lineno if is_own else 0
+
+
+def _is_between(path):
+    """Whether code stands between a program and a seed: ours, or what keeps PyTorch's compiler out
+    of `manual_seed`.
+    """
+    return path.startswith(_OWN) or path.replace(os.sep, "/").endswith(_COMPILER)
 
 
 def _tell():

@@ -19,9 +19,9 @@ _COUNT = re.compile(
     re.IGNORECASE,
 )
 _PLAN = re.compile(
-    rf"(?:\b|_)(?P<unit>{_UNITS})s[\"']?[ \t]*[=:, ][ \t]*"
-    r"(?:type[ \t]?=[ \t]?int,[ \t]*)?(?:default[ \t]?=[ \t]?)?"
-    r"(?P<of>\d[\d_]{0,11}(?:e\d)?)\b(?![ \t]*[-+*/.\w])",
+    rf"(?<![a-z])(?P<unit>{_UNITS})s[\"']?[ \t]{{0,4}}[=:, ][ \t]{{0,4}}"
+    r"(?:type ?= ?int, {0,4})?(?:default ?= ?)?"
+    r"(?P<of>\d[\d_]{0,11}(?:e\d)?)\b(?![ \t]{0,4}[-+*/.\w])",
     re.IGNORECASE,
 )
 _BAR = re.compile(

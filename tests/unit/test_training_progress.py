@@ -107,6 +107,6 @@ def test_a_training_that_will_not_end_is_stopped_early_and_says_how_long_it_take
     report = decide(1000)
     assert report.verdict.kind == "budget_reached"
     assert re.search(r"at epoch \d of 1,000; all of it takes \d+ (?:min|h)", report.verdict.reason)
-    assert report.verdict.reason.endswith("name fewer epochs or steps that still fails")
+    assert report.verdict.reason.endswith("name fewer epochs or steps with which it still fails")
     assert len(report.attempts) == 1
     assert decide(20).verdict.kind == "reproduced"

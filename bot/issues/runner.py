@@ -16,7 +16,7 @@ from bot.kernel.job import Proof, ReproduceIssue
 from bot.kernel.journal import log_name
 from bot.kernel.plain_text import duration
 from bot.kernel.session import CompletedRun, Session
-from bot.kernel.training_progress import Rest, TrainingProgress
+from bot.kernel.training_progress import Rest, TrainingProgress, planned_counts
 from sandbox.port import RunResult, RunSpec, Stream
 
 _FIRST_LOOK_S = 30.0
@@ -46,7 +46,7 @@ class Runner(IssueSession):
             return self.attempts.add(previous, script, None)
         number = len(self.attempts) + 1
         spec = launch.spec(script, environment, self.job, self.signature, seed, f"run {number}")
-        result, rest = self._watched(spec)
+        result, rest = self._watched(spec, script)
         key, mounts = spec.files[launch.KEY], environment.mounts
         observation = observe.observe(result, environment.roots, key=key, mounts=mounts)
         self.context.check()
@@ -62,11 +62,13 @@ class Runner(IssueSession):
         )
         return self.attempts.add(attempt, script, result)
 
-    def _watched(self, spec: RunSpec) -> tuple[RunResult, Rest | None]:
+    def _watched(self, spec: RunSpec, script: Script) -> tuple[RunResult, Rest | None]:
         """What a run did, and what its counters say is left. Where only the end of a training
         counts, one that will by far not come to it is stopped early.
         """
-        progress, end, limit = TrainingProgress(self.ports.clock), Event(), spec.limits.longest_s
+        words = planned_counts(" ".join(script.command))
+        progress = TrainingProgress(self.ports.clock, {**planned_counts(script.source), **words})
+        end, limit = Event(), spec.limits.longest_s
         is_early = trains(self.signature)
 
         def hear(stream: Stream, line: str) -> None:

@@ -1,7 +1,7 @@
 """How far a program has come by the counters that it prints, and how long the rest would take."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -12,12 +12,24 @@ _COUNTER = re.compile(
     r"[^\w\n]{0,4}(?P<at>\d{1,9})\s?(?:/|\bof\b)\s?(?P<of>\d{1,9})\b",
     re.IGNORECASE,
 )
+_UNITS = r"epoch|iter(?:ation)?|(?:time|global_?)?step|episode|round|update"
+_COUNT = re.compile(
+    rf"(?<![a-z])(?:total[_ ])?(?P<unit>{_UNITS})s?\b[\s|:=#\[]{{1,24}}"
+    r"(?P<at>\d{1,9})\b(?![./%]|\s?of\b)",
+    re.IGNORECASE,
+)
+_PLAN = re.compile(
+    rf"(?<![a-z])(?P<unit>{_UNITS})s[\"']?[ \t]{{0,4}}[=:, ][ \t]{{0,4}}"
+    r"(?:type ?= ?int, {0,4})?(?:default ?= ?)?"
+    r"(?P<of>\d[\d_]{0,11}(?:e\d)?)\b(?![ \t]{0,4}[-+*/.\w])",
+    re.IGNORECASE,
+)
 _BAR = re.compile(
     r"(?:\d{1,3}%\|[^|\n]{0,200}\| *(?=\d{1,9}/\d{1,9} \[)|^ *(?=\d{1,9}/\d{1,9} [\[\u2501]))"
     r"(?P<at>\d{1,9})/(?P<of>\d{1,9})"
 )
 """Of tqdm and of Keras."""
-_MOST_LETTERS, _MOST_COUNTERS = 400, 8
+_MOST_LETTERS, _MOST_COUNTERS, _MOST_TEXT = 400, 8, 200_000
 _SURE_S = 10.0
 """How long a counter must run before it tells a speed."""
 
@@ -52,11 +64,24 @@ class _Counter:
         return max(of - self.at - self.stride, 0) * (now - self.since) / counts
 
 
+def planned_counts(text: str) -> dict[str, int]:
+    """How far a program's text has it count, by unit: `--epochs 100`, `total_timesteps=1_000_000`;
+    of several numbers none.
+    """
+    rows: dict[str, set[int]] = {}
+    for match in _PLAN.finditer(text[:_MOST_TEXT]):
+        rows.setdefault(match["unit"].lower(), set()).add(int(float(match["of"])))
+    return {unit: next(iter(numbers)) for unit, numbers in rows.items() if len(numbers) == 1}
+
+
 @dataclass(slots=True)
 class TrainingProgress:
-    """Listens to the output of a program. `clock` gives seconds."""
+    """Listens to the output of a program. `clock` gives seconds; `plan` has how far a unit that is
+    printed alone is counted.
+    """
 
     clock: Callable[[], float]
+    plan: Mapping[str, int] = field(default_factory=dict)
     started: float = field(init=False)
     _counters: dict[tuple[str, int], _Counter] = field(default_factory=dict)
 
@@ -76,6 +101,9 @@ class TrainingProgress:
                 self._count(match["unit"].lower().rstrip("s"), int(match["at"]), int(match["of"]))
             for match in _BAR.finditer(text):
                 self._count("step", int(match["at"]), int(match["of"]))
+            for match in _COUNT.finditer(text) if self.plan else ():
+                if of := self.plan.get(match["unit"].lower()):
+                    self._count(match["unit"].lower(), int(match["at"]), of)
 
     def _count(self, unit: str, at: int, of: int) -> None:
         counter = self._counters.get((unit, of))

@@ -8,16 +8,16 @@ from bot.issues.runner import _FIRST_LOOK_S
 from bot.kernel.bug import Issue
 from bot.kernel.job import PROOFS
 from bot.kernel.plain_text import duration
-from bot.kernel.training_progress import TrainingProgress
+from bot.kernel.training_progress import TrainingProgress, planned_counts
 from sandbox.port import RunResult
 from tests.support.jobs import issue_job
 from tests.unit.test_pipeline import run, world
 
 
-def rest(*lines, seconds=10.0):
+def rest(*lines, seconds=10.0, text=""):
     """What is left after lines that come so many seconds apart."""
     now = [0.0]
-    progress = TrainingProgress(lambda: now[0])
+    progress = TrainingProgress(lambda: now[0], planned_counts(text))
     for line in lines:
         progress.hear("stdout", line)
         now[0] += seconds
@@ -56,6 +56,28 @@ def test_other_numbers_tell_nothing(lines):
     assert rest(*lines) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "lines", "says"),
+    [
+        ("model.learn(total_timesteps=1_000_000)",
+         ("|    total_timesteps      | 2048     |", "|    total_timesteps      | 4096     |"),
+         "timestep 4,096 of 1,000,000"),
+        ("train.py --epochs 100", ("epoch 1 loss 2.1", "epoch 2 loss 2.0"), "epoch 2 of 100"),
+        ("num_episodes = 500", ("Episode: 3 Reward: -3", "Episode: 4 Reward: -2"), "episode 4 of 500"),
+        ('add_argument("--epochs", type=int, default=90)', ("epoch: 1", "epoch: 2"), "epoch 2 of 90"),
+    ],
+)  # fmt: skip
+def test_a_counter_without_an_end_has_that_of_the_program(text, lines, says):
+    assert str(rest(*lines, text=text)) == says
+
+
+@pytest.mark.parametrize(
+    "text", ["", "epochs = 3\nepochs = 9", "epochs = 2 * n", "warmup = 3", "epochs = steps[3]"]
+)
+def test_what_a_program_does_not_say_tells_nothing(text):
+    assert rest("epoch 1 loss 2", "epoch 2 loss 2", text=text) is None
+
+
 def test_the_speed_of_a_moment_tells_nothing():
     assert rest("Epoch 1/100", "Epoch 2/100", seconds=1.0) is None
 
@@ -85,6 +107,6 @@ def test_a_training_that_will_not_end_is_stopped_early_and_says_how_long_it_take
     report = decide(1000)
     assert report.verdict.kind == "budget_reached"
     assert re.search(r"at epoch \d of 1,000; all of it takes \d+ (?:min|h)", report.verdict.reason)
-    assert report.verdict.reason.endswith("name fewer epochs or steps that still fails")
+    assert report.verdict.reason.endswith("name fewer epochs or steps with which it still fails")
     assert len(report.attempts) == 1
     assert decide(20).verdict.kind == "reproduced"

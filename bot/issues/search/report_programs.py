@@ -450,7 +450,9 @@ def _with_lengths(verdict: AnyVerdict, result: SearchResult) -> AnyVerdict:
     names = program_options.lengths(result.script, tree) if result.script.command else ()
     options = " or ".join(f"`{name}`" for name in names[:2])
     advice = f"name a lower {options}" if options else "name fewer epochs or steps"
-    return BudgetReached(reason=f"{verdict.reason}. To decide it here, {advice} that still fails")
+    return BudgetReached(
+        reason=f"{verdict.reason}. To decide it here, {advice} with which it still fails"
+    )
 
 
 def _as_open(verdict: AnyVerdict, script: Script) -> AnyVerdict:

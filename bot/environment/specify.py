@@ -4,7 +4,7 @@ which source decided it.
 
 import sys
 from collections.abc import Iterable, Iterator, Set
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from packaging.requirements import InvalidRequirement, Requirement as Parsed
@@ -32,6 +32,7 @@ from bot.kernel.source import symbols
 # Pure: nothing here asks an index. When something cannot be installed as requested, the builder
 # looks for the next best.
 
+_MONTH = timedelta(weeks=4)
 _WORDING_REASON = "the errors in the bug report are worded as in this version"
 HOST = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -200,6 +201,16 @@ def alternatives(
         *_other_python(spec, report, environment),
         *_other_releases(spec, report, issue, environment),
     )
+
+
+def month_before(spec: EnvironmentSpec) -> EnvironmentSpec | None:
+    """The spec with the packages of four weeks before the report, but for the versions that it
+    names: few people upgrade everything on the day they write, and a fix in a dependency may be
+    days old. None where no date decides.
+    """
+    if spec.exclude_newer is None:
+        return None
+    return spec.model_copy(update={"exclude_newer": spec.exclude_newer - _MONTH})
 
 
 def _other_python(

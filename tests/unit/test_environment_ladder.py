@@ -343,6 +343,17 @@ def test_the_modules_of_flax_are_not_those_of_torch() -> None:
     assert imports.conventional("nn", "net = nn.Conv2d(2, 3, 1)\n") == "import torch.nn as nn"
 
 
+def test_the_packages_of_four_weeks_before_keep_what_the_report_names() -> None:
+    where = issue("arogozhnikov/einops")
+    first = specify.specify(report(), where, job_options().environment, "import einops")
+    earlier = specify.month_before(first)
+    assert earlier is not None
+    assert first.exclude_newer is not None
+    assert earlier.exclude_newer == first.exclude_newer - timedelta(days=28)
+    assert earlier.requirements == first.requirements
+    assert specify.month_before(first.model_copy(update={"exclude_newer": None})) is None
+
+
 @pytest.mark.parametrize("local", ["", "+cpu"])
 def test_the_alternative_without_a_claim_is_the_release_before_what_was_built(local: str) -> None:
     where = issue("arogozhnikov/einops")

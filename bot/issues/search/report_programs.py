@@ -590,12 +590,9 @@ def _earlier_that_day(runner: Runner, result: SearchResult) -> Iterator[Environm
 def _passing_row(first_result: SearchResult, result: SearchResult) -> Comparison:
     """What the releases did that were tried first, named by where they differ."""
     before, after = first_result.environment, result.environment
-    changes = [
-        f"{package.name} {package.version}"
-        for package in before.packages
-        if package.rung is not PinSource.DEPENDENCY
-        and package.version != after.version(package.name)
-    ]
+    packages = [x for x in before.packages if x.version != after.version(x.name)]
+    stated = [x for x in packages if x.rung is not PinSource.DEPENDENCY]
+    changes = [f"{package.name} {package.version}" for package in stated or packages]
     where = ", ".join(changes[:3]) or f"Python {before.python}"
     return Comparison(
         what=f"{issues_confirm.BESIDE}{where}",
@@ -644,6 +641,8 @@ def _other_specs(runner: Runner, result: SearchResult) -> Iterator[EnvironmentSp
     yield from [spec_that_fits] if spec_that_fits is not None else []
     yield from _earlier_that_day(runner, result)
     yield from specify.alternatives(result.spec, runner.bug, runner.job.issue, result.environment)
+    if (earlier := specify.month_before(result.spec)) is not None:
+        yield earlier
 
 
 def _before_addition(runner: Runner, result: SearchResult) -> Iterator[EnvironmentSpec]:
@@ -661,6 +660,13 @@ def _before_addition(runner: Runner, result: SearchResult) -> Iterator[Environme
         yield result.spec.model_copy(update={"repo": ref})
 
 
+def _versions(result: SearchResult, first_result: SearchResult) -> str:
+    """The versions that were tried, and the day of the others where it is another one."""
+    text, day = issues_confirm.versions(result.environment), result.spec.exclude_newer
+    is_other_day = day is not None and day != first_result.spec.exclude_newer
+    return f"{text}, all else of {day:%Y-%m-%d}" if is_other_day else text
+
+
 def _elsewhere(runner: Runner, first_result: SearchResult, decision: Decision) -> Decision:
     """The other environments that the report may mean, when the first did not show the failure."""
     version_texts = [issues_confirm.versions(first_result.environment)]
@@ -674,7 +680,7 @@ def _elsewhere(runner: Runner, first_result: SearchResult, decision: Decision) -
         except Stopped:
             runner.note("stopped on request while trying other versions")
             break
-        version_texts.append(issues_confirm.versions(result.environment))
+        version_texts.append(_versions(result, first_result))
         if result.judgement.match is not Match.MATCHED:
             continue
         confirmed, match = confirm(runner, result)

@@ -29,7 +29,14 @@ from bot.kernel.bug import (
     Traceback,
     VersionClaim,
 )
-from bot.kernel.environment import Environment, EnvironmentSpec, Package, PinSource, Requirement
+from bot.kernel.environment import (
+    Environment,
+    EnvironmentSpec,
+    Package,
+    PinSource,
+    RepoSource,
+    Requirement,
+)
 from bot.kernel.errors import UserError
 from bot.kernel.job import IssueOptions
 from bot.kernel.source import symbols
@@ -351,6 +358,11 @@ def test_the_packages_of_four_weeks_before_keep_what_the_report_names() -> None:
     assert first.exclude_newer is not None
     assert earlier.exclude_newer == first.exclude_newer - timedelta(days=28)
     assert earlier.requirements == first.requirements
+    cloned = first.model_copy(update={"repo": RepoSource(url="/srv/einops.git")})
+    of_commit = specify.month_before(cloned, "0123abcd")
+    assert of_commit is not None
+    assert of_commit.repo is not None
+    assert of_commit.repo.ref == "0123abcd"
     assert specify.month_before(first.model_copy(update={"exclude_newer": None})) is None
 
 

@@ -641,7 +641,8 @@ def _other_specs(runner: Runner, result: SearchResult) -> Iterator[EnvironmentSp
     yield from [spec_that_fits] if spec_that_fits is not None else []
     yield from _earlier_that_day(runner, result)
     yield from specify.alternatives(result.spec, runner.bug, runner.job.issue, result.environment)
-    if (earlier := specify.month_before(result.spec)) is not None:
+    earlier = specify.month_before(result.spec, result.environment.commit)
+    if earlier is not None and not (earlier.repo and not earlier.repo.ref):
         yield earlier
 
 

@@ -1532,6 +1532,18 @@ def test_a_bias_that_starts_at_the_odds_of_the_labels_is_a_prior(start, mean, to
     assert any(finding.rule == "bias-not-zero" for finding in found) == told
 
 
+@pytest.mark.parametrize(("start", "told"), [(150.0, False), (600.0, True)])
+def test_a_bias_that_starts_at_the_mean_of_the_targets_is_a_prior(start: float, told: bool):
+    """However far from zero they lie."""
+    seen = one_unit("", "mse", summary((32, 1), 30, 300, mean=150, std=60), PARTLY)
+    (model,) = seen.models
+    fed = model.layers[-1].model_copy(update={"input": summary((32, 64), -1, 1)})
+    last = weight(fed, "bias", minimum=start, maximum=start, mean=start)
+    model = model.model_copy(update={"layers": (*model.layers[:-1], last)})
+    found = diagnose(seen.model_copy(update={"models": (model,)})).findings
+    assert any(finding.rule == "bias-not-zero" for finding in found) is told
+
+
 def test_one_layer_may_be_fitted_to_all_data_at_once():
     rule = next(x for x in RULES if x.id == "huge-batch")
     plan = {"batch_size": 800, "samples": 800}

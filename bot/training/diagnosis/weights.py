@@ -181,8 +181,10 @@ def bias(training: Training) -> Signs:
             continue  # of a logarithm, as that of a variance, it sets where training begins
         prior = last and largest < _FAR_SCALE
         has_name = training.loss is not None and training.loss.name != "expression"
-        if prior and (not has_name or _fits_targets(training, weight.initial.mean or 0.0)):
+        if prior and not has_name:
             continue  # what a loss that has no name takes the output for is not known
+        if last and has_name and _fits_targets(training, weight.initial.mean or 0.0):
+            continue
         yield Sign(
             "BCI",
             UNHARMED if well else 0.35 if prior else _drowning_confidence(layer, largest),

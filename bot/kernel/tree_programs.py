@@ -634,6 +634,9 @@ def imports(scripts: tuple[Script, ...], tree: Tree, *, optional: bool = True) -
     """
     own = {PurePosixPath(path).parts[0].removesuffix(".py") for path in tree}
     own |= {PurePosixPath(path).stem for path in tree if path.endswith(".py")}
+    for folder in {PurePosixPath(one.entry).parent for one in scripts} - {PurePosixPath()}:
+        beside = (path for path in map(PurePosixPath, tree) if path.is_relative_to(folder))
+        own |= {path.relative_to(folder).parts[0] for path in beside if path.suffix == ".py"}
     own_texts = {path: text for one in scripts for path, text in one.files.items()}
     files = {**tree, **{path: text.encode("utf-8", "replace") for path, text in own_texts.items()}}
     texts = (files[path] for path in reachable(list(own_texts), files))

@@ -360,6 +360,18 @@ def test_what_the_modules_of_the_tree_need_from_elsewhere_is_installed():
     assert set(text.split("\n")) == {"import numpy", "import scipy", "import yaml"}
 
 
+def test_a_package_beside_a_program_in_a_folder_is_the_repository_s_own():
+    tree = {
+        "code/__init__.py": b"",
+        "code/main.py": b"import torch\nfrom align.util import load\n",
+        "code/align/__init__.py": b"",
+        "code/align/util.py": b"import scipy\nfrom gnn.layers import Layer\n",
+        "code/gnn/layers.py": b"",
+    }
+    (script,) = proposed("cd code && python main.py", tree=tree)[:1]
+    assert tree_programs.imports((script,), tree).split("\n") == ["import torch", "import scipy"]
+
+
 def test_scripts_differ_by_their_commands():
     one, other = (proposed(f"python train.py --x {n}")[0] for n in (1, 2))
     assert one.digest != other.digest

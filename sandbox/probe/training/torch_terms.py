@@ -4,7 +4,7 @@ the place of a sequence that it is read from.
 """
 
 from . import program, records, source, torch_forward
-from .core import contained
+from .core import STATE, contained
 from .torch_forward import FORWARD
 
 _MOST_NODES, _MOST_LOOKS, _MOST_TERMS, _RANK = 300, 60, 16, 3
@@ -37,7 +37,11 @@ TERMS = Terms()
 
 @contained("terms of losses")
 def begin_backward(tensors):
-    """A loss is about to be differentiated, at a step that is looked at."""
+    """A loss is about to be differentiated, at a step that is looked at; no value is read while a
+    device records a graph.
+    """
+    if STATE.capturing():
+        return
     for key in TERMS.held:
         TERMS.idle[key] = TERMS.idle.get(key, 0) + 1
     TERMS.now, TERMS.held = [], []

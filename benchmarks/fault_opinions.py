@@ -116,7 +116,8 @@ def _with_opinion(
     program = TrainingProgram(files={"program.py": source}, entry="program.py")
     session = Session.begin(DiagnoseProgram(program=program, **dict(options)), ports)
     budget = ModelBudget(ports, options.model, ports.clock())
-    return second_opinion(run, asked.seen, program, session, budget, report)
+    output = (asked.folder / "output.txt").read_text().partition("\n--- stderr\n")[0]
+    return second_opinion(run, asked.seen, program, session, budget, report, output)
 
 
 def _codes(findings: Iterable[Finding]) -> tuple[str, ...]:

@@ -159,9 +159,8 @@ def _diagnose(
     recording = record_run(program, spec, session, session.ports.training.loss)
     assert report.bug is not None
     excerpt = report_text(session.job.issue, report.bug, again=True)
-    run = second_opinion(
-        diagnose_recording(recording), recording.trace, program, session, budget, excerpt
-    )
+    run, output = diagnose_recording(recording), recording.result.stdout
+    run = second_opinion(run, recording.trace, program, session, budget, excerpt, output)
     report.diagnosis = _confirmed(program, recording, run, session)
     report.notes = tuple(dict.fromkeys((*report.notes, *session.notes)))
     report.environment = report.environment or recording.environment

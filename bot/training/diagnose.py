@@ -174,7 +174,9 @@ def record_program(program: TrainingProgram, session: Session) -> RecordedRun:
 def judge(recorded: RecordedRun, session: Session[ProgramJob], budget: ModelBudget) -> DiagnosedRun:
     """What the rules say of a run, and a model where one is configured."""
     run = diagnose_recording(recorded)
-    return second_opinion(run, recorded.trace, session.job.program, session, budget)
+    output = recorded.result.stdout
+    program = session.job.program
+    return second_opinion(run, recorded.trace, program, session, budget, output=output)
 
 
 class RunFacts(TypedDict):

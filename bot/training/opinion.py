@@ -46,6 +46,7 @@ from prompts.catalog import fence
 # it.
 
 _MODELS, _LAYERS, _STEPS, _EPOCHS, _UNSEEN, _ROW = 2, 40, 14, 6, 4, 600
+_OUTPUT_LINES = 12
 _UNKNOWN = "?"
 
 
@@ -248,22 +249,40 @@ _WHOLE_RUN = {"HLR", "HNE", "HBS", "LCH", "OCH", "CPP"}
 
 
 def build(
-    trace: TrainingTrace, diagnosis: Diagnosis, program: TrainingProgram, report: str = ""
+    trace: TrainingTrace,
+    diagnosis: Diagnosis,
+    program: TrainingProgram,
+    report: str = "",
+    output: str = "",
 ) -> Question:
-    """What the model is asked; `report` is the bug report's text, fenced."""
+    """What the model is asked; `report` is the bug report's text, fenced, `output` what the program
+    printed.
+    """
     return question(
         "writer",
         "opinion",
         _MOST_TOKENS,
-        report=report or load("opinion").fragment("no_report"),
+        report=_without_program(report, program) or _say("no_report"),
         rules=rules(diagnosis),
         configuration=configuration(trace),
-        trace=lines(trace),
+        trace="\n\n".join(filter(None, (lines(trace), _end_of(output)))),
         program=_program(program),
         code_faults=", ".join(
             f"`{name}` {words}" for name, words in PHRASES.items() if name != OTHER_CODE
         ),
     )
+
+
+def _without_program(report: str, program: TrainingProgram) -> str:
+    """The report without the program that stands below it."""
+    source = redact(program.source).strip()
+    return report.replace(source, _say("below")) if source else report
+
+
+def _end_of(output: str) -> str:
+    """What the program printed last: the numbers that its author looks at."""
+    rows = [row for row in plain_text.readable(output).split("\n") if row.strip()]
+    return _fence("end of the output", rows[-_OUTPUT_LINES:]) if rows else ""
 
 
 def parse(
@@ -420,14 +439,17 @@ def second_opinion(
     session: Session,
     budget: ModelBudget,
     report: str = "",
+    output: str = "",
 ) -> DiagnosedRun:
-    """The run with what a model says of it, where one is configured and there is a diagnosis."""
+    """The run with what a model says of it, where one is configured and there is a diagnosis. It is
+    shown the end of the `output`.
+    """
     left_out = "model" in session.job.without
     if session.ports.model is None or left_out or run.undecided:
         return run
     if diagnosis_rules.success(trace) == "held out":
         return _unasked(run, "the run learned its task, on held-out data too")
-    question = build(trace, run.diagnosis, program, report)
+    question = build(trace, run.diagnosis, program, report, output)
     budget.began = session.ports.clock()  # minutes of asking, not of training
     try:
         with session.stage("diagnose", "asking a model for a second opinion"):

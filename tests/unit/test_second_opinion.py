@@ -155,6 +155,19 @@ def test_rules_come_first_and_only_what_a_model_adds_is_its_own() -> None:
     assert (found.findings[1].change.words, found.findings[1].confidence) == ("Leave them.", 0.0)
 
 
+def test_a_model_sees_what_the_program_printed_last_and_the_program_once() -> None:
+    output = "".join(f"epoch {n} val_acc 0.1{n}\n" for n in range(40))
+    report = f"It stays low.\n```python\n{PROGRAM.source}```\n"
+    asked = opinion.build(STUCK, Diagnosis(), PROGRAM, report, output).messages[-1].content
+    assert "epoch 39 val_acc 0.139" in asked
+    assert "epoch 28 " in asked
+    assert "epoch 27 " not in asked
+    assert "```python\n(the program, which stands below)" in asked
+    assert (
+        "end of the output" not in opinion.build(STUCK, Diagnosis(), PROGRAM).messages[-1].content
+    )
+
+
 def test_there_are_at_most_four_and_no_rule_gives_way() -> None:
     three = tuple(RULE.model_copy(update={"fault": x}) for x in ("HLR", "OCH", "LCH"))
     found, _ = parsed(fault(), fault("HBS"), fault("HNE"), found=Diagnosis(findings=three))

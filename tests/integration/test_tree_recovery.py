@@ -56,7 +56,7 @@ def reproduced(
             for row in spec.requirements
         ]
         ref = spec.repo.ref if spec.repo is not None else ""
-        tree = place / ref if ref else place
+        tree = place / ref if ref not in {"", HEAD} else place
         return Environment(
             id=hashlib.sha256(spec.model_dump_json().encode()).hexdigest()[:24],
             python="3.11.7",

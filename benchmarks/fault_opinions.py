@@ -116,7 +116,8 @@ def _with_opinion(
     program = TrainingProgram(files={"program.py": source}, entry="program.py")
     session = Session.begin(DiagnoseProgram(program=program, **dict(options)), ports)
     budget = ModelBudget(ports, options.model, ports.clock())
-    output = (asked.folder / "output.txt").read_text().partition("\n--- stderr\n")[0]
+    kept = asked.folder / "output.txt"
+    output = kept.read_text().partition("\n--- stderr\n")[0] if kept.exists() else ""
     return second_opinion(run, asked.seen, program, session, budget, report, output)
 
 

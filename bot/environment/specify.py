@@ -206,12 +206,14 @@ def alternatives(
 def month_before(spec: EnvironmentSpec, commit: str = "") -> EnvironmentSpec | None:
     """The spec with the packages of four weeks before the report, but for the versions that it
     names and the `commit` of its repository: few people upgrade everything on the day they write,
-    and a fix in a dependency may be days old. None where no date decides.
+    and a fix in a dependency may be days old. None where no date decides, or no commit is known.
     """
     if spec.exclude_newer is None:
         return None
     repo = spec.repo
     if repo is not None and not repo.ref:
+        if not commit:
+            return None
         repo = repo.model_copy(update={"ref": commit})
     return spec.model_copy(update={"exclude_newer": spec.exclude_newer - _MONTH, "repo": repo})
 

@@ -21,7 +21,7 @@ _COUNT = re.compile(
 _PLAN = re.compile(
     rf"(?<![a-z])(?P<unit>{_UNITS})s[\"']?[ \t]{{0,4}}[=:, ][ \t]{{0,4}}"
     r"(?:type ?= ?int, {0,4})?(?:default ?= ?)?"
-    r"(?P<of>\d[\d_]{0,11}(?:e\d)?)\b(?![ \t]{0,4}[-+*/.\w])",
+    r"(?P<of>\d{1,9}(?:_\d{3}){0,3}(?:e\d)?)\b(?![ \t]{0,4}[-+*/.\w])",
     re.IGNORECASE,
 )
 _BAR = re.compile(

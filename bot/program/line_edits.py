@@ -34,6 +34,10 @@ from bot.program.measured import (
 
 MOST_CHANGED = 12
 """Lines that an edit may add, and that it may take away."""
+_MOST_LINES, _MOST_STATEMENTS = 5_000, 3_000
+"""Of a file, and of a program: what they cost to search and to follow grows with their square, and
+whoever reports a bug can write them.
+"""
 
 
 class EditRefused(Exception):
@@ -58,8 +62,10 @@ def make_edit(
     if text is None:
         raise EditRefused(f"the program has no file {file[:80]}")
     if plain_text.readable(after) != after.replace("\r\n", "\n"):
-        raise EditRefused("it has characters that cannot be seen")
+        raise EditRefused("it has invisible characters")
     lines, old, new = text.split("\n"), _block(before), _block(after)
+    if len(lines) > _MOST_LINES:
+        raise EditRefused(f"its file has more than {_MOST_LINES:,} lines")
     start = _start(lines, old, line)
     own = lines[start : start + len(old)]
     shifted = _without_remarks(_shifted(new, _indent(own) - _indent(old)), own)
@@ -88,7 +94,7 @@ def _start(lines: list[str], block: list[str], line: int) -> int:
     near = [x for x in starts if x - _NEAR < line <= x + len(block) + _NEAR]
     matches = near if len(starts) > 1 else starts
     if len(matches) != 1:
-        raise EditRefused(f"its lines stand in the program {len(starts)} times")
+        raise EditRefused(f"its lines occur in the program {len(starts)} times")
     return matches[0]
 
 
@@ -189,7 +195,9 @@ def apply_edit(text: str, edit: Edit) -> str:
     lines, old = text.split("\n"), edit.before.split("\n")
     starts = [at for at in range(len(lines)) if lines[at : at + len(old)] == old]
     if len(starts) != 1:
-        raise EditRefused("its lines are changed already" if not starts else "its lines recur")
+        raise EditRefused(
+            "its lines have changed already" if not starts else "its lines occur more than once"
+        )
     start = starts[0]
     new = edit.after.split("\n") if edit.after else []
     return "\n".join([*lines[:start], *new, *lines[start + len(old) :]])
@@ -277,14 +285,23 @@ def _refusal(files: tuple[tuple[str, str], ...], edit: Edit, metric: Metric, is_
 
 def _edited(before: str, after: str) -> EditedFile:
     old, new = before.split("\n"), after.split("\n")
+    head = _shared(old, new)  # two long texts that differ in a few lines
+    tail = _shared(old[head:][::-1], new[head:][::-1])
+    differing = (old[head : len(old) - tail], new[head : len(new) - tail])
     removed, added = set[int](), set[int]()
-    for tag, start, end, first, last in SequenceMatcher(None, old, new, False).get_opcodes():
+    for tag, start, end, first, last in SequenceMatcher(None, *differing, False).get_opcodes():
         if tag != "equal":
-            removed |= set(range(start + 1, end + 1))
-            added |= set(range(first + 1, last + 1))
+            removed |= set(range(head + start + 1, head + end + 1))
+            added |= set(range(head + first + 1, head + last + 1))
     return EditedFile(
         syntax.parse(before), syntax.parse(after), frozenset(removed), frozenset(added)
     )
+
+
+def _shared(one: list[str], other: list[str]) -> int:
+    """How many lines two texts begin with alike."""
+    pairs = zip(one, other, strict=False)
+    return next((at for at, (x, y) in enumerate(pairs) if x != y), min(len(one), len(other)))
 
 
 def _too_large(edited: EditedFile) -> str:
@@ -427,6 +444,8 @@ def _judges_differently(
     if judging[0] != judging[1]:
         return f"it changes what {metric.name} is computed from"
     before = Slicer({**others, file: edited.before})
+    if len(before.statements) > _MOST_STATEMENTS:
+        return f"the program has more than {_MOST_STATEMENTS:,} statements"
     after = Slicer({**others, file: edited.after}, before)
     slices = [x.measured(metric.name, metric.source, is_loss=is_loss) for x in (before, after)]
     for part, lines in zip(slices, (edited.removed, edited.added), strict=True):

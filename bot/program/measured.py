@@ -132,6 +132,7 @@ class Slicer:
     """The program before an edit: what is no model there is none afterwards."""
     statements: list[Statement] = field(default_factory=list)
     _outer: dict[int, Function | None] = field(default_factory=dict)
+    _deciding: dict[int, list[Statement]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for file, tree in self.trees.items():
@@ -187,6 +188,33 @@ class Slicer:
             if isinstance(one.node, Function):
                 functions[one.node.name].append(one)
         return functions
+
+    @cached_property
+    def _methods(self) -> Mapping[str, list[Statement]]:
+        methods: dict[str, list[Statement]] = defaultdict(list)
+        for one in self.statements:
+            if isinstance(one.node, Function):
+                methods[one.owner].append(one)
+        return methods
+
+    @cached_property
+    def _bodies(self) -> Mapping[int, list[Statement]]:
+        """The statements of each function, by its id."""
+        bodies: dict[int, list[Statement]] = defaultdict(list)
+        for one in self.statements:
+            if one.function is not None:
+                bodies[id(one.function)].append(one)
+        return bodies
+
+    @cached_property
+    def _arguments(self) -> Mapping[str, list[tuple[str, Function | None]]]:
+        """The names that functions are called with, each with the function around the call."""
+        arguments: dict[str, list[tuple[str, Function | None]]] = defaultdict(list)
+        for one in self.statements:
+            for call in _calls(one.node):
+                names = filter(None, map(_spelled, call.args))
+                arguments[name_of(call.func)] += [(name, one.function) for name in names]
+        return arguments
 
     @cached_property
     def _model_classes(self) -> frozenset[str]:
@@ -281,12 +309,7 @@ class Slicer:
             for x in ast.walk(function)
         ):
             return True
-        return any(
-            self.is_trained(name, one.function)
-            for one in self.statements for call in _calls(one.node)
-            if name_of(call.func) == function.name
-            for x in call.args for name in [_spelled(x)] if name
-        )  # fmt: skip
+        return any(self.is_trained(*row) for row in self._arguments.get(function.name, ()))
 
     def _losses(self) -> Iterator[list[str]]:
         """The names of functions that gradients are taken of."""
@@ -363,8 +386,8 @@ class Slicer:
                     yield (_scope(one.function, outer), outer), (_scope(function, inner), inner)
 
     def _returned_names(self, function: Function) -> Iterator[list[str]]:
-        for one in self.statements:
-            if one.function is function and isinstance(one.node, ast.Return) and one.node.value:
+        for one in self._bodies.get(id(function), ()):
+            if isinstance(one.node, ast.Return) and one.node.value:
                 yield [_spelled(x) for x in _elements(one.node.value)]
 
     def _trained_in(self, node: ast.AST) -> Iterator[str]:
@@ -437,13 +460,17 @@ class Slicer:
         of those that leave such a loop early; none for what trains.
         """
         for key, _ in one.path:
-            head = self._by_node.get(key)
-            if head is None or not isinstance(head.node, ast.If | _Loop):
-                continue
-            if not self._trains(head.node):
-                yield head
-                if isinstance(head.node, _Loop):
-                    yield from self._leaving(head)
+            if key not in self._deciding:
+                self._deciding[key] = list(self._heads_at(key))
+            yield from self._deciding[key]
+
+    def _heads_at(self, key: int) -> Iterator[Statement]:
+        head = self._by_node.get(key)
+        if head is None or not isinstance(head.node, ast.If | _Loop) or self._trains(head.node):
+            return
+        yield head
+        if isinstance(head.node, _Loop):
+            yield from self._leaving(head)
 
     def _leaving(self, loop: Statement) -> Iterator[Statement]:
         for one in self.statements:
@@ -471,13 +498,12 @@ class Slicer:
 
     def _called(self, name: str) -> list[Statement]:
         """The functions of a name, and the methods of a class that is no model."""
-        methods = [x for x in self.statements if isinstance(x.node, Function) and x.owner == name]
-        own = methods if name and name not in self._model_classes else []
+        own = self._methods.get(name, ()) if name and name not in self._model_classes else ()
         return [*self._functions.get(name, ()), *own]
 
     def _returned(self, function: Statement) -> Iterator[_Row]:
-        for one in self.statements:
-            if one.function is function.node and _gives(one.node):
+        for one in self._bodies.get(id(function.node), ()):
+            if _gives(one.node):
                 yield self._row(one)
 
     def _sinks(self, metric: str, source: str, *, is_loss: bool) -> Iterator[_Row]:

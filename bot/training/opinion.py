@@ -274,9 +274,11 @@ def build(
 
 
 def _without_program(report: str, program: TrainingProgram) -> str:
-    """The report without the program that stands below it."""
+    """The report without the program that stands below it. A single line is left alone: it could
+    be a part of the fence.
+    """
     source = redact(program.source).strip()
-    return report.replace(source, _say("below")) if source else report
+    return report.replace(source, _say("below")) if "\n" in source else report
 
 
 def _end_of(output: str) -> str:

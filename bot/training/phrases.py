@@ -89,7 +89,7 @@ CODE_FAULTS: dict[CodeFault, str] = {
     "seed-repeated": "the same random numbers again and again",
     "batches-unused": "most batches are never used",
     "averages-short": "averages of batch normalization forget too fast",
-    "value-undefined": "an operation without a value",
+    "value-undefined": "an operation with an undefined result",
     "direction-inverted": "worse values count as better ones",
     "wrong-code": "wrong code",
 }

@@ -359,6 +359,7 @@ def test_the_packages_of_four_weeks_before_keep_what_the_report_names() -> None:
     assert earlier.exclude_newer == first.exclude_newer - timedelta(days=28)
     assert earlier.requirements == first.requirements
     cloned = first.model_copy(update={"repo": RepoSource(url="/srv/einops.git")})
+    assert specify.month_before(cloned) is None
     of_commit = specify.month_before(cloned, "0123abcd")
     assert of_commit is not None
     assert of_commit.repo is not None

@@ -1,5 +1,7 @@
 """Edits of lines that a model proposes: where they stand, and which are refused."""
 
+import time
+
 import pytest
 
 from bot.kernel.training_types import Edit, Metric
@@ -127,7 +129,7 @@ def test_an_edit_has_no_more_lines_than_it_needs() -> None:
         ("        loss = other(x)", "x", "not in the program"),
         (LOSS_LINE, LOSS_LINE, "changes nothing"),
         ("\n", "x = 1", "names no line"),
-        (LOSS_LINE, f"{LOSS_LINE}  # \u202e", "cannot be seen"),
+        (LOSS_LINE, f"{LOSS_LINE}  # \u202e", "invisible characters"),
     ],
 )
 def test_what_stands_nowhere_or_changes_nothing_is_no_edit(
@@ -336,6 +338,35 @@ REFUSED = {
 def test_what_a_program_is_judged_by_may_not(name: str) -> None:
     before, after, why = REFUSED[name]
     assert why in refusal(before, after)
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        ("x = 1\n" * 20_000 + PROGRAM, "more than 5,000 lines"),
+        ("a = a + b; b = a\n" * 4_000 + PROGRAM, "more than 3,000 statements"),
+    ],
+    ids=["lines", "statements"],
+)
+def test_a_program_that_takes_long_to_follow_has_no_edit(source: str, why: str) -> None:
+    """Whoever reports a bug can write one, and what it costs grows with its square."""
+    begun = time.perf_counter()
+    with pytest.raises(EditRefused, match=why):
+        check_edit(
+            {"": source},
+            edit(LOSS_LINE, LOSS_LINE.replace(".detach()", ""), source=source),
+            ACCURACY,
+        )
+    assert time.perf_counter() - begun < 10
+
+
+def test_lines_that_recur_by_thousands_do_not_slow_the_comparison() -> None:
+    source = (
+        "x = 1\n" * 2_000 + PROGRAM.replace(LOSS_LINE, LOSS_LINE + "\n" * 900) + "x = 1\n" * 900
+    )
+    begun = time.perf_counter()
+    assert not refusal(LOSS_LINE, LOSS_LINE.replace(".detach()", ""), source=source)
+    assert time.perf_counter() - begun < 10
 
 
 @pytest.mark.parametrize(

@@ -110,3 +110,9 @@ def test_a_training_that_will_not_end_is_stopped_early_and_says_how_long_it_take
     assert report.verdict.reason.endswith("name fewer epochs or steps with which it still fails")
     assert len(report.attempts) == 1
     assert decide(20).verdict.kind == "reproduced"
+
+
+@pytest.mark.parametrize("text", ["epochs = 1__0", "epochs = 1_", "epochs = 1_00_000"])
+def test_what_is_no_number_plans_nothing(text):
+    """Though it looks like one: the text is a stranger's."""
+    assert planned_counts(text) == {}

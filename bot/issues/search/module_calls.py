@@ -15,7 +15,7 @@ from bot.kernel.trees import Tree
 
 FORWARD = "forward"
 _DEFINES = re.compile(rb"^\s+def forward\(", re.MULTILINE)
-_MOST_FILES = 400
+_MOST_FILES, _MOST_NAMES = 400, 200
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -39,7 +39,8 @@ def of_module(error: NameFailure, tree: Tree, program: Script | None) -> NameFai
     }
     owner = next(iter(refusing), "")
     names = {name for name in names_by_class[owner] if classes_by_name[name] == {owner}}
-    home = class_file(classes[owner][0], tree, program) if len(refusing) == 1 and names else None
+    is_one = len(refusing) == 1 and 0 < len(names) <= _MOST_NAMES
+    home = class_file(classes[owner][0], tree, program) if is_one else None
     if home is None:
         return None
     return replace(error, kind=FORWARD, function=owner, home=home, objects=frozenset(names))
@@ -58,8 +59,10 @@ def _classes(tree: Tree) -> Iterator[tuple[str, tuple[str, _Function]]]:
 
 
 def _texts(tree: Tree, classes: dict[str, tuple[str, _Function]]) -> list[bytes]:
-    """The files that name one of the classes."""
-    if not classes:
+    """The files that name one of the classes; none of many classes, which a pattern of a strange
+    tree could make slow.
+    """
+    if not 0 < len(classes) <= _MOST_NAMES:
         return []
     mark = re.compile(rb"\b(?:" + "|".join(map(re.escape, classes)).encode() + rb")\b")
     texts = (text for path, text in tree.items() if path.endswith(".py") and mark.search(text))

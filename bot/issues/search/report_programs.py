@@ -642,8 +642,7 @@ def _other_specs(runner: Runner, result: SearchResult) -> Iterator[EnvironmentSp
     yield from _earlier_that_day(runner, result)
     yield from specify.alternatives(result.spec, runner.bug, runner.job.issue, result.environment)
     earlier = specify.month_before(result.spec, result.environment.commit)
-    if earlier is not None and not (earlier.repo and not earlier.repo.ref):
-        yield earlier
+    yield from [earlier] if earlier is not None else []
 
 
 def _before_addition(runner: Runner, result: SearchResult) -> Iterator[EnvironmentSpec]:
@@ -665,7 +664,7 @@ def _versions(result: SearchResult, first_result: SearchResult) -> str:
     """The versions that were tried, and the day of the others where it is another one."""
     text, day = issues_confirm.versions(result.environment), result.spec.exclude_newer
     is_other_day = day is not None and day != first_result.spec.exclude_newer
-    return f"{text}, all else of {day:%Y-%m-%d}" if is_other_day else text
+    return f"{text}, everything else as of {day:%Y-%m-%d}" if is_other_day else text
 
 
 def _elsewhere(runner: Runner, first_result: SearchResult, decision: Decision) -> Decision:
